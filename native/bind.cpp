@@ -1,0 +1,127 @@
+// onepass._native: the binding, and the choice of instruction set.
+#include "engine.hpp"
+
+namespace onepass {
+
+static std::vector<const Loops*> available_loops() {
+    std::vector<const Loops*> out = {loops_scalar()};
+#ifdef ONEPASS_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2")) out.push_back(loops_avx2());
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        out.push_back(loops_avx512());
+#endif
+    return out;
+}
+
+const Loops* loops = available_loops().back();
+
+template <class V>
+static DenseBatch<V> batch(const Matrix<V>& X) {
+    return {X.data(), X.shape(0), X.shape(1)};
+}
+
+template <class V, class I>
+static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, const Vector<I>& starts, size_t columns) {
+    if (starts.shape(0) == 0 || data.shape(0) != indices.shape(0))
+        raise("InputError", "X is not a CSR matrix: its arrays do not fit together");
+    return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0)};
+}
+
+#define DENSE(V, suffix)                                                                                          \
+    engine.def("learn", [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target,     \
+                           nb::object scores) {                                                                   \
+        self.learn(batch<V>(X), y, importance, target, scores, loops->learn_##suffix, loops->check_##suffix);     \
+    }, nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());      \
+    engine.def("score", [](Engine& self, Matrix<V> X, Out scores) {                                               \
+        self.score(batch<V>(X), scores, loops->score_##suffix, loops->check_##suffix);                            \
+    }, nb::arg("X").noconvert(), "scores"_a);
+
+#define CSR(V, I, suffix)                                                                                         \
+    engine.def("learn_csr", [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, \
+                               nb::object y, nb::object importance, nb::object target, nb::object scores) {       \
+        self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, scores,                    \
+                   loops->learn_##suffix, loops->check_##suffix);                                                 \
+    }, nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,   \
+       "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());                                \
+    engine.def("score_csr", [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, \
+                               Out scores) {                                                                      \
+        self.score(batch<V, I>(data, indices, starts, columns), scores, loops->score_##suffix,                    \
+                   loops->check_##suffix);                                                                        \
+    }, nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,   \
+       "scores"_a);
+
+using namespace nb::literals;
+
+// An engine calls back into the model that owns it; the collector must see that circle.
+static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    Engine* engine = nb::inst_ptr<Engine>(self);
+    for (nb::object* held : engine->held()) Py_VISIT(held->ptr());
+    return 0;
+}
+
+static int clear(PyObject* self) {
+    Engine* engine = nb::inst_ptr<Engine>(self);
+    for (nb::object* held : engine->held()) *held = nb::none();
+    return 0;
+}
+
+static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                              {0, nullptr}};
+
+NB_MODULE(_native, module) {
+    nb::class_<Engine> engine(module, "Engine", nb::type_slots(slots));
+    engine.def(nb::init<const std::string&, nb::dict, nb::dict>(), "task"_a, "rule"_a, "options"_a);
+    DENSE(double, dense_f64)
+    DENSE(float, dense_f32)
+    CSR(double, int32_t, csr_f64_i32)
+    CSR(double, int64_t, csr_f64_i64)
+    CSR(float, int32_t, csr_f32_i32)
+    CSR(float, int64_t, csr_f32_i64)
+    engine.def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a = 1.0)
+        .def("learn_direction", &Engine::learn_direction, "x"_a, "target"_a = 1.0, "importance"_a = 1.0)
+        .def("score_one", &Engine::score_one, "x"_a.none())
+        .def("predict_one", &Engine::predict_one, "x"_a.none())
+        .def("check_one", &Engine::check_one, "x"_a.none())
+        .def("row_of", &Engine::row_of, "x"_a.none())
+        .def("set_features", &Engine::set_features, "d"_a)
+        .def("set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
+        .def("set_classes", &Engine::set_classes, "classes"_a)
+        .def("flip_classes", &Engine::flip_classes)
+        .def("state", &Engine::state)
+        .def("set_state", &Engine::set_state, "state"_a)
+        .def("find", [](Engine& self, nb::handle name) { return self.features.find(name.ptr()); }, "name"_a)
+        .def_prop_rw("on_new_label", [](Engine& self) { return self.on_new_label; },
+                     [](Engine& self, nb::object hook) { self.on_new_label = hook; }, nb::arg().none())
+        .def_prop_ro("names", [](Engine& self) { return self.features.names(); })
+        .def_prop_ro("classes", [](Engine& self) { return self.classes; })
+        .def_prop_ro("positional", [](Engine& self) { return self.positional; })
+        .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
+        .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })
+        .def_prop_ro("ww", [](Engine& self) { return self.model.w.ww; })
+        .def_prop_ro("t", [](Engine& self) { return uint64_t(self.model.t); })
+        .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })
+        .def_prop_ro("skipped_zero", [](Engine& self) { return uint64_t(self.model.skipped_zero); });
+
+    module.def("isa", [] { return std::string(loops->name); });
+    module.def("isas", [] {
+        std::vector<std::string> names;
+        for (const Loops* each : available_loops()) names.push_back(each->name);
+        return names;
+    });
+    module.def("use_isa", [](const std::string& name) {
+        for (const Loops* each : available_loops())
+            if (name == each->name) {
+                loops = each;
+                return;
+            }
+        raise("ParameterError", "instruction set '" + name + "' is not available on this machine");
+    }, "name"_a);
+    module.def("murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
+               "text"_a, "seed"_a = 0);
+}
+
+}  // namespace onepass

@@ -1,0 +1,475 @@
+#include "engine.hpp"
+
+namespace onepass {
+
+Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
+    : features(nb::cast<int>(options["hash_bits"])) {
+    model.task = task == "regress" ? Task::regress : (task == "direction" ? Task::direction : Task::classify);
+    const int code = nb::cast<int>(rule["code"]);
+    const uintptr_t address = nb::cast<uintptr_t>(rule["cfunc"]);
+    const bool all_scores = nb::cast<bool>(rule["sees_all_scores"]);
+    const auto params = nb::cast<std::vector<double>>(rule["params"]);
+    const auto slots = nb::cast<std::vector<double>>(rule["slots"]);
+    if (params.size() > max_params || slots.size() > max_slots)
+        raise("ParameterError", "a rule may have at most 16 native parameters and 8 state slots");
+    rule_text = nb::cast<std::string>(rule["text"]);
+    if (address) {
+        model.step = reinterpret_cast<StepFn>(address);
+    } else if (code >= 0 && code < rules::count) {
+        model.step = rules::table[code].step;
+        if (all_scores) model.solve = rules::table[code].solve;
+    } else {
+        python_ = true;
+        callback_ = {rule["step"], rule["solve"], int(slots.size())};
+        model.step = python_step;
+        if (all_scores) model.solve = python_solve;
+    }
+    for (size_t i = 0; i < params.size(); ++i) model.params[i] = params[i];
+    for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
+    model.slots = int(slots.size());
+    model.uses_ww = nb::cast<bool>(rule["uses_ww"]);
+    model.tube = nb::cast<double>(rule["tube"]);
+    model.constant = nb::cast<double>(options["constant"]);
+    model.bias_in_norm = nb::cast<bool>(options["bias_in_norm"]);
+    model.w.averaging = Averaging(nb::cast<int>(options["averaging"]));
+    model.w.average_from = nb::cast<double>(options["average_from"]);
+    on_new_label = nb::none();
+    to_row = options["to_row"];
+    if (features.hashed()) model.w.set_features(size_t(1) << nb::cast<int>(options["hash_bits"]));
+    model.size_scratch();
+}
+
+std::unique_lock<std::mutex> Engine::own() {
+    std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
+    if (!lock.owns_lock()) {
+        nb::gil_scoped_release release;  // whoever learns a batch may need the interpreter to finish
+        lock.lock();
+    }
+    return lock;
+}
+
+void Engine::refuse(const Outcome& outcome) const {
+    const std::string row = std::to_string(outcome.row), column = std::to_string(outcome.column);
+    if (PyErr_Occurred()) throw nb::python_error();
+    switch (outcome.status) {
+        case Status::not_finite:
+            raise("InputError", "X must hold finite numbers, but X[" + row + ", " + column + "] is " +
+                                    (std::isnan(outcome.value) ? "NaN" : (outcome.value > 0 ? "infinity" : "-infinity")) +
+                                    "; drop or impute the row. Nothing of this call was learned");
+        case Status::bad_index:
+            raise("InputError", "X has column index " + column + " in row " + row +
+                                    ", outside its shape; build it with scipy.sparse, which checks");
+        case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
+        default: break;
+    }
+    nb::object error = nb::module_::import_("onepass.errors")
+                           .attr("NumericalError")("row " + row + ": the update of " + rule_text +
+                                                       " overflows; scale the features down or choose smaller steps. "
+                                                       "The rows before it were learned",
+                                                   outcome.row);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw nb::python_error();
+}
+
+// A float64 vector through the buffer protocol; false for anything else.
+bool Engine::read_vector(PyObject* x, Read& row) {
+    if (!PyObject_CheckBuffer(x)) return false;
+    if (PyObject_GetBuffer(x, &row.view, PyBUF_FORMAT | PyBUF_ND) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    const char* format = row.view.format ? row.view.format : "B";
+    if (row.view.ndim != 1 || row.view.itemsize != 8 || !(format[0] == 'd' && format[1] == 0)) {
+        PyBuffer_Release(&row.view);
+        row.view.obj = nullptr;
+        return false;
+    }
+    row.x = static_cast<const double*>(row.view.buf);
+    row.n = size_t(row.view.shape[0]);
+    return true;
+}
+
+void Engine::read(nb::handle x, Read& row, bool learning) {
+    const bool mapping = PyDict_Check(x.ptr());
+    if (!mapping && !read_vector(x.ptr(), row)) {
+        row.keep = to_row(x);  // a float64 vector, or a mapping
+        if (row.keep.is_none() || !read_vector(row.keep.ptr(), row)) {
+            features.read(row.keep, scratch_);
+            row.n = scratch_.index.size();
+        }
+    } else if (mapping) {
+        features.read(x, scratch_);
+        row.n = scratch_.index.size();
+    }
+    if (row.x) {
+        row.dense = true;
+        for (size_t i = 0; i < row.n; ++i)
+            if (!std::isfinite(row.x[i]))
+                raise("InputError", "x must hold finite numbers, but x[" + std::to_string(i) + "] is " +
+                                        std::to_string(row.x[i]));
+        const bool started = model.w.features > 0 && !features.hashed();
+        if (features.size() > 0 && !positional)
+            raise("FeatureError", "this model has learned named features; give it a mapping of names to numbers, not a row");
+        if (features.hashed() && row.n > model.w.features)
+            raise("FeatureError", "x has " + std::to_string(row.n) + " features, but hash_bits leaves room for " +
+                                      std::to_string(model.w.features) + "; raise hash_bits");
+        if (started && row.n != model.w.features && !(features.size() > row.n))
+            raise("FeatureError", "x has " + std::to_string(row.n) + " features, but this model has learned rows of " +
+                                      std::to_string(model.w.features));
+        return;
+    }
+    if (positional && features.size() == 0 && !features.hashed())
+        raise("FeatureError",
+              "this model has learned rows of " + std::to_string(model.w.features) +
+                  " unnamed features; give it such a row, or fit it on a data frame to have names");
+    if (learning) return;
+    // A reader ignores names it has never seen: their weight is zero.
+    size_t kept = 0;
+    for (size_t i = 0; i < scratch_.index.size(); ++i)
+        if (scratch_.index[i] >= 0) {
+            scratch_.index[kept] = scratch_.index[i];
+            scratch_.value[kept++] = scratch_.value[i];
+        }
+    row.n = kept;
+}
+
+double Engine::answer(nb::handle y) {
+    if (model.task == Task::regress) {
+        const double real = PyFloat_AsDouble(y.ptr());
+        if ((real == -1.0 && PyErr_Occurred()) || !std::isfinite(real) || PyUnicode_Check(y.ptr())) {
+            PyErr_Clear();
+            raise("LabelError", "y must be a finite number, got " + text_of(y));
+        }
+        return real;
+    }
+    PyObject* index = PyDict_GetItemWithError(labels.ptr(), y.ptr());
+    if (index) return double(PyLong_AsSsize_t(index));
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        raise("LabelError", "a label must be hashable, got " + text_of(y) + " (" + Py_TYPE(y.ptr())->tp_name + ")");
+    }
+    return nb::cast<double>(on_new_label(y));
+}
+
+void Engine::teach(Read& row, double y, double importance, double target) {
+    const size_t before = model.w.features;
+    const bool was_positional = positional;
+    if (row.dense) {
+        positional = true;
+        model.w.set_features(row.n);
+    } else {
+        row.added = features.admit(scratch_);
+        if (!features.hashed()) model.w.set_features(features.size());
+    }
+    python_rule = python_ ? &callback_ : nullptr;
+    Outcome outcome;
+    if (row.dense) {
+        const DenseBatch<double> X{row.x, 1, row.n};
+        outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, nullptr});
+    } else {
+        outcome.status = loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance, target);
+    }
+    if (outcome.status == Status::ok) return;
+    if (outcome.status == Status::not_finite) outcome.status = Status::overflow;
+    features.forget(row.added);
+    if (!features.hashed()) model.w.drop_features(before);
+    positional = was_positional;
+    refuse(outcome);
+}
+
+static void check_importance(double importance) {
+    if (!(importance >= 0.0 && std::isfinite(importance)))
+        raise("InputError", "importance must be a finite number >= 0, got " + std::to_string(importance));
+}
+
+void Engine::learn_one(nb::handle x, nb::handle y, double importance) {
+    check_importance(importance);
+    auto lock = own();
+    Read row;
+    read(x, row, true);
+    const bool new_label = model.task == Task::classify && PyDict_Contains(labels.ptr(), y.ptr()) == 0;
+    if (!new_label) {
+        teach(row, answer(y), importance, 1.0);
+        return;
+    }
+    // A new class reshapes the weights, so a refused round needs the old ones back.
+    Model before = model;
+    nb::list known = nb::list(classes);
+    try {
+        teach(row, answer(y), importance, 1.0);
+    } catch (...) {
+        nb::error_scope keep_error;
+        model = before;
+        set_classes(known);
+        throw;
+    }
+}
+
+void Engine::learn_direction(nb::handle x, double target, double importance) {
+    check_importance(importance);
+    if (!std::isfinite(target)) raise("InputError", "the target must be finite, got " + std::to_string(target));
+    auto lock = own();
+    Read row;
+    read(x, row, true);
+    teach(row, 1.0, importance, target);
+}
+
+void Engine::check_one(nb::handle x) {
+    auto lock = own();
+    Read row;
+    read(x, row, true);
+}
+
+void Engine::scores_of(nb::handle x, double* out) {
+    Read row;
+    read(x, row, false);
+    if (row.dense && model.w.features == 0) {
+        for (size_t r = 0; r < model.w.rows; ++r) out[r] = 0.0;
+    } else if (row.dense) {
+        loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, out);
+    } else {
+        loops->score_one(model, scratch_.value.data(), scratch_.index.data(), row.n, out);
+    }
+}
+
+nb::object Engine::score_one(nb::handle x) {
+    auto lock = own();
+    std::vector<double> scores(model.w.rows);
+    scores_of(x, scores.data());
+    if (scores.size() == 1) return nb::float_(scores[0]);
+    nb::list out;
+    for (double s : scores) out.append(s);
+    return out;
+}
+
+nb::object Engine::predict_one(nb::handle x) {
+    auto lock = own();
+    double few[32];
+    std::vector<double> many;
+    double* scores = few;
+    if (model.w.rows > 32) {
+        many.resize(model.w.rows);
+        scores = many.data();
+    }
+    scores_of(x, scores);
+    if (model.task != Task::classify) return nb::float_(scores[0]);
+    const size_t known = size_t(PyList_GET_SIZE(classes.ptr()));
+    if (known == 0) return nb::none();
+    size_t best = 0;
+    if (model.w.rows == 1) {
+        best = scores[0] > 0.0 && known > 1 ? 1 : 0;
+    } else {
+        for (size_t r = 1; r < model.w.rows; ++r)
+            if (scores[r] > scores[best]) best = r;
+    }
+    return nb::borrow(PyList_GET_ITEM(classes.ptr(), Py_ssize_t(best)));
+}
+
+nb::list Engine::row_of(nb::handle x) {
+    auto lock = own();
+    Read row;
+    read(x, row, false);
+    nb::list out;
+    for (size_t i = 0; i < row.n; ++i) {
+        if (row.dense) out.append(nb::make_tuple(i, row.x[i]));
+        else out.append(nb::make_tuple(scratch_.index[i], scratch_.value[i]));
+    }
+    return out;
+}
+
+void Engine::set_features(size_t d) {
+    model.w.set_features(d);
+    positional = true;
+}
+
+void Engine::set_classes(nb::list all) {
+    classes = nb::list();
+    labels = nb::dict();
+    for (nb::handle label : all) {
+        labels[label] = nb::int_(classes.size());
+        classes.append(label);
+    }
+    if (model.task == Task::classify) model.w.set_rows(classes.size());
+    model.size_scratch();
+}
+
+void Engine::flip_classes() {
+    model.w.negate();
+    nb::list swapped;
+    swapped.append(classes[1]);
+    swapped.append(classes[0]);
+    set_classes(swapped);
+}
+
+template <class T>
+static const double* numbers(const nb::object& given, size_t rows, const char* name, std::vector<T>& keep) {
+    if (given.is_none()) return nullptr;
+    keep.push_back(nb::cast<T>(given));
+    if (keep.back().shape(0) != rows)
+        raise("InputError", std::string(name) + " has " + std::to_string(keep.back().shape(0)) + " entries, X has " +
+                                std::to_string(rows) + " rows");
+    return keep.back().data();
+}
+
+template <class Batch>
+static size_t stored(const Batch& X) {
+    if constexpr (requires { X.nonzeros; }) return X.nonzeros;
+    else return X.rows * X.columns;
+}
+
+template <class Batch>
+void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object scores,
+                   Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+                   Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    std::vector<Vector<double>> keep;
+    Answers in{numbers(y, X.rows, "y", keep), numbers(importance, X.rows, "importance", keep),
+               numbers(target, X.rows, "target", keep), nullptr};
+    if (!scores.is_none()) {
+        Out out = nb::cast<Out>(scores);
+        if (out.shape(0) != X.rows || out.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
+        in.scores = out.data();
+    }
+    auto lock = own();
+    for (size_t i = 0; i < X.rows; ++i) {
+        if (in.y && !std::isfinite(in.y[i]))
+            raise("LabelError", "y must hold finite numbers, but y[" + std::to_string(i) + "] is not");
+        if (in.importance && !(in.importance[i] >= 0.0 && std::isfinite(in.importance[i])))
+            raise("InputError", "importance must be finite and >= 0, but entry " + std::to_string(i) + " is " +
+                                    std::to_string(in.importance[i]));
+    }
+    const size_t features_before = model.w.features;
+    const double t_before = model.t;
+    const bool was_positional = positional;
+    model.w.set_features(X.columns);
+    positional = true;
+    python_rule = python_ ? &callback_ : nullptr;
+    // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
+    // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first.
+    const bool copy_first = stored(X) >= model.w.numbers();
+    Outcome outcome;
+    Model before;
+    auto run = [&] {
+        if (copy_first) {
+            before = model;
+        } else {
+            outcome = check_loop(model, X, 0);
+            if (outcome.status != Status::ok) return;
+        }
+        outcome = learn_loop(model, X, in);
+        if (outcome.status == Status::ok || !copy_first) return;
+        if (outcome.status == Status::overflow) {
+            const Outcome later = check_loop(model, X, outcome.row + 1);
+            if (later.status == Status::ok) return;
+            outcome = later;
+        }
+        model = before;
+    };
+    if (python_) {
+        run();
+    } else {
+        nb::gil_scoped_release release;
+        run();
+    }
+    if (outcome.status == Status::ok) return;
+    if (model.t == t_before) {
+        model.w.drop_features(features_before);
+        positional = was_positional;
+    }
+    refuse(outcome);
+}
+
+template <class Batch>
+void Engine::score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
+                   Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    if (scores.shape(0) != X.rows || scores.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
+    if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
+    Outcome outcome;
+    {
+        nb::gil_scoped_release release;
+        outcome = check_loop(model, X, 0);
+        if (outcome.status == Status::ok) score_loop(model, X, scores.data());
+    }
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
+static nb::object array(std::vector<size_t> shape, std::vector<double>&& values) {
+    auto* owned = new std::vector<double>(std::move(values));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner));
+}
+
+// Without the padding: features x rows.
+static nb::object table(const Weights& w, const Buffer& buffer) {
+    std::vector<double> out(buffer.size() ? w.features * w.rows : 0);
+    if (!out.empty())
+        for (size_t j = 0; j < w.features; ++j)
+            for (size_t r = 0; r < w.rows; ++r) out[j * w.rows + r] = buffer.data()[j * w.stride + r];
+    return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
+}
+
+nb::dict Engine::state() const {
+    const Weights& w = model.w;
+    nb::dict out;
+    out["v"] = table(w, w.v);
+    out["z"] = table(w, w.z);
+    out["bias"] = array({w.rows}, std::vector<double>(w.bias));
+    out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
+    out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
+    out["scalars"] = array({9}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
+                                 positional ? 1.0 : 0.0});
+    return out;
+}
+
+static void fill(const Weights& w, Buffer& buffer, nb::object values) {
+    auto from = nb::cast<Matrix<double>>(values);
+    if (from.shape(0) == 0) return;
+    if (from.shape(0) != w.features || from.shape(1) != w.rows) raise("ModelFileError", "the weights have the wrong shape");
+    for (size_t j = 0; j < w.features; ++j)
+        for (size_t r = 0; r < w.rows; ++r) {
+            const double value = from.data()[j * w.rows + r];
+            if (value != 0.0) buffer.data()[j * w.stride + r] = value;  // leaves untouched pages untouched
+        }
+}
+
+static void fill(std::vector<double>& values, nb::object from) {
+    auto given = nb::cast<Vector<double>>(from);
+    if (given.shape(0) != values.size()) raise("ModelFileError", "an array has the wrong length");
+    values.assign(given.data(), given.data() + given.shape(0));
+}
+
+void Engine::set_state(nb::dict state) {
+    Weights& w = model.w;
+    auto v = nb::cast<Matrix<double>>(state["v"]);
+    if (model.task == Task::classify) w.set_rows(v.shape(1));
+    w.set_features(v.shape(0));
+    fill(w, w.v, state["v"]);
+    fill(w, w.z, state["z"]);
+    fill(w.bias, state["bias"]);
+    fill(w.bias_sum, state["bias_sum"]);
+    std::vector<double> slots(size_t(model.slots)), scalars(9);
+    fill(slots, state["slots"]);
+    fill(scalars, state["scalars"]);
+    for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
+    w.a = scalars[0];
+    w.A = scalars[1];
+    w.averaged = scalars[2];
+    w.ww = scalars[3];
+    w.since_recomputed = scalars[4];
+    model.t = scalars[5];
+    model.k = scalars[6];
+    model.skipped_zero = scalars[7];
+    positional = scalars[8] != 0.0;
+    w.recompute_peaks();
+    model.size_scratch();
+}
+
+#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                           \
+    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object,                \
+                                       Outcome (*)(Model&, const Batch&, const Answers&),                           \
+                                       Outcome (*)(const Model&, const Batch&, size_t));                            \
+    template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),            \
+                                       Outcome (*)(const Model&, const Batch&, size_t));
+ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
+
+}  // namespace onepass

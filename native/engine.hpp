@@ -1,0 +1,136 @@
+// The native half of LinearModel: a Model, its feature names and labels, one writer at a time.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "features.hpp"
+#include "model.hpp"
+#include "rules.hpp"
+
+namespace onepass {
+
+const Loops* best_loops();
+extern const Loops* loops;  // the instruction set in use
+
+template <class V>
+using Matrix = nb::ndarray<const V, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class V>
+using Vector = nb::ndarray<const V, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Out = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// A rule written in Python, called back from the loop (which then keeps the interpreter lock).
+struct PythonRule {
+    nb::object step, solve;  // onepass.callback.step / solve bound to the rule
+    int slots;
+};
+inline thread_local const PythonRule* python_rule = nullptr;
+
+inline void python_step(const Scalars* s, const double*, double* state, Step* step) {
+    step->add = std::nan("");  // what remains if the call fails: the round is refused
+    if (PyErr_Occurred()) return;
+    try {
+        nb::list slots;
+        for (int i = 0; i < python_rule->slots; ++i) slots.append(state[i]);
+        nb::tuple answer = nb::cast<nb::tuple>(
+            python_rule->step(s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
+        *step = {nb::cast<double>(answer[0]), nb::cast<double>(answer[1]), nb::cast<double>(answer[2]),
+                 nb::cast<double>(answer[3]), nb::cast<double>(answer[4])};
+        for (int i = 0; i < python_rule->slots; ++i) state[i] = nb::cast<double>(slots[size_t(i)]);
+    } catch (nb::python_error& error) {
+        error.restore();
+    }
+}
+
+inline void python_solve(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double*,
+                         double* state, double* coefficients, Step* step) {
+    step->add = std::nan("");
+    if (PyErr_Occurred()) return;
+    try {
+        nb::list slots, all;
+        for (int i = 0; i < python_rule->slots; ++i) slots.append(state[i]);
+        for (int64_t r = 0; r < classes; ++r) all.append(scores[r]);
+        nb::tuple answer = nb::cast<nb::tuple>(python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance,
+                                                                  s->t, s->k, s->side, slots));
+        nb::list row = nb::cast<nb::list>(answer[0]);
+        for (int64_t r = 0; r < classes; ++r) coefficients[r] = nb::cast<double>(row[size_t(r)]);
+        *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0, 1.0};
+        for (int i = 0; i < python_rule->slots; ++i) state[i] = nb::cast<double>(slots[size_t(i)]);
+    } catch (nb::python_error& error) {
+        error.restore();
+    }
+}
+
+class Engine {
+   public:
+    Engine(const std::string& task, nb::dict rule, nb::dict options);
+
+    // Batches. y: class indices or reals; importance, target, scores may be None.
+    template <class Batch>
+    void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object scores,
+               Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+               Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    template <class Batch>
+    void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
+               Outcome (*check_loop)(const Model&, const Batch&, size_t));
+
+    // One example: a mapping of names, or a row of numbers.
+    void learn_one(nb::handle x, nb::handle y, double importance);
+    void learn_direction(nb::handle x, double target, double importance);
+    nb::object score_one(nb::handle x);
+    nb::object predict_one(nb::handle x);
+    void check_one(nb::handle x);
+    nb::list row_of(nb::handle x);  // (index, value) pairs, for explanations
+
+    void set_features(size_t d);
+    void set_classes(nb::list classes);
+    void flip_classes();
+    nb::dict state() const;
+    void set_state(nb::dict state);
+
+    // The callbacks, which may lead back to whoever owns this engine.
+    std::vector<nb::object*> held() { return {&on_new_label, &to_row, &callback_.step, &callback_.solve}; }
+
+    Model model;
+    Features features;
+    nb::list classes;           // index -> label
+    nb::dict labels;            // label -> index
+    nb::object on_new_label;    // called with a label that is not in `labels`; registers it or raises
+    nb::object to_row;          // called with an x that is neither a mapping nor a plain float64 vector
+    bool positional = false;    // rows, not names, came first
+    std::string rule_text;      // for messages
+
+   private:
+    struct Read {
+        const double* x = nullptr;
+        size_t n = 0;
+        bool dense = false;
+        size_t added = 0;  // names that are new with this row
+        Py_buffer view{};
+        nb::object keep;
+        ~Read() {
+            if (view.obj) PyBuffer_Release(&view);
+        }
+    };
+
+    void read(nb::handle x, Read& row, bool learning);
+    bool read_vector(PyObject* x, Read& row);
+    void scores_of(nb::handle x, double* out);
+    void teach(Read& row, double y, double importance, double target);
+    double answer(nb::handle y);
+    std::unique_lock<std::mutex> own();
+    [[noreturn]] void refuse(const Outcome& outcome) const;
+
+    PythonRule callback_;
+    bool python_ = false;
+    NamedRow scratch_;
+    std::mutex busy_;
+};
+
+}  // namespace onepass

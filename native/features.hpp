@@ -1,0 +1,247 @@
+// Feature names as Python gives them: mappings to rows of (index, value). The one header that knows Python.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hash.hpp"
+
+namespace onepass {
+
+namespace nb = nanobind;
+
+// Raises onepass.errors.<kind>(message).
+[[noreturn]] inline void raise(const char* kind, const std::string& message) {
+    nb::object type = nb::module_::import_("onepass.errors").attr(kind);
+    PyErr_SetString(type.ptr(), message.c_str());
+    throw nb::python_error();
+}
+
+inline std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }
+
+// A sparse row in the making.
+struct NamedRow {
+    std::vector<int64_t> index;
+    std::vector<double> value;
+    std::vector<PyObject*> unknown;  // names not seen before (borrowed from the mapping, or from `made`)
+    std::vector<nb::object> made;    // "name=value" strings of categorical features
+    void clear() {
+        index.clear();
+        value.clear();
+        unknown.clear();
+        made.clear();
+    }
+};
+
+class Features {
+   public:
+    // bits < 0: every name has its own index. Otherwise index = hash of the name, cut to bits.
+    explicit Features(int bits) : bits_(bits) {
+        if (bits_ >= 0) where_.resize(size_t(1) << bits_);
+        resize_cache(1024);
+    }
+    Features(const Features&) = delete;
+    Features& operator=(const Features&) = delete;
+    ~Features() {
+        for (Seen& seen : cache_) Py_XDECREF(seen.name);
+    }
+
+    bool hashed() const { return bits_ >= 0; }
+    nb::list names() const { return names_; }
+    nb::dict index() const { return index_; }
+
+    // Reads a mapping. Unknown names get index -1 - position in row.unknown; nothing is remembered yet.
+    void read(nb::handle mapping, NamedRow& row) {
+        row.clear();
+        bool categorical = false;
+        if (PyDict_Check(mapping.ptr())) {
+            PyObject *name, *value;
+            Py_ssize_t position = 0;
+            const size_t size = size_t(PyDict_GET_SIZE(mapping.ptr()));
+            row.index.reserve(size);
+            row.value.reserve(size);
+            while (PyDict_Next(mapping.ptr(), &position, &name, &value)) read_item(name, value, row, categorical);
+        } else {
+            nb::object items = nb::steal(PyMapping_Items(mapping.ptr()));
+            if (!items.is_valid()) throw nb::python_error();
+            row.made.push_back(items);  // keeps the names alive
+            for (nb::handle item : items) {
+                nb::tuple pair = nb::cast<nb::tuple>(item);
+                read_item(pair[0].ptr(), pair[1].ptr(), row, categorical);
+            }
+        }
+        if (hashed() || categorical) merge(row);
+    }
+
+    // Gives the unknown names of a row their indices. Returns how many are new.
+    size_t admit(NamedRow& row) {
+        const size_t before = size();
+        for (PyObject* name : row.unknown) {
+            PyList_Append(names_.ptr(), name);
+            nb::object at = nb::steal(PyLong_FromSize_t(size() - 1));
+            PyDict_SetItem(index_.ptr(), name, at.ptr());
+        }
+        for (int64_t& at : row.index)
+            if (at < 0) at = int64_t(before) - 1 - at;
+        if (2 * size() > cache_.size() && cache_.size() < largest_cache) resize_cache(4 * cache_.size());
+        return row.unknown.size();
+    }
+
+    // Forgets the newest names again, after a round that was refused.
+    void forget(size_t count) {
+        if (count == 0) return;
+        for (size_t i = size() - count; i < size(); ++i) PyDict_DelItem(index_.ptr(), PyList_GET_ITEM(names_.ptr(), i));
+        PyList_SetSlice(names_.ptr(), Py_ssize_t(size() - count), Py_ssize_t(size()), nullptr);
+        resize_cache(cache_.size());
+    }
+
+    void set_names(nb::list names) {
+        names_ = nb::list();
+        index_ = nb::dict();
+        for (nb::handle name : names) {
+            names_.append(name);
+            index_[name] = nb::int_(names_.size() - 1);
+        }
+        resize_cache(cache_.size());
+    }
+
+    size_t size() const { return size_t(PyList_GET_SIZE(names_.ptr())); }
+
+    // The index of a name, or -1 where it is unknown.
+    int64_t find(PyObject* name) {
+        Seen& seen = cache_[slot(name)];
+        if (seen.name == name) return seen.at;
+        int64_t at = -1;
+        if (hashed()) {
+            at = int64_t(hash(name) & ((uint64_t(1) << bits_) - 1));
+        } else {
+            PyObject* found = PyDict_GetItemWithError(index_.ptr(), name);
+            if (!found) {
+                if (PyErr_Occurred()) throw nb::python_error();
+                return -1;
+            }
+            at = PyLong_AsSsize_t(found);
+        }
+        Py_INCREF(name);
+        Py_XDECREF(seen.name);
+        seen = {name, at};
+        return at;
+    }
+
+   private:
+    // Names that came as the very same object are not hashed again. A name held here cannot be freed, so its address
+    // stays its own; the table is bounded, a newcomer takes its place.
+    struct Seen {
+        PyObject* name;
+        int64_t at;
+    };
+    static constexpr size_t largest_cache = size_t(1) << 18;
+
+    size_t slot(PyObject* name) const {
+        return size_t((uint64_t(reinterpret_cast<uintptr_t>(name)) * 0x9E3779B97F4A7C15ull) >> cache_shift_);
+    }
+
+    void resize_cache(size_t size) {
+        for (Seen& seen : cache_) Py_XDECREF(seen.name);
+        cache_.assign(size, Seen{nullptr, 0});
+        cache_shift_ = 64;
+        for (size_t s = size; s > 1; s /= 2) --cache_shift_;
+    }
+
+    static uint32_t hash(PyObject* name) {
+        nb::object text = nb::borrow(name);
+        if (!PyUnicode_Check(name)) text = nb::str(nb::handle(name));
+        Py_ssize_t length = 0;
+        const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &length);
+        if (utf8) return murmur3(utf8, size_t(length));
+        PyErr_Clear();  // lone surrogates: hashed as they are
+        nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+        if (!bytes.is_valid()) throw nb::python_error();
+        return murmur3(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
+    }
+
+    void read_item(PyObject* name, PyObject* value, NamedRow& row, bool& categorical) {
+        if (!PyUnicode_CheckExact(name) && !PyLong_CheckExact(name))
+            raise("FeatureError", "feature names must be strings or whole numbers, got " + text_of(name) + " (" +
+                                      Py_TYPE(name)->tp_name + "); convert it with str()");
+        double number;
+        if (PyFloat_CheckExact(value)) {
+            number = PyFloat_AS_DOUBLE(value);
+        } else if (PyUnicode_Check(value)) {
+            nb::object made = nb::steal(PyUnicode_FromFormat("%S=%U", name, value));
+            if (!made.is_valid()) throw nb::python_error();
+            row.made.push_back(made);
+            name = made.ptr();
+            number = 1.0;
+            categorical = true;
+        } else {
+            number = to_number(name, value);
+        }
+        if (number == 0.0) return;
+        if (!std::isfinite(number))
+            raise("InputError", "feature " + text_of(name) + " must be a finite number, got " + text_of(value) +
+                                    "; leave the feature out where its value is missing");
+        int64_t at = find(name);
+        if (at < 0) {
+            at = -1 - int64_t(row.unknown.size());
+            // The same new name twice (a category spelled like another feature) must not become two features.
+            for (size_t i = 0; categorical && i < row.unknown.size(); ++i)
+                if (PyUnicode_Check(name) && PyUnicode_Check(row.unknown[i]) &&
+                    PyUnicode_Compare(name, row.unknown[i]) == 0)
+                    at = -1 - int64_t(i);
+            if (at == -1 - int64_t(row.unknown.size())) row.unknown.push_back(name);
+        }
+        row.index.push_back(at);
+        row.value.push_back(number);
+    }
+
+    static double to_number(PyObject* name, PyObject* value) {
+        // NumPy scalars and other number types convert through __float__; None, lists and mappings do not.
+        const PyNumberMethods* methods = Py_TYPE(value)->tp_as_number;
+        double number = -1.0;
+        if (methods && (methods->nb_float || methods->nb_index) && !PyComplex_Check(value))
+            number = PyFloat_AsDouble(value);
+        else
+            PyErr_SetString(PyExc_TypeError, "");
+        if (number == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            raise("InputError", "feature " + text_of(name) + " must be a number, a string or a boolean, got " +
+                                    text_of(value) + " (" + Py_TYPE(value)->tp_name + ")");
+        }
+        return number;
+    }
+
+    // Adds up entries with the same index, keeping the order of first appearance (a sparse set: where_ needs no
+    // clearing).
+    void merge(NamedRow& row) {
+        size_t kept = 0;
+        for (size_t i = 0; i < row.index.size(); ++i) {
+            const size_t at = row.index[i] >= 0 ? size_t(row.index[i]) : size() + size_t(-1 - row.index[i]);
+            if (at >= where_.size()) where_.resize(at + at / 2 + 64);
+            const size_t earlier = where_[at];
+            if (earlier < kept && row.index[earlier] == row.index[i]) {
+                row.value[earlier] += row.value[i];
+                continue;
+            }
+            where_[at] = uint32_t(kept);
+            row.index[kept] = row.index[i];
+            row.value[kept] = row.value[i];
+            ++kept;
+        }
+        row.index.resize(kept);
+        row.value.resize(kept);
+    }
+
+    int bits_;
+    nb::list names_;
+    nb::dict index_;
+    std::vector<Seen> cache_;
+    int cache_shift_ = 64;
+    std::vector<uint32_t> where_;
+};
+
+}  // namespace onepass

@@ -1,0 +1,138 @@
+// Compiled once per instruction set, with ONEPASS_ISA naming it.
+#include "loops.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+enum class Order { sorted, unsorted, outside };
+
+// Strictly rising indices from >= 0 to < columns are inside, and no two are equal: one pass settles all three.
+template <class I>
+inline Order order(const I* index, size_t n, size_t columns) {
+    if (n == 0) return Order::sorted;
+    bool rising = true;
+    for (size_t i = 1; i < n; ++i) rising &= index[i - 1] < index[i];
+    if (rising) return index[0] >= 0 && size_t(index[n - 1]) < columns ? Order::sorted : Order::outside;
+    for (size_t i = 0; i < n; ++i)
+        if (index[i] < 0 || size_t(index[i]) >= columns) return Order::outside;
+    return Order::unsorted;
+}
+
+template <class Row>
+inline Outcome first_bad_value(const Row& row, size_t at) {
+    for (size_t i = 0; i < row.n; ++i)
+        if (!finite(double(row.x[i]))) return {Status::not_finite, at, int64_t(row.column(i)), double(row.x[i])};
+    return {Status::overflow, at, 0, 0.0};  // finite numbers whose squares overflow
+}
+
+// Calls visit(row) with row i of the batch, or says what is wrong with its indices.
+template <class V, class Visit>
+inline Status with_row(const DenseBatch<V>& X, size_t i, Visit visit) {
+    return visit(DenseRow<V>{X.values + i * X.columns, X.columns});
+}
+
+template <class V, class I, class Visit>
+inline Status with_row(const CsrBatch<V, I>& X, size_t i, Visit visit) {
+    const I begin = X.starts[i], end = X.starts[i + 1];
+    if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
+    const SparseRow<V, I> row{X.values + begin, X.indices + begin, size_t(end - begin)};
+    switch (order(row.index, row.n, X.columns)) {
+        case Order::sorted: return visit(row);
+        case Order::outside: return Status::bad_index;
+        case Order::unsorted: break;
+    }
+    const MergedRow merged = merge_row(row.x, row.index, row.n);
+    return visit(SparseRow<double, int64_t>{merged.x, merged.index, merged.n});
+}
+
+template <class V, class I>
+inline int64_t outside_index(const CsrBatch<V, I>& X, size_t i) {
+    for (I at = X.starts[i]; at < X.starts[i + 1]; ++at)
+        if (X.indices[at] < 0 || size_t(X.indices[at]) >= X.columns) return int64_t(X.indices[at]);
+    return 0;
+}
+template <class V>
+inline int64_t outside_index(const DenseBatch<V>&, size_t) {
+    return 0;
+}
+
+template <class Batch>
+inline Outcome explain(const Batch& X, size_t i, Status status) {
+    if (status == Status::bad_index) return {status, i, outside_index(X, i), 0.0};
+    if (status != Status::not_finite) return {status, i, 0, 0.0};
+    Outcome outcome;
+    with_row(X, i, [&](const auto& row) {
+        outcome = first_bad_value(row, i);
+        return Status::ok;
+    });
+    return outcome;
+}
+
+template <class Batch>
+Outcome learn(Model& M, const Batch& X, const Answers& in) {
+    const size_t outputs = M.w.rows;
+    for (size_t i = 0; i < X.rows; ++i) {
+        const double importance = in.importance ? in.importance[i] : 1.0;
+        const double target = in.target ? in.target[i] : 1.0;
+        double* out = in.scores ? in.scores + i * outputs : nullptr;
+        const Status status = with_row(
+            X, i, [&](const auto& row) { return learn_row(M, row, in.y ? in.y[i] : 1.0, importance, target, out); });
+        if (status != Status::ok) return explain(X, i, status);
+    }
+    return {};
+}
+
+// Looks for malformed rows without learning. Rows whose norm overflows are well formed.
+template <class Batch>
+Outcome check(const Model&, const Batch& X, size_t from_row) {
+    for (size_t i = from_row; i < X.rows; ++i) {
+        const Status status =
+            with_row(X, i, [&](const auto& row) { return finite(norm(row.x, row.n)) ? Status::ok : Status::not_finite; });
+        if (status == Status::ok) continue;
+        const Outcome outcome = explain(X, i, status);
+        if (outcome.status != Status::overflow) return outcome;
+    }
+    return {};
+}
+
+Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance,
+                 double target) {
+    return learn_row(M, SparseRow<double, int64_t>{x, index, n}, y, importance, target, nullptr);
+}
+
+void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
+    score_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
+}
+
+template <class Batch>
+void score(const Model& M, const Batch& X, double* scores) {
+    double* scratch = M.scratch();
+    for (size_t i = 0; i < X.rows; ++i)
+        with_row(X, i, [&](const auto& row) {
+            score_row(M, row, scores + i * M.w.rows, scratch);
+            return Status::ok;
+        });
+}
+
+}  // namespace onepass::ONEPASS_ISA
+
+#define ONEPASS_NAME_(isa) loops_##isa
+#define ONEPASS_NAME(isa) ONEPASS_NAME_(isa)
+#define ONEPASS_TEXT_(isa) #isa
+#define ONEPASS_TEXT(isa) ONEPASS_TEXT_(isa)
+
+namespace onepass {
+
+const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
+    static const Loops loops = {
+        ONEPASS_TEXT(ONEPASS_ISA),
+#define ONEPASS_FILL(Batch, suffix)                                                 \
+    ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>,
+        ONEPASS_FOR_EACH_BATCH(ONEPASS_FILL)
+#undef ONEPASS_FILL
+        ONEPASS_ISA::learn_one,
+        ONEPASS_ISA::score_one,
+    };
+    return &loops;
+}
+
+}  // namespace onepass

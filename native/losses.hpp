@@ -1,0 +1,46 @@
+// The losses of losses.py: how hard each pulls the score. z is the margin m, or for residual losses y - s.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+namespace onepass {
+
+enum class Loss {
+    perceptron, hinge, squared_hinge, logistic, ramp,  // of the margin
+    squared, absolute, eps_insensitive, squared_eps_insensitive, quantile, huber, tukey,  // of the residual
+};
+
+inline bool of_margin(Loss loss) { return loss <= Loss::ramp; }
+
+// 1/(1 + e^-z), never exponentiating a positive number.
+inline double sigmoid(double z) {
+    if (z >= 0) return 1.0 / (1.0 + std::exp(-z));
+    const double e = std::exp(z);
+    return e / (1.0 + e);
+}
+
+inline double sign(double z) { return double(z > 0) - double(z < 0); }
+
+inline double pull(Loss loss, double parameter, double z) {
+    switch (loss) {
+        case Loss::perceptron: return z <= parameter ? 1.0 : 0.0;
+        case Loss::hinge: return z < 1.0 ? 1.0 : 0.0;
+        case Loss::squared_hinge: return std::max(0.0, 1.0 - z);
+        case Loss::logistic: return sigmoid(-z);
+        case Loss::ramp: return z >= 0.0 && z < 1.0 ? 1.0 : 0.0;
+        case Loss::squared: return z;
+        case Loss::absolute: return sign(z);
+        case Loss::eps_insensitive: return std::abs(z) > parameter ? sign(z) : 0.0;
+        case Loss::squared_eps_insensitive: return sign(z) * std::max(0.0, std::abs(z) - parameter);
+        case Loss::quantile: return z > 0 ? parameter : (z < 0 ? parameter - 1.0 : 0.0);
+        case Loss::huber: return std::min(parameter, std::max(-parameter, z));
+        case Loss::tukey: {
+            if (std::abs(z) > parameter) return 0.0;
+            const double inside = 1.0 - (z / parameter) * (z / parameter);
+            return z * (inside * inside);
+        }
+    }
+    return 0.0;
+}
+
+}  // namespace onepass

@@ -1,0 +1,80 @@
+// A model: weights, the rule's function and parameters, the task, the counters.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "abi.hpp"
+#include "rows.hpp"
+#include "weights.hpp"
+
+namespace onepass {
+
+// classify: y is a class index. regress: y is a real. direction: the row is phi itself (ranking, structured).
+enum class Task { classify, regress, direction };
+
+struct Model {
+    Weights w;
+    Task task = Task::classify;
+    StepFn step = nullptr;
+    SolveFn solve = nullptr;  // set where the rule looks at all scores
+    double params[max_params] = {};
+    double state[max_slots] = {};
+    int slots = 0;
+    double tube = 0.0;       // regression: half-width of the insensitive tube
+    double constant = 1.0;   // value of the constant feature; 0 without an intercept
+    bool bias_in_norm = true;
+    bool uses_ww = false;
+
+    double t = 0.0, k = 0.0, skipped_zero = 0.0;
+
+    // Working space for class scores and coefficients; not part of the state.
+    std::vector<double> scores, coefficients;
+
+    double constant_norm() const { return bias_in_norm ? constant * constant : 0.0; }
+    // Scratch for readers: one per thread, since readers run side by side.
+    double* scratch() const;
+    void size_scratch() {
+        const size_t n = std::max<size_t>(w.stride, 8);
+        scores.resize(n);
+        coefficients.resize(n);
+    }
+};
+
+// What a loop reads beside the rows; null importance or target means 1.
+struct Answers {
+    const double* y;
+    const double* importance;
+    const double* target;
+    double* scores;  // where to write the scores before each update (rows x outputs), or null
+};
+
+enum class Status { ok, not_finite, bad_index, bad_starts, overflow };
+
+struct Outcome {
+    Status status = Status::ok;
+    size_t row = 0;
+    int64_t column = 0;
+    double value = 0.0;
+};
+
+// The loops of one instruction set.
+struct Loops {
+    const char* name;
+#define ONEPASS_DECLARE(Batch, suffix)                                        \
+    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);          \
+    void (*score_##suffix)(const Model&, const Batch&, double* scores);       \
+    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);
+    ONEPASS_FOR_EACH_BATCH(ONEPASS_DECLARE)
+#undef ONEPASS_DECLARE
+    // One sparse row whose indices are known to be inside and distinct, in any order.
+    Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
+                        double target);
+    void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
+};
+
+const Loops* loops_scalar();
+const Loops* loops_avx2();
+const Loops* loops_avx512();
+
+}  // namespace onepass

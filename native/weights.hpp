@@ -1,0 +1,69 @@
+// Weights own the representation: lazy scale, norm, intercept, average. Rules and tasks never touch them.
+//
+//   w = a * v            features, feature-major: v[j * stride + row]; one row, or one row per class
+//   bias[row]            weight of the constant feature, not under the scale
+//   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
+//   ww                   |a * v|^2, followed in O(1) and recomputed now and then
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace onepass {
+
+// Zeroed doubles. calloc leaves untouched pages of a large hash table to the operating system.
+class Buffer {
+   public:
+    Buffer() = default;
+    Buffer(const Buffer& other);
+    Buffer& operator=(const Buffer& other);
+    Buffer(Buffer&& other) noexcept;
+    Buffer& operator=(Buffer&& other) noexcept;
+    ~Buffer();
+
+    void grow(size_t size);  // keeps what is there, zeroes what is new
+    void shrink(size_t size);
+    void clear();
+    double* data() { return data_; }
+    const double* data() const { return data_; }
+    size_t size() const { return size_; }
+
+   private:
+    double* data_ = nullptr;
+    size_t size_ = 0, capacity_ = 0;
+};
+
+enum class Averaging { none, predictor, post };
+
+struct Weights {
+    size_t features = 0, rows = 1, stride = 1;
+    Buffer v;
+    double a = 1.0;
+    std::vector<double> bias = {0.0};
+
+    Averaging averaging = Averaging::none;
+    double average_from = 1.0;  // first round covered
+    Buffer z;
+    double A = 0.0;
+    std::vector<double> bias_sum = {0.0};
+    double averaged = 0.0;  // rounds covered
+
+    double ww = 0.0;
+    double since_recomputed = 0.0;  // updates of ww since it was exact
+
+    // Upper bounds on |v_j| and |z_j|: far below overflow, no coordinate needs a look. Not part of the state.
+    double peak = 0.0, z_peak = 0.0;
+
+    void set_features(size_t d);
+    void drop_features(size_t d);  // forget features from d on, which nothing was learned about
+    void set_rows(size_t classes);  // the third class turns w into rows (-w/2, +w/2, 0)
+    void negate();                  // swap the two classes of a binary model
+    void anchor();                  // z <- z - A*v, A <- 0: the sum so far no longer depends on v
+    void fold();                    // v <- a*v, a <- 1
+    void clear();                   // w <- 0; what was averaged stays averaged
+    void recompute_norm();
+    void recompute_peaks();
+    size_t numbers() const { return v.size() + z.size(); }
+};
+
+}  // namespace onepass

@@ -1,0 +1,82 @@
+"""onepass: online machine learning. Each example is seen once, predicted, revealed, learned, forgotten.
+
+Importing this is cheap: a name is loaded when it is first touched, and scikit-learn only with an estimator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import core, datasets, decoders, errors, losses, rules, schedules
+    from .core import Average, Last, Rule, Scalars, Step
+    from .evaluate import Run, prequential
+    from .files import load
+    from .linear import LinearClassifier, LinearRegressor
+    from .model import LinearModel
+    from .ranking import Ranker
+    from .structured import StructuredLearner
+
+__version__ = "0.1.0"
+
+# Public name → the module that holds it; None where the name is the module itself.
+_HOME = {
+    "Average": "core",
+    "Last": "core",
+    "LinearClassifier": "linear",
+    "LinearModel": "model",
+    "LinearRegressor": "linear",
+    "Ranker": "ranking",
+    "Rule": "core",
+    "Run": "evaluate",
+    "Scalars": "core",
+    "Step": "core",
+    "StructuredLearner": "structured",
+    "core": None,
+    "datasets": None,
+    "decoders": None,
+    "errors": None,
+    "load": "files",
+    "losses": None,
+    "prequential": "evaluate",
+    "rules": None,
+    "schedules": None,
+}
+
+__all__ = [
+    "Average",
+    "Last",
+    "LinearClassifier",
+    "LinearModel",
+    "LinearRegressor",
+    "Ranker",
+    "Rule",
+    "Run",
+    "Scalars",
+    "Step",
+    "StructuredLearner",
+    "core",
+    "datasets",
+    "decoders",
+    "errors",
+    "load",
+    "losses",
+    "prequential",
+    "rules",
+    "schedules",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'onepass' has no attribute {name!r}")
+    home = _HOME[name]
+    module = importlib.import_module(f".{home or name}", __name__)
+    value = module if home is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

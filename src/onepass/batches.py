@@ -1,0 +1,106 @@
+"""What users hold, as what the loops read: dense or CSR batches, single rows, lists of mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import FeatureError, InputError
+
+__all__ = ["Batch", "as_batch", "is_mappings", "to_row"]
+
+
+@dataclass
+class Batch:
+    """Rows of numbers: `dense`, or the three arrays of a CSR matrix. `names` where the columns have them."""
+
+    rows: int
+    columns: int
+    dense: NDArray[Any] | None = None
+    csr: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
+    names: list[str] | None = None
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Some of the rows, without copying."""
+        if self.dense is not None:
+            return Batch(stop - start, self.columns, dense=self.dense[start:stop], names=self.names)
+        assert self.csr is not None
+        data, indices, starts = self.csr
+        low, high = starts[start], starts[stop]
+        csr = (data[low:high], indices[low:high], starts[start : stop + 1] - low)
+        return Batch(stop - start, self.columns, csr=csr, names=self.names)
+
+
+    def take(self, order: NDArray[Any]) -> Batch:
+        """The rows in another order, copied."""
+        if self.dense is not None:
+            return Batch(len(order), self.columns, dense=self.dense[order], names=self.names)
+        assert self.csr is not None
+        data, indices, starts = self.csr
+        lengths = (starts[1:] - starts[:-1])[order]
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(starts.dtype)
+        at = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in order]) if len(order) else order
+        csr = (data[at], indices[at], ends)
+        return Batch(len(order), self.columns, csr=csr, names=self.names)
+
+
+def is_mappings(X: Any) -> bool:
+    """Is X a list of mappings (named rows) rather than a table of numbers?"""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
+def as_batch(X: Any) -> Batch:
+    """A 2-D array, a SciPy sparse matrix, or a pandas or Polars frame, as a batch."""
+    if isinstance(X, Batch):
+        return X
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr()
+        if matrix.dtype not in (np.float64, np.float32):
+            matrix = matrix.astype(np.float64)
+        kind = np.int64 if np.int64 in (matrix.indices.dtype, matrix.indptr.dtype) else np.int32
+        csr = (
+            np.ascontiguousarray(matrix.data),
+            np.ascontiguousarray(matrix.indices, dtype=kind),
+            np.ascontiguousarray(matrix.indptr, dtype=kind),
+        )
+        return Batch(matrix.shape[0], matrix.shape[1], csr=csr)
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    table = np.asarray(X)
+    if table.ndim != 2:
+        raise FeatureError(f"X must be a table of rows and columns, got {table.ndim} dimension(s): {_shape(X)}")
+    if table.dtype not in (np.float64, np.float32):
+        table = _as_numbers(table)
+    return Batch(table.shape[0], table.shape[1], dense=np.ascontiguousarray(table), names=names)
+
+
+def to_row(x: Any) -> Any:
+    """A single example that is neither a dict nor a float64 vector: as one of the two."""
+    if isinstance(x, Mapping):
+        return x
+    if hasattr(x, "tocsr"):
+        x = x.toarray()
+    if isinstance(x, (str, bytes)) or x is None or not hasattr(x, "__len__"):
+        raise InputError(f"x must be a mapping of names to numbers or a row of numbers, got {x!r} ({type(x).__name__})")
+    row = np.asarray(x)
+    if row.ndim == 2 and row.shape[0] == 1:
+        row = row[0]
+    if row.ndim != 1:
+        raise FeatureError(f"x must be one row of numbers, got an array of shape {row.shape}; use learn_many for several")
+    return np.ascontiguousarray(_as_numbers(row), dtype=np.float64)
+
+
+def _as_numbers(table: NDArray[Any]) -> NDArray[np.float64]:
+    if table.dtype.kind == "c":
+        raise InputError("Complex data not supported: X must hold real numbers")
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"X must hold numbers, got {table.dtype}: {error}; use learn_one with mappings for text") from None
+
+
+def _shape(X: Any) -> str:
+    return f"shape {X.shape}" if hasattr(X, "shape") else (f"{len(X)} items" if isinstance(X, Sequence) else repr(X))

@@ -1,0 +1,41 @@
+"""What the native loop calls for a rule that is written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .core import Rule, Scalars, Step
+
+__all__ = ["solve", "step"]
+
+
+def step(rule: Rule) -> Callable[..., tuple[float, ...]]:
+    """`rule.step` over plain floats; `slots` is the rule's state, changed in place."""
+
+    def call(
+        m: float, target: float, xx: float, ww: float, c: float, t: float, k: float, side: float, slots: list[float]
+    ) -> tuple[float, ...]:
+        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, dict(zip(rule.slots, slots, strict=True)))
+        answer = rule.step(s)
+        if not isinstance(answer, Step):
+            raise TypeError(f"{type(rule).__name__}.step must return a Step, got {answer!r}")
+        slots[:] = [float(s.state[name]) for name in rule.slots]
+        return float(answer.add), answer.scale, answer.decay, answer.gain, answer.forget
+
+    return call
+
+
+def solve(rule: Rule) -> Callable[..., tuple[list[float], float, float]]:
+    """`rule.solve` over plain floats; the step's `add` is folded into the coefficients."""
+
+    def call(scores: list[float], y: int, *rest: Any) -> tuple[list[float], float, float]:
+        m, target, xx, ww, c, t, k, side, slots = rest
+        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, dict(zip(rule.slots, slots, strict=True)))
+        coefficients, answer = rule.solve(np.array(scores), y, s)
+        slots[:] = [float(s.state[name]) for name in rule.slots]
+        return [float(answer.add * c) for c in coefficients], answer.scale, answer.decay
+
+    return call

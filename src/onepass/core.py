@@ -1,0 +1,384 @@
+"""The scheme, in readable Python: task → rule → weights → readout.
+
+Every round: a task turns the example into a direction φ and a target; a rule looks at a few scalars and
+answers with a `Step`; the weights move, w ← scale·w + add·φ; a readout says which weights predict.
+
+This file is the reference that the native loops are tested against, and the place to see what happens:
+
+>>> from onepass import core, rules
+>>> learner = core.Learner(rules.PA(), fit_intercept=False)
+>>> for x, y in [((1, 2), +1), ((2, -1), -1)]:
+...     _ = learner.learn(x, y)
+>>> print(learner.trace())
+t  x      y   score  loss  add  scale  w
+1  (1,2)  1   0      1     0.2  1      (0.2,0.4)
+2  (2,-1) -1  0      1     0.2  1      (-0.2,0.6)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import FeatureError, InputError, NumericalError, ParameterError
+from .parameters import Parameters, choice, from_text, number
+
+__all__ = [
+    "Average",
+    "Direction",
+    "Last",
+    "Learner",
+    "Readout",
+    "Record",
+    "Rule",
+    "Scalars",
+    "Step",
+    "Task",
+]
+
+Array = NDArray[np.float64]
+
+# Below the smallest normal number the reciprocal of ‖φ‖² overflows: such a φ counts as zero.
+ZERO_NORM = float(np.finfo(np.float64).tiny)
+
+
+@dataclasses.dataclass
+class Scalars:
+    """All that a rule sees of a round."""
+
+    m: float  # ⟨w, φ⟩: the margin; in regression side·s
+    target: float  # what m should reach: 1, a cost, or in regression side·y − ε
+    xx: float  # ‖φ‖²
+    ww: float  # ‖w‖²
+    importance: float
+    t: int  # this round, from 1
+    k: int  # updates so far
+    side: float = 1.0  # regression: the sign of the residual, so that φ = side·x; otherwise +1
+    state: dict[str, float] = dataclasses.field(default_factory=dict)  # the rule's own slots; it may write
+
+    @property
+    def residual(self) -> float:
+        """y − s in regression; in a margin task, target − m."""
+        return self.side * (self.target - self.m)
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """w ← scale·w + add·φ. `decay` shrinks as `scale` does but spares the intercept: it is a penalty.
+
+    `gain` and `forget` are for second-order weights: Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ.
+    """
+
+    add: float = 0.0
+    scale: float = 1.0
+    decay: float = 1.0
+    gain: float = 0.0
+    forget: float = 1.0
+
+    @property
+    def passive(self) -> bool:
+        return self == PASSIVE
+
+    @property
+    def finite(self) -> bool:
+        return all(math.isfinite(value) for value in dataclasses.astuple(self))
+
+
+PASSIVE = Step()
+
+
+@dataclasses.dataclass(repr=False)
+class Rule(Parameters):
+    """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
+
+    `tasks` are the cells where the rule is defined. `slots` names the rule's own state, with its start values.
+    `code` selects the same formula in `native/rules.hpp`; `cfunc` is the address of a C function with the
+    signature given there; with neither, the native loop calls `step` here.
+    """
+
+    family = "rule"
+    name: ClassVar[str] = ""
+    tasks: ClassVar[Sequence[str]] = ()
+    slots: ClassVar[Mapping[str, float]] = {}
+    code: ClassVar[int] = -1
+    cfunc: ClassVar[int] = 0
+
+    def step(self, s: Scalars) -> Step:
+        raise NotImplementedError(f"{type(self).__name__} must define step(s) -> Step")
+
+    def suffer(self, s: Scalars) -> float:
+        """What the round cost before its update."""
+        return max(0.0, s.target - s.m)
+
+    def sees_all_scores(self, task: str) -> bool:
+        """Does `solve` replace `step` in this task?"""
+        return False
+
+    def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
+        """Coefficients of x for each class row, for rules that look at all scores at once."""
+        raise NotImplementedError(f"{type(self).__name__} does not look at all scores")
+
+    def native(self) -> Sequence[float]:
+        """The parameters of the native formula, in its order."""
+        return [float(v) for v in self.get_params().values()]
+
+    def uses_ww(self) -> bool:
+        """Does `step` read ‖w‖²? Ours say; a rule of yours is taken to."""
+        return self.code < 0
+
+    def epsilon_tube(self) -> float:
+        """Half the width of the tube around y in regression within which nothing is learned."""
+        return 0.0
+
+    def proba(self, task: str) -> bool:
+        """Do the scores have a probability reading (σ or softmax)?"""
+        return False
+
+    def require(self, task: str) -> None:
+        if task not in self.tasks:
+            defined = ", ".join(self.tasks) or "nothing (it declares no tasks)"
+            raise ParameterError(f"{self!r} is not defined for task={task!r}; it is for {defined}")
+
+
+@dataclasses.dataclass
+class Direction:
+    """What a task makes of an example: φ (the shape of w), the value m should reach, and the side."""
+
+    phi: Array
+    target: float = 1.0
+    side: float = 1.0
+
+
+class Task(Protocol):
+    """Turns an example into a direction; reads a prediction off the scores. See `tasks.py`."""
+
+    name: str
+
+    def shape(self, d: int) -> tuple[int, int]: ...
+    def scores(self, w: Array, x: Any) -> Array: ...
+    def direction(self, w: Array, x: Any, y: Any, rule: Rule) -> Direction: ...
+    def predict(self, scores: Array) -> Any: ...
+
+
+@dataclasses.dataclass(repr=False)
+class Readout(Parameters):
+    """Which weights predict."""
+
+    family = "readout"
+    name: ClassVar[str]
+
+
+@dataclasses.dataclass(repr=False)
+class Last(Readout):
+    """The current weights."""
+
+    name = "last"
+
+
+@dataclasses.dataclass(repr=False)
+class Average(Readout):
+    """The mean of the weights over rounds `start`, `start` + 1, … (Polyak–Ruppert).
+
+    kind="predictor" averages the weights that each round predicted with, w₁ included; kind="post" those after
+    each round's update, as scikit-learn does.
+    """
+
+    name = "average"
+    kind: str = choice("predictor", "predictor", "post")
+    start: int = number(1, at_least=1, integer=True)
+
+
+READOUTS: dict[str, type[Readout]] = {"last": Last, "average": Average}
+
+
+def make_readout(readout: str | Readout) -> Readout:
+    return readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A round as it went; score, prediction and loss are those of the weights before the update."""
+
+    t: int
+    x: Any
+    y: Any
+    score: Any
+    prediction: Any
+    loss: float
+    step: Step
+    updated: bool
+    w: Array
+
+
+class Learner:
+    """One learner, round by round, keeping a record of each."""
+
+    def __init__(
+        self,
+        rule: str | Rule,
+        task: str | Task = "binary",
+        *,
+        classes: int = 2,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        bias_in_norm: bool = True,
+        readout: str | Readout = "last",
+        w: ArrayLike | None = None,
+    ) -> None:
+        from . import rules, tasks
+
+        self.rule = rules.make(rule)
+        self.task: Task = tasks.make(task, classes)
+        self.rule.require(self.task.name)
+        self.readout = make_readout(readout)
+        self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
+        self.bias_in_norm = bias_in_norm
+        self.t = self.k = self.mistakes = self.skipped_zero = 0
+        self.cumulative_loss = self.sum_weight = 0.0
+        self.state = dict(self.rule.slots)
+        self.records: list[Record] = []
+        self._w: Array | None = None if w is None else self._with_intercept(np.array(w, dtype=np.float64))
+        self._sum: Array | None = None  # Σ of the weights that the average readout covers
+        self._summed = 0
+
+    @property
+    def w(self) -> Array:
+        """The weights that predict: a vector, or one row per class."""
+        return self._shaped(self._predicting()[:, :-1])
+
+    @property
+    def intercept(self) -> Any:
+        column = self._predicting()[:, -1] * self.intercept_scaling
+        return float(column[0]) if len(column) == 1 else column
+
+    def score(self, x: Any) -> Any:
+        """Scores of the predicting weights; changes nothing."""
+        if self._w is None:
+            return _plain(np.zeros(self.task.shape(1)[0]))
+        return _plain(self.task.scores(self._predicting(), self._augment(x)))
+
+    def predict(self, x: Any) -> Any:
+        return self.task.predict(np.atleast_1d(self.score(x)))
+
+    def learn(self, x: Any, y: Any, importance: float = 1.0) -> Record:
+        """Predict, reveal, suffer, update. An exception leaves the learner as it was."""
+        if not (math.isfinite(importance) and importance >= 0):
+            raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
+        ax = self._augment(x)
+        w = self._w if self._w is not None else np.zeros(self.task.shape(_width(ax)))
+        scores = self.task.scores(w, ax)
+        prediction = self.task.predict(scores)
+        direction = self.task.direction(w, ax, y, self.rule)
+        phi = direction.phi
+        if self._w is None:
+            w = np.zeros_like(phi)  # where x is not a row, the width is known only now
+        normed = phi if self.bias_in_norm else phi[:, :-1]
+        s = Scalars(
+            m=float(np.sum(w * phi)),
+            target=direction.target,
+            xx=float(np.sum(normed * normed)),
+            ww=float(np.sum(w * w)),
+            importance=importance,
+            t=self.t + 1,
+            k=self.k,
+            side=direction.side,
+            state=dict(self.state),
+        )
+        loss = self.rule.suffer(s)
+        skip = importance == 0 or s.xx < ZERO_NORM
+        step = PASSIVE
+        if not skip:
+            if self.rule.sees_all_scores(self.task.name):
+                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._norm(ax)))
+                phi = np.outer(coefficients, ax)
+            else:
+                step = self.rule.step(s)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = step.scale * w
+            moved[:, :-1] *= step.decay
+            moved += step.add * phi
+        if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
+            raise NumericalError(f"round {s.t}: the update of {self.rule!r} overflows; scale the features down")
+
+        record = Record(
+            s.t, x, y, _plain(scores), prediction, loss, step, step.add != 0.0, self._shaped(moved[:, :-1])
+        )
+        self._cover(w, moved)
+        self._w = moved
+        self.state = s.state
+        self.t += 1
+        self.k += record.updated
+        self.mistakes += _differs(prediction, y)
+        self.skipped_zero += s.xx < ZERO_NORM
+        self.cumulative_loss += importance * loss
+        self.sum_weight += importance
+        self.records.append(record)
+        return record
+
+    def trace(self) -> str:
+        """The rounds so far as a table, as a student would write them."""
+        rows = [("t", "x", "y", "score", "loss", "add", "scale", "w")]
+        for r in self.records:
+            cells = (r.t, r.x, r.y, r.score, r.loss, r.step.add, r.step.scale * r.step.decay, r.w)
+            rows.append(tuple(_show(cell) for cell in cells))  # type: ignore[arg-type]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    def _augment(self, x: Any) -> Any:
+        """x with the constant feature appended; tasks whose inputs are not rows see them as they are."""
+        if self.task.name == "structured":
+            return x
+        if not isinstance(x, (Sequence, np.ndarray)) or (len(x) and not np.isscalar(x[0])):
+            return x
+        row = np.append(np.asarray(x, dtype=np.float64), self.intercept_scaling)
+        if not np.all(np.isfinite(row)):
+            raise InputError(f"x must hold finite numbers, got {x!r}")
+        if self._w is not None and len(row) != self._w.shape[1]:
+            raise FeatureError(f"expected {self._w.shape[1] - 1} features, got {len(row) - 1}")
+        return row
+
+    def _with_intercept(self, w: Array) -> Array:
+        w = np.atleast_2d(w)
+        return np.hstack([w, np.zeros((len(w), 1))])
+
+    def _norm(self, ax: Array) -> float:
+        row = ax if self.bias_in_norm else ax[:-1]
+        return float(np.sum(row * row))
+
+    def _cover(self, before: Array, after: Array) -> None:
+        if not isinstance(self.readout, Average) or self.t + 1 < self.readout.start:
+            return
+        used = before if self.readout.kind == "predictor" else after
+        self._sum = used.copy() if self._sum is None else self._sum + used
+        self._summed += 1
+
+    def _predicting(self) -> Array:
+        if self._w is None:
+            return np.zeros(self.task.shape(1))
+        return self._w if self._sum is None else self._sum / self._summed
+
+    def _shaped(self, w: Array) -> Array:
+        return w[0] if len(w) == 1 else w
+
+
+def _width(ax: Any) -> int:
+    return len(ax) if isinstance(ax, np.ndarray) else 0
+
+
+def _plain(scores: Array) -> Any:
+    return float(scores[0]) if len(scores) == 1 else scores
+
+
+def _differs(prediction: Any, y: Any) -> bool:
+    return bool(np.any(np.asarray(prediction) != np.asarray(y)))
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
+        return "(" + ",".join(_show(item) for item in value) + ")"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

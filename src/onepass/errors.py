@@ -1,0 +1,83 @@
+"""Everything onepass raises on purpose.
+
+OnepassError
+├── ParameterError (ValueError)      an option or rule parameter outside its range, an unknown name
+├── InputError (ValueError)          malformed data; nothing of the call was learned
+│   ├── LabelError                   a label outside the declared classes, or of the wrong kind
+│   └── FeatureError                 wrong number of features, or names where rows were learned
+├── NumericalError (ArithmeticError) a finite input whose update overflows; `.row` is the row refused
+├── ModelFileError (ValueError)      a model file that will not be loaded
+│   ├── DamagedFileError             truncated or altered: its checksum does not match
+│   ├── ForeignFileError             not a onepass model file
+│   └── NewerFileError               written by a later format version
+└── MissingDependencyError (ImportError)  an optional package is needed: the message names the extra
+
+A message says what was expected, what came, where, and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DamagedFileError",
+    "FeatureError",
+    "ForeignFileError",
+    "InputError",
+    "LabelError",
+    "MissingDependencyError",
+    "ModelFileError",
+    "NewerFileError",
+    "NumericalError",
+    "OnepassError",
+    "ParameterError",
+]
+
+
+class OnepassError(Exception):
+    """Base of every error that onepass raises on purpose."""
+
+
+class ParameterError(OnepassError, ValueError):
+    """An option outside its range or of unknown name."""
+
+
+class InputError(OnepassError, ValueError):
+    """Malformed data. Nothing of the call was learned."""
+
+
+class LabelError(InputError):
+    """A label that the learner cannot take."""
+
+
+class FeatureError(InputError):
+    """Features that do not fit what the learner has seen."""
+
+
+class NumericalError(OnepassError, ArithmeticError):
+    """A finite input whose update would overflow. Rows before `row` are learned, `row` is not."""
+
+    def __init__(self, message: str, row: int = 0) -> None:
+        super().__init__(message)
+        self.row = row
+
+    def __reduce__(self) -> tuple[type, tuple[str, int]]:
+        return type(self), (str(self), self.row)
+
+
+class ModelFileError(OnepassError, ValueError):
+    """A model file that will not be loaded."""
+
+
+class DamagedFileError(ModelFileError):
+    """A truncated or altered model file."""
+
+
+class ForeignFileError(ModelFileError):
+    """A file that is not a onepass model."""
+
+
+class NewerFileError(ModelFileError):
+    """A model file of a later format version than this onepass reads."""
+
+
+class MissingDependencyError(OnepassError, ImportError):
+    """An optional package that is not installed."""

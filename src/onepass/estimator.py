@@ -1,0 +1,211 @@
+"""What the scikit-learn estimators share: one `LinearModel` inside, two façades over it.
+
+scikit-learn's methods (`fit`, `partial_fit`, `predict`) hold to a fixed number of features; the stream's methods
+(`learn_one`, `predict_one`) let features and classes grow.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .batches import Batch, as_batch
+from .core import Array, Readout, Rule
+from .errors import InputError, ParameterError
+from .model import LinearModel
+from .parameters import to_config
+
+__all__ = ["LinearEstimator"]
+
+
+class LinearEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators with linear weights."""
+
+    rule: str | Rule
+    fit_intercept: bool
+    intercept_scaling: float
+    bias_in_norm: bool
+    readout: str | Readout
+    hash_bits: int | None
+    passes: int
+    shuffle: bool
+    random_state: Any
+
+    _model: LinearModel | None = None
+
+    def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
+        raise NotImplementedError
+
+    # -- the scikit-learn façade -----------------------------------------------------------------------------------
+
+    def _validated(self, X: Any, *, reset: bool) -> Batch:
+        """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
+        try:
+            table = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                accept_large_sparse=True,
+                reset=reset,
+            )
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        return as_batch(table)
+
+    def _weights_of(self, sample_weight: Any, table: Batch) -> Array | None:
+        if sample_weight is None:
+            return None
+        try:
+            weights = _check_sample_weight(sample_weight, np.empty((table.rows, 1)), dtype=np.float64)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        return np.ascontiguousarray(weights, dtype=np.float64)
+
+    def _begin(self, classes: list[Any] | None = None) -> LinearModel:
+        self._model = self._named(self._new_model(classes))
+        return self._model
+
+    def _named(self, model: LinearModel) -> LinearModel:
+        """The model, its columns named where a data frame named them."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and model.hash_bits is None:
+            model.name_columns([str(name) for name in names])
+        return model
+
+    def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
+        if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
+            raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
+        generator = check_random_state(self.random_state)
+        for _ in range(self.passes):
+            if self.shuffle:
+                order = generator.permutation(table.rows)
+                model.learn_many(table.take(order), y[order], None if importance is None else importance[order])
+            else:
+                model.learn_many(table, y, importance)
+
+    def _fitted(self) -> LinearModel:
+        if self._model is None or not self._model.started:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
+        return self._model
+
+    def _scores(self, X: Any) -> Array:
+        model = self._fitted()
+        if not hasattr(self, "n_features_in_"):  # learned by names or rows, never by table
+            return model.score_many(X)
+        return model.score_many(self._validated(X, reset=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._model is not None and self._model.started
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- the stream façade -----------------------------------------------------------------------------------------
+
+    def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
+        """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
+        model = self._model
+        if model is None:
+            model = self._begin()
+        model.learn_one(x, y, importance)
+
+    def predict_one(self, x: Any) -> Any:
+        """The prediction for one example; changes nothing. None before any class is known."""
+        model = self._model
+        if model is None:
+            model = self._new_model()
+        return model.predict_one(x)
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        """Learn rows in order: an array, a frame, a CSR matrix or a list of mappings."""
+        (self._model or self._begin()).learn_many(X, y, importance)
+
+    def predict_many(self, X: Any) -> Any:
+        return (self._model or self._new_model()).predict_many(X)
+
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+        """For each row the prediction made just before that row is learned: a prequential run in one call."""
+        return (self._model or self._begin()).predict_then_learn(X, y, importance)
+
+    def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
+        """Each feature's contribution to the score, largest first, and the intercept."""
+        return self._fitted().explain_one(x, label)
+
+    # -- what was learned ------------------------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> dict[Any, Any]:
+        """name → weight (label → name → weight with more than two classes)."""
+        return self._learned().named_weights()
+
+    @property
+    def t_(self) -> int:
+        """Examples seen."""
+        return self._learned().t
+
+    @property
+    def k_(self) -> int:
+        """Updates made."""
+        return self._learned().k
+
+    def _learned(self) -> LinearModel:
+        if self._model is None or not self._model.started:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return self._model
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
+        model = self._fitted()
+        model.extra = {"estimator": type(self).__name__, "params": self._config(), "fitted": self._attributes()}
+        model.save(path)
+
+    def _config(self) -> dict[str, Any]:
+        """The constructor's parameters as JSON."""
+        from .store import encode_values
+
+        params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
+        if isinstance(params.get("class_weight"), dict):
+            table = params["class_weight"]
+            params["class_weight"] = {"labels": encode_values(list(table)), "weights": [float(w) for w in table.values()]}
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None  # a generator's state is not kept; it is used by fit alone
+        return params
+
+    def _attributes(self) -> dict[str, Any]:
+        """What scikit-learn's contract adds to a fitted estimator."""
+        out: dict[str, Any] = {}
+        if hasattr(self, "n_features_in_"):
+            out["n_features_in_"] = int(self.n_features_in_)
+        if hasattr(self, "feature_names_in_"):
+            out["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        return out
+
+    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
+        self._model = model
+        if "n_features_in_" in attributes:
+            self.n_features_in_ = attributes["n_features_in_"]
+        elif model.positional:
+            self.n_features_in_ = model.n_features
+        if "feature_names_in_" in attributes:
+            self.feature_names_in_ = np.array(attributes["feature_names_in_"], dtype=object)
+        return self

@@ -1,0 +1,62 @@
+"""`onepass.load`: a saved model as the estimator it was."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import store
+from .errors import DamagedFileError, ForeignFileError
+from .model import KIND, LinearModel, known_parameters
+from .parameters import from_config
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed."""
+    kind, config, arrays = store.read(path)
+    if kind != KIND:
+        raise ForeignFileError(f"{os.fspath(path)} holds a onepass model of kind {kind!r}, which this version does not know")
+    model = LinearModel.from_state(config, arrays)
+    return estimator_of(model)
+
+
+def estimator_of(model: LinearModel) -> Any:
+    """A `LinearModel` as the estimator that saved it, or as the one that fits its task."""
+    from . import linear, ranking, structured
+
+    homes: dict[str, Any] = {
+        "LinearClassifier": linear.LinearClassifier,
+        "LinearRegressor": linear.LinearRegressor,
+        "Ranker": ranking.Ranker,
+        "StructuredLearner": structured.StructuredLearner,
+    }
+    by_task = {"regression": "LinearRegressor", "ranking": "Ranker", "structured": "StructuredLearner"}
+    name = model.extra.get("estimator") or by_task.get(model.task, "LinearClassifier")
+    if name not in homes:
+        raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(homes)}")
+    kind = homes[name]
+    if "params" in model.extra:
+        estimator = kind(**_params(model.extra["params"]))
+    else:
+        estimator = kind(
+            model.rule,
+            fit_intercept=model.fit_intercept,
+            intercept_scaling=model.intercept_scaling,
+            bias_in_norm=model.bias_in_norm,
+            readout=model.readout,
+            hash_bits=model.hash_bits,
+        )
+    return estimator._adopt(model, model.extra.get("fitted", {}))
+
+
+def _params(config: dict[str, Any]) -> dict[str, Any]:
+    known = known_parameters()
+    out: dict[str, Any] = {}
+    for name, value in config.items():
+        if name == "class_weight" and isinstance(value, dict):
+            out[name] = dict(zip(store.decode_values(value["labels"]), value["weights"], strict=True))
+        else:
+            out[name] = from_config(value, known)
+    return out

@@ -1,0 +1,303 @@
+"""`LinearClassifier` and `LinearRegressor`: every rule of `onepass.rules` as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from . import rules
+from .core import Array, Readout, Rule
+from .errors import InputError, LabelError, ParameterError
+from .estimator import LinearEstimator
+from .model import LinearModel, as_targets
+
+__all__ = ["LinearClassifier", "LinearRegressor"]
+
+
+def _has_probabilities(self: LinearClassifier) -> bool:
+    if not rules.make(self.rule).proba("binary"):
+        raise AttributeError(f"rule {self.rule!r} has no probabilities; use rule='sgd:loss=logistic'")
+    return True
+
+
+class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+    """A linear classifier that learns by any rule, in one pass.
+
+    Parameters
+    ----------
+    rule : a rule's name (``"pa1"``, ``"pa1:C=0.1"``) or a `Rule`; `onepass models` lists them.
+    task : "auto" grows with the classes that appear; "binary" and "multiclass" fix the kind.
+    fit_intercept : learn the weight of a constant feature.
+    intercept_scaling : the value of that feature.
+    bias_in_norm : count it in ‖x‖² (scikit-learn's and River's Passive-Aggressive do not).
+    readout : which weights predict: "last" or "average".
+    hash_bits : None gives every feature name its own weight; b hashes names into 2^b weights.
+    class_weight : label → importance, or "balanced" (`fit` only).
+    passes, shuffle, random_state : how often and in which order `fit` goes through its data.
+    """
+
+    def __init__(
+        self,
+        rule: str | Rule = "pa1",
+        *,
+        task: str = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        bias_in_norm: bool = True,
+        readout: str | Readout = "last",
+        hash_bits: int | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        passes: int = 1,
+        shuffle: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.rule = rule
+        self.task = task
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.bias_in_norm = bias_in_norm
+        self.readout = readout
+        self.hash_bits = hash_bits
+        self.class_weight = class_weight
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn afresh from a table."""
+        table = self._validated(X, reset=True)
+        labels = self._labels(y, table.rows)
+        classes = np.unique(labels)
+        self._class_dtype = classes.dtype
+        model = self._begin(classes.tolist())
+        importance = self._importance(sample_weight, table, labels, classes)
+        self._passes(model, table, labels, importance)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning, bit for bit as `learn_one` row by row. `classes` is required by the first call."""
+        first = self._model is None
+        table = self._validated(X, reset=first)
+        labels = self._labels(y, table.rows)
+        if first:
+            if classes is None:
+                raise LabelError("classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])")
+            declared = np.unique(np.asarray(classes))
+            self._class_dtype = declared.dtype
+            model = self._named(self._new_model(declared.tolist()))
+        else:
+            assert self._model is not None
+            model = self._model
+            if classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
+                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
+        if self.class_weight == "balanced":
+            raise ParameterError("class_weight='balanced' needs all labels at once: use fit, or give a dict")
+        importance = self._importance(sample_weight, table, labels, np.array(model.classes))
+        model.learn_many(table, labels, importance)
+        self._model = model
+        return self
+
+    def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
+        """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
+        model = self._model
+        if model is None:
+            model = self._begin()
+        if self.class_weight is not None:
+            importance *= self._class_weights([y])[0]
+        model.learn_one(x, y, importance)
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        super().learn_many(X, y, self._weighted(y, importance))
+
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+        return super().predict_then_learn(X, y, self._weighted(y, importance))
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        scores = self._scores(X)
+        return np.asarray(self.classes_[self._fitted().class_indices(scores)])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, for rules whose loss gives them."""
+        scores = self._scores(X)
+        return self._fitted().probabilities(scores)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        return (self._model or self._new_model()).predict_proba_one(x)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of the scores."""
+        labels = self._learned().classes
+        dtype = getattr(self, "_class_dtype", None)
+        if dtype is not None:
+            return np.array(labels, dtype=dtype)
+        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
+            return np.array(labels)
+        out = np.empty(len(labels), dtype=object)
+        out[:] = labels
+        return out
+
+    @property
+    def coef_(self) -> Array:
+        return self._learned().weights()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        return self._learned().weights()[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # One pass over the 50 rows of scikit-learn's class-weight check is too little for any rule; the accuracy
+        # checks that this tag also switches off are run by tests/test_sklearn.py with the tag off.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
+        return LinearModel(
+            self.rule,
+            self.task,
+            classes=classes,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            bias_in_norm=self.bias_in_norm,
+            readout=self.readout,
+            hash_bits=self.hash_bits,
+        )
+
+    def _labels(self, y: Any, rows: int) -> NDArray[Any]:
+        try:
+            labels = column_or_1d(y, warn=True)
+            check_classification_targets(labels)
+        except ValueError as error:
+            raise LabelError(str(error)) from None
+        if len(labels) != rows:
+            raise InputError(f"X has {rows} rows, y has {len(labels)} labels")
+        return np.asarray(labels)
+
+    def _importance(self, sample_weight: Any, table: Any, labels: Any, classes: NDArray[Any]) -> Array | None:
+        weights = self._weights_of(sample_weight, table)
+        if self.class_weight is None:
+            return weights
+        if self.class_weight == "balanced":
+            per_class = compute_class_weight("balanced", classes=classes, y=labels)
+            by_class = per_class[np.searchsorted(classes, labels)]
+        else:
+            by_class = self._class_weights(labels.tolist())
+        return np.asarray(by_class, dtype=np.float64) * (1.0 if weights is None else weights)
+
+    def _weighted(self, y: Any, importance: Any) -> Any:
+        if self.class_weight is None:
+            return importance
+        return self._class_weights(list(y)) * (1.0 if importance is None else np.asarray(importance))
+
+    def _class_weights(self, labels: list[Any]) -> Array:
+        if not isinstance(self.class_weight, dict):
+            raise ParameterError(f"class_weight={self.class_weight!r}: expected None, 'balanced' (fit only) or a dict")
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+
+    def _attributes(self) -> dict[str, Any]:
+        out = super()._attributes()
+        if hasattr(self, "_class_dtype"):
+            out["class_dtype"] = self._class_dtype.str
+        return out
+
+    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
+        if "class_dtype" in attributes:
+            self._class_dtype = np.dtype(attributes["class_dtype"])
+        return super()._adopt(model, attributes)
+
+
+class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+    """A linear regressor that learns by any rule defined for regression, in one pass.
+
+    Parameters are those of `LinearClassifier`, without classes.
+    """
+
+    def __init__(
+        self,
+        rule: str | Rule = "pa1",
+        *,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        bias_in_norm: bool = True,
+        readout: str | Readout = "last",
+        hash_bits: int | None = None,
+        passes: int = 1,
+        shuffle: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.rule = rule
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.bias_in_norm = bias_in_norm
+        self.readout = readout
+        self.hash_bits = hash_bits
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn afresh from a table."""
+        table = self._validated(X, reset=True)
+        targets = self._targets(y, table.rows)
+        importance = self._weights_of(sample_weight, table)
+        self._passes(self._begin(), table, targets, importance)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go on learning, bit for bit as `learn_one` row by row."""
+        first = self._model is None
+        table = self._validated(X, reset=first)
+        targets = self._targets(y, table.rows)
+        importance = self._weights_of(sample_weight, table)
+        model = self._named(self._new_model()) if self._model is None else self._model
+        model.learn_many(table, targets, importance)
+        self._model = model
+        return self
+
+    def predict(self, X: Any) -> Array:
+        return self._scores(X)[:, 0]
+
+    @property
+    def coef_(self) -> Array:
+        return self._learned().weights()[0][0]
+
+    @property
+    def intercept_(self) -> Array:
+        return self._learned().weights()[1]
+
+    def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
+        return LinearModel(
+            self.rule,
+            "regression",
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            bias_in_norm=self.bias_in_norm,
+            readout=self.readout,
+            hash_bits=self.hash_bits,
+        )
+
+    def _targets(self, y: Any, rows: int) -> Array:
+        try:
+            targets = as_targets(column_or_1d(y, warn=True))
+        except LabelError:
+            raise
+        except ValueError as error:
+            raise LabelError(str(error)) from None
+        if len(targets) != rows:
+            raise InputError(f"X has {rows} rows, y has {len(targets)} targets")
+        return targets

@@ -1,0 +1,520 @@
+"""`LinearModel`: the linear learner without scikit-learn. The estimators, the command and the server stand on it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, callback, core, rules, store
+from .batches import Batch, as_batch, is_mappings, to_row
+from .core import Array, Average, Readout, Rule
+from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
+from .losses import LOSSES, sigmoid
+from .parameters import Parameters, from_config, to_config
+from .schedules import SCHEDULES
+
+__all__ = ["LinearModel"]
+
+KIND = "linear"
+TASKS = ("auto", "binary", "multiclass", "regression", "ranking", "structured")
+
+
+class LinearModel:
+    """A rule, its weights, its feature names and its labels.
+
+    task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
+    kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
+    """
+
+    def __init__(
+        self,
+        rule: str | Rule = "pa1",
+        task: str = "auto",
+        *,
+        classes: Iterable[Hashable] | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        bias_in_norm: bool = True,
+        readout: str | Readout = "last",
+        hash_bits: int | None = None,
+    ) -> None:
+        if task not in TASKS:
+            raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
+        self.rule = rules.make(rule)
+        self.task = task
+        self.rule.require("binary" if task == "auto" else task)
+        self.readout = core.make_readout(readout)
+        self.fit_intercept = _flag("fit_intercept", fit_intercept)
+        self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
+        self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
+        self.hash_bits = _bits(hash_bits)
+        self.declared = classes is not None
+        self.extra: dict[str, Any] = {}  # what an estimator keeps beside the model, carried through files
+        self._engine = self._make_engine()
+        if classes is not None:
+            self._declare(list(classes))
+        # Bound natively: one call from Python into the loop.
+        self.learn_one = self._engine.learn_one
+        self.predict_one = self._engine.predict_one
+        self.score_one = self._engine.score_one
+
+    # -- what was learned ------------------------------------------------------------------------------------------
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels known so far, in the order of their weights."""
+        return list(self._engine.classes)
+
+    @property
+    def n_features(self) -> int:
+        return int(self._engine.features)
+
+    @property
+    def t(self) -> int:
+        """Examples seen."""
+        return int(self._engine.t)
+
+    @property
+    def k(self) -> int:
+        """Updates made."""
+        return int(self._engine.k)
+
+    @property
+    def names(self) -> list[str | int]:
+        """Feature names by index; empty where features are positions or hashes."""
+        return list(self._engine.names)
+
+    @property
+    def positional(self) -> bool:
+        """Were rows, not names, learned?"""
+        return bool(self._engine.positional)
+
+    def name_columns(self, names: list[str]) -> None:
+        """Name the columns of the tables to come, so that mappings may follow."""
+        self._engine.set_names(names)
+        self._engine.set_features(len(names))
+
+    @property
+    def started(self) -> bool:
+        return self.t > 0 or bool(self._engine.classes)
+
+    def weights(self) -> tuple[Array, Array]:
+        """The predicting weights (rows × features) and intercepts (rows)."""
+        s = self._engine.state()
+        a, big_a, averaged = s["scalars"][:3]
+        if isinstance(self.readout, Average) and averaged > 0:
+            w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
+        else:
+            w, bias = a * s["v"], s["bias"]
+        return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
+
+    def named_weights(self) -> dict[Any, Any]:
+        """name → weight; with more than two classes label → name → weight. Positions or hashes where unnamed."""
+        w, _ = self.weights()
+        names = self._names_or_positions()
+        tables = [{name: float(row[j]) for j, name in names if row[j] != 0.0} for row in w]
+        return tables[0] if len(tables) == 1 else dict(zip(self.classes, tables, strict=True))
+
+    def explain_one(self, x: Any, label: Hashable | None = None) -> dict[Any, float]:
+        """Each feature's contribution to the score, largest first; the intercept under "intercept".
+
+        With more than two classes, the score of `label` (by default the predicted one).
+        """
+        w, intercept = self.weights()
+        row = 0
+        if len(w) > 1:
+            label = self.predict_one(x) if label is None else label
+            if label not in self.classes:
+                raise LabelError(f"label {label!r} is not one of the classes {self.classes!r}")
+            row = self.classes.index(label)
+        names = dict(self._names_or_positions())
+        parts = {names[j]: float(w[row, j] * value) for j, value in self._engine.row_of(x) if j < w.shape[1]}
+        if self.fit_intercept:
+            parts["intercept"] = float(intercept[row])
+        return dict(sorted(parts.items(), key=lambda item: -abs(item[1])))
+
+    def _names_or_positions(self) -> list[tuple[int, Any]]:
+        names = self.names
+        return [(j, names[j] if j < len(names) else j) for j in range(self.n_features)]
+
+    # -- many examples ---------------------------------------------------------------------------------------------
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call."""
+        self._learn(X, y, importance, predict=False)
+
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+        """For each row the prediction before learning it, as predict-then-learn one by one would give."""
+        return _joined(self._learn(X, y, importance, predict=True))
+
+    def score_many(self, X: Any) -> Array:
+        """Scores, rows × outputs."""
+        if is_mappings(X):
+            rows = [self.score_one(x) for x in X]
+            return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+        batch = self._placed(as_batch(X))
+        scores = np.zeros((batch.rows, int(self._engine.rows)))
+        if batch.rows and self.n_features:
+            if batch.dense is not None:
+                self._engine.score(batch.dense, scores)
+            else:
+                assert batch.csr is not None
+                self._engine.score_csr(*batch.csr, batch.columns, scores)
+        return scores
+
+    def predict_many(self, X: Any) -> Any:
+        """An array of labels or numbers (a list where labels are of mixed types)."""
+        return self._predictions(self.score_many(X))
+
+    def class_indices(self, scores: Array) -> NDArray[np.intp]:
+        if scores.shape[1] == 1:
+            known = len(self._engine.classes)
+            return (scores[:, 0] > 0).astype(np.intp) if known > 1 else np.zeros(len(scores), dtype=np.intp)
+        return np.argmax(scores, axis=1)
+
+    def probabilities(self, scores: Array) -> Array:
+        """σ or softmax of scores, rows × classes; for rules whose loss gives probabilities."""
+        if not self.rule.proba("binary"):
+            raise ParameterError(f"{self.rule!r} has no probabilities; use SGD(loss='logistic')")
+        if scores.shape[1] == 1:
+            p = np.array([sigmoid(s) for s in scores[:, 0]])
+            return np.stack([1.0 - p, p], axis=1) if len(self._engine.classes) > 1 else np.ones((len(p), 1))
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """label → probability; empty before anything was learned."""
+        scores = np.atleast_1d(np.array(self.score_one(x), dtype=np.float64))[np.newaxis]
+        p = self.probabilities(scores)[0]
+        return {label: float(q) for label, q in zip(self.classes, p, strict=False)}
+
+    def learn_direction(self, x: Any, target: float = 1.0, importance: float = 1.0) -> None:
+        """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
+        self._engine.learn_direction(x, target, importance)
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything, as JSON-able configuration and arrays; `from_state` resumes bit for bit."""
+        config = {
+            "rule": to_config(self.rule),
+            "task": self.task,
+            "declared": self.declared,
+            "classes": store.encode_values(self.classes),
+            "fit_intercept": self.fit_intercept,
+            "intercept_scaling": self.intercept_scaling,
+            "bias_in_norm": self.bias_in_norm,
+            "readout": to_config(self.readout),
+            "hash_bits": self.hash_bits,
+            "features": self.n_features,
+            "extra": self.extra,
+        }
+        arrays: dict[str, NDArray[Any]] = dict(self._engine.state())
+        arrays.update({f"names.{key}": value for key, value in store.encode_names(self.names).items()})
+        return config, arrays
+
+    @classmethod
+    def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        try:
+            model = cls(
+                from_config(config["rule"], known_parameters()),
+                config["task"],
+                fit_intercept=config["fit_intercept"],
+                intercept_scaling=config["intercept_scaling"],
+                bias_in_norm=config["bias_in_norm"],
+                readout=from_config(config["readout"], known_parameters()),
+                hash_bits=config["hash_bits"],
+            )
+            model.declared = config["declared"]
+            model.extra = dict(config["extra"])
+            model._engine.set_classes(store.decode_values(config["classes"]))
+            names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
+            model._engine.set_names(store.decode_names(names))
+            model._engine.set_state({key: value for key, value in arrays.items() if not key.startswith("names.")})
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise DamagedFileError(f"the model's parts do not fit together ({error}); restore it from a backup") from None
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state to a file that `load` resumes from, bit for bit."""
+        config, arrays = self.state()
+        store.write(path, KIND, config, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        kind, config, arrays = store.read(path)
+        if kind != KIND:
+            raise ParameterError(f"{path} holds a model of kind {kind!r}; expected {KIND!r}")
+        return cls.from_state(config, arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        config, arrays = self.state()
+        return {"config": config, "arrays": arrays}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(self.from_state(state["config"], state["arrays"]).__dict__)
+        self._engine.on_new_label = self._new_label
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _make_engine(self) -> _native.Engine:
+        rule, average = self.rule, self.readout
+        averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
+        kind = {"regression": "regress", "ranking": "direction", "structured": "direction"}.get(self.task, "classify")
+        native = rule.code >= 0 and not rule.cfunc
+        engine = _native.Engine(
+            kind,
+            {
+                "code": rule.code,
+                "cfunc": rule.cfunc,
+                "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
+                "slots": [float(v) for v in rule.slots.values()],
+                "sees_all_scores": rule.sees_all_scores("multiclass"),
+                "uses_ww": rule.uses_ww(),
+                "tube": rule.epsilon_tube(),
+                "text": repr(rule),
+                "step": callback.step(rule),
+                "solve": callback.solve(rule),
+            },
+            {
+                "hash_bits": -1 if self.hash_bits is None else self.hash_bits,
+                "constant": self.intercept_scaling if self.fit_intercept else 0.0,
+                "bias_in_norm": self.bias_in_norm,
+                "averaging": averaging,
+                "average_from": float(average.start) if isinstance(average, Average) else 1.0,
+                "to_row": to_row,
+            },
+        )
+        engine.on_new_label = self._new_label
+        return engine
+
+    def _declare(self, classes: list[Any]) -> None:
+        if len(set(classes)) != len(classes):
+            raise LabelError(f"classes must be distinct, got {classes!r}")
+        self._room_for(len(classes))
+        self._engine.set_classes(classes)
+
+    def _room_for(self, classes: int) -> None:
+        if classes > 2:
+            if self.task == "binary":
+                raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
+            self.rule.require("multiclass")
+
+    def _new_label(self, label: Hashable) -> int:
+        """Called by the engine for a label it does not know: registers it, or says why not."""
+        known = self.classes
+        if self.declared:
+            raise LabelError(f"label {label!r} is not one of the declared classes {known!r}")
+        if label is None or (isinstance(label, float) and not math.isfinite(label)):
+            raise LabelError(f"a label must not be {label!r}")
+        store.encode_values([label])  # a label that no file can hold is refused now, not when saving
+        self._room_for(len(known) + 1)
+        self._engine.set_classes([*known, label])
+        if len(known) == 1 and _sorts_before(label, known[0]):
+            self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
+            return 0
+        return len(known)
+
+    def _placed(self, batch: Batch) -> Batch:
+        """The batch, after checking that its columns are the model's features."""
+        names, d = self.names, self.n_features
+        if names and not self._engine.positional:
+            raise FeatureError(
+                "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
+            )
+        if self.hash_bits is not None:
+            if batch.columns > d:
+                raise FeatureError(
+                    f"X has {batch.columns} columns, but hash_bits={self.hash_bits} leaves room for {d}; raise hash_bits"
+                )
+        elif d and batch.columns != d and not (names and batch.columns <= d):
+            raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {d} features")
+        return batch
+
+    def _learn(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
+        """Learns; returns the predictions made on the way, in parts."""
+        if is_mappings(X):
+            return self._learn_mappings(X, y, importance, predict)
+        batch = self._placed(as_batch(X))
+        c = None if importance is None else np.ascontiguousarray(importance, dtype=np.float64)
+        if self.task == "regression":
+            return [self._run(batch, as_targets(y), c, predict)]
+        labels = y if isinstance(y, np.ndarray) else _object_array(y)
+        if len(labels) != batch.rows:
+            raise InputError(f"X has {batch.rows} rows, y has {len(labels)} labels")
+        indices = self._indices(labels)
+        if np.all(indices >= 0):
+            return [self._run(batch, indices, c, predict)]
+        return self._learn_growing(batch, labels, c, predict)
+
+    def _run(self, batch: Batch, y: Array, c: Array | None, predict: bool) -> Any:
+        scores = np.zeros((batch.rows, int(self._engine.rows))) if predict else None
+        if batch.dense is not None:
+            self._engine.learn(batch.dense, y, c, None, scores)
+        else:
+            assert batch.csr is not None
+            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, scores)
+        return None if scores is None else self._predictions(scores)
+
+    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, predict: bool) -> list[Any]:
+        """Labels that are new within the batch: learn up to each, let it in, go on. All or nothing."""
+        before = self.__getstate__()
+        parts: list[Any] = []
+        start = 0
+        try:
+            while start < batch.rows:
+                first = self.predict_many(batch.part(start, start + 1)) if predict else None
+                if self._indices(labels[start : start + 1])[0] < 0:
+                    self._new_label(_item(labels[start]))
+                indices = self._indices(labels[start:])
+                unknown = np.flatnonzero(indices < 0)
+                stop = start + int(unknown[0]) if len(unknown) else batch.rows
+                part = None if c is None else c[start:stop]
+                predictions = self._run(batch.part(start, stop), indices[: stop - start], part, predict)
+                if predict:
+                    parts += [first, predictions[1:]]  # the first was made before its label was let in
+                start = stop
+        except NumericalError as error:
+            raise NumericalError(str(error), start + error.row) from None
+        except Exception:
+            self.__setstate__(before)
+            raise
+        return parts
+
+    def _learn_mappings(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
+        ys = list(y)
+        cs = [1.0] * len(X) if importance is None else [float(c) for c in importance]
+        if not len(X) == len(ys) == len(cs):
+            raise InputError(f"X has {len(X)} rows, y {len(ys)}, importance {len(cs)}")
+        for row, (x, c) in enumerate(zip(X, cs, strict=True)):
+            try:
+                self._engine.check_one(x)
+            except InputError as error:
+                raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
+            if not (math.isfinite(c) and c >= 0):
+                raise InputError(f"row {row}: importance must be a finite number >= 0, got {c!r}")
+        before = self.__getstate__() if any(self._is_new(label) for label in ys) else None
+        predictions = []
+        for row, (x, label, c) in enumerate(zip(X, ys, cs, strict=True)):
+            try:
+                if predict:
+                    predictions.append(self.predict_one(x))
+                self.learn_one(x, label, c)
+            except NumericalError as error:
+                raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
+            except InputError:
+                if before is not None:
+                    self.__setstate__(before)
+                raise
+        return [predictions]
+
+    def _is_new(self, label: Any) -> bool:
+        if self.task == "regression":
+            as_targets([label])
+            return False
+        return label not in self._engine.classes
+
+    def _indices(self, labels: NDArray[Any]) -> Array:
+        """Class indices as the loops take them; -1 for labels not known."""
+        classes = self.classes
+        if labels.dtype.kind in "biuf" and classes and all(isinstance(c, (bool, int, float)) for c in classes):
+            indices = np.full(len(labels), -1.0)
+            if len(classes) <= 2:
+                for index, label in enumerate(classes):
+                    indices[labels == label] = index
+                return indices
+            order = np.argsort(np.array(classes))
+            ordered = np.array(classes)[order]
+            at = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)
+            return np.where(ordered[at] == labels, order[at], -1).astype(np.float64)
+        table = {label: index for index, label in enumerate(classes)}
+        return np.array([table.get(label, -1) for label in labels.tolist()], dtype=np.float64)
+
+    def _predictions(self, scores: Array) -> Any:
+        if self.task not in ("auto", "binary", "multiclass"):
+            return scores[:, 0]
+        classes = self.classes
+        if not classes:
+            return [None] * len(scores)
+        indices = self.class_indices(scores)
+        if len({type(label) for label in classes}) == 1 and isinstance(classes[0], (str, bool, int, float)):
+            return np.array(classes)[indices]
+        return [classes[i] for i in indices]
+
+
+def as_targets(y: Any) -> Array:
+    """Real targets, finite."""
+    try:
+        targets = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise LabelError(f"y must hold numbers for regression, got {_short(y)}") from None
+    bad = np.flatnonzero(~np.isfinite(targets))
+    if len(bad):
+        raise LabelError(f"y must hold finite numbers, but y[{bad[0]}] is {targets[bad[0]]}")
+    return targets
+
+
+def known_parameters() -> dict[str, type[Parameters]]:
+    """The classes a model file may name: ours, and the user's rules that this program has defined."""
+    users: list[type[Parameters]] = [*_subclasses(Rule)]
+    ours: list[type[Parameters]] = [*LOSSES.values(), *SCHEDULES.values(), *core.READOUTS.values(), *rules.RULES.values()]
+    return {f"{kind.family}:{kind.__name__}": kind for kind in (*users, *ours)}
+
+
+def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
+    return [kind, *(each for sub in kind.__subclasses__() for each in _subclasses(sub))]
+
+
+def _object_array(y: Any) -> NDArray[Any]:
+    values = list(y)
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _item(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _sorts_before(a: Any, b: Any) -> bool:
+    try:
+        return bool(a < b)
+    except TypeError:
+        return False
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Predictions of consecutive parts as one array, or as a list where they are of different kinds."""
+    if len(parts) == 1:
+        return parts[0]
+    return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name}={value!r}: expected True or False")
+    return bool(value)
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
+        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
+    return float(value)
+
+
+def _bits(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
+        raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
+    return int(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,80 @@
+"""Adaline (Widrow and Hoff 1960): least mean squares, and its normalised form."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import schedules
+from ..core import Array, Rule, Scalars, Step
+from ..parameters import number
+
+__all__ = ["Adaline", "NormalizedLMS"]
+
+
+@dataclasses.dataclass(repr=False)
+class LeastSquares(Rule):
+    """Rules that follow the residual e = target − m on either side. With K classes each row has target ±1."""
+
+    tasks = ("binary", "multiclass", "regression")
+
+    def rate(self, s: Scalars) -> float:
+        """The multiplier of e·x."""
+        raise NotImplementedError
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=self.rate(s) * (s.target - s.m))
+
+    def sees_all_scores(self, task: str) -> bool:
+        return task == "multiclass"
+
+    def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
+        targets = np.where(np.arange(len(scores)) == y, 1.0, -1.0)
+        return self.rate(s) * (targets - scores), Step(add=1.0)
+
+    def suffer(self, s: Scalars) -> float:
+        return 0.5 * (s.target - s.m) ** 2
+
+
+@dataclasses.dataclass(repr=False)
+class Adaline(LeastSquares):
+    """LMS: w ← w + ρ e x, e = y − s. Contracts while 0 < ρ‖x‖² < 2. A `schedule` gives ρ_t in place of ρ.
+
+    For ρR² < 1 and any u: Σ e² ≤ ‖u‖²/ρ + Σ (y − u·x)²/(1 − ρR²).
+    """
+
+    name = "adaline"
+    code = 1
+    rho: float = number(0.01, above=0)
+    schedule: str | schedules.Schedule | None = None
+
+    def validate(self) -> None:
+        self._schedule()
+
+    def rate(self, s: Scalars) -> float:
+        return s.importance * self._schedule()(s.t)
+
+    def native(self) -> Sequence[float]:
+        schedule = self._schedule()
+        return [schedule.code, *schedule.native()]
+
+    def _schedule(self) -> schedules.Schedule:
+        return schedules.Constant(self.rho) if self.schedule is None else schedules.make(self.schedule)
+
+
+@dataclasses.dataclass(repr=False)
+class NormalizedLMS(LeastSquares):
+    """w ← w + μ c e x/(ε + c‖x‖²): for μ = 1 the minimiser of c·½e² + (ε/2)‖w − w_t‖², c the importance.
+
+    For ε = 0, 0 < μ < 1: Σ e²/‖x‖² ≤ ‖u‖²/μ + Σ (y − u·x)²/‖x‖²/(1 − μ).
+    """
+
+    name = "nlms"
+    code = 2
+    mu: float = number(1.0, above=0, below=2)
+    eps: float = number(1e-8, at_least=0)
+
+    def rate(self, s: Scalars) -> float:
+        return self.mu * s.importance / (self.eps + s.importance * s.xx)

@@ -1,0 +1,120 @@
+"""Passive-Aggressive (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006).
+
+Each round moves w as little as possible to repair the loss ℓ = max(0, target − m) of the new example.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from ..core import Rule, Scalars, Step
+from ..errors import ParameterError
+from ..parameters import choice, number
+
+__all__ = ["PA", "PA1", "PA2"]
+
+
+@dataclasses.dataclass(repr=False)
+class PassiveAggressive(Rule):
+    """What the three variants share: w ← w + τ φ when ℓ > 0.
+
+    `epsilon` is the insensitive tube of regression. update_on="mistake" leaves right but narrow rounds alone
+    (and voids the bounds). importance_mode="scale_step" multiplies τ by the importance, as scikit-learn does;
+    the default lets it multiply the loss term of the problem.
+    """
+
+    tasks = ("binary", "multiclass", "regression", "ranking", "structured")
+
+    epsilon: float = number(0.1, at_least=0, kw_only=True)
+    update_on: str = choice("loss", "loss", "mistake", kw_only=True)
+    importance_mode: str = choice("loss", "loss", "scale_step", kw_only=True)
+
+    def tau(self, loss: float, xx: float, c: float) -> float:
+        raise NotImplementedError
+
+    def step(self, s: Scalars) -> Step:
+        loss = self.suffer(s)
+        if loss == 0 or (self.update_on == "mistake" and s.m > 0):
+            return Step()
+        if self.importance_mode == "scale_step":
+            return Step(add=s.importance * self.tau(loss, s.xx, 1.0))
+        return Step(add=self.tau(loss, s.xx, s.importance))
+
+    def epsilon_tube(self) -> float:
+        return self.epsilon
+
+    def aggressiveness(self) -> float:
+        return math.inf
+
+    def native(self) -> Sequence[float]:
+        return [
+            self.aggressiveness(),
+            float(self.update_on == "mistake"),
+            float(self.importance_mode == "scale_step"),
+        ]
+
+
+@dataclasses.dataclass(repr=False)
+class PA(PassiveAggressive):
+    """min ½‖w − w_t‖² s.t. ℓ = 0:  τ = ℓ/‖φ‖². Importance has no effect on a hard constraint.
+
+    If some u has no loss: Σ ℓ² ≤ R²‖u‖².
+    """
+
+    name = "pa"
+    code = 3
+
+    def tau(self, loss: float, xx: float, c: float) -> float:
+        return loss / xx
+
+
+@dataclasses.dataclass(repr=False)
+class SoftPassiveAggressive(PassiveAggressive):
+    """The variants with aggressiveness C (1 unless `lam` is given instead)."""
+
+    C: float | None = number(None, above=0, infinite=True)
+    lam: float | None = number(None, at_least=0)
+
+    def validate(self) -> None:
+        if self.C is not None and self.lam is not None:
+            raise ParameterError(f"{type(self).__name__}: give C or lam, not both (C={self.C!r}, lam={self.lam!r})")
+
+
+@dataclasses.dataclass(repr=False)
+class PA1(SoftPassiveAggressive):
+    """min ½‖w − w_t‖² + C ℓ:  τ = min(C, ℓ/‖φ‖²). With importance c the cap is cC; λ = 1/C.
+
+    Mistakes ≤ max(R², 1/C)(‖u‖² + 2C Σ ℓ*) for any u with losses ℓ*.
+    """
+
+    name = "pa1"
+    code = 4
+
+    def tau(self, loss: float, xx: float, c: float) -> float:
+        return min(c * self.aggressiveness(), loss / xx)
+
+    def aggressiveness(self) -> float:
+        if self.lam is not None:
+            return math.inf if self.lam == 0 else 1.0 / self.lam
+        return 1.0 if self.C is None else self.C
+
+
+@dataclasses.dataclass(repr=False)
+class PA2(SoftPassiveAggressive):
+    """min ½‖w − w_t‖² + C ℓ²:  τ = ℓ/(‖φ‖² + 1/(2C)). With importance c, 1/(2cC); λ = 1/(2C).
+
+    Σ ℓ² ≤ (R² + 1/(2C))(‖u‖² + 2C Σ ℓ*²) for any u with losses ℓ*.
+    """
+
+    name = "pa2"
+    code = 5
+
+    def tau(self, loss: float, xx: float, c: float) -> float:
+        return loss / (xx + 1.0 / (2.0 * c * self.aggressiveness()))
+
+    def aggressiveness(self) -> float:
+        if self.lam is not None:
+            return math.inf if self.lam == 0 else 1.0 / (2.0 * self.lam)
+        return 1.0 if self.C is None else self.C

@@ -1,0 +1,52 @@
+"""The Perceptron (Rosenblatt 1958), with margin β and step ρ."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from .. import schedules
+from ..core import Rule, Scalars, Step
+from ..errors import ParameterError
+from ..parameters import flag, number
+
+__all__ = ["Perceptron"]
+
+
+@dataclasses.dataclass(repr=False)
+class Perceptron(Rule):
+    """If m ≤ β: w ← w + ρ φ. With `strict`, only if m < β. A `schedule` gives ρ_t in place of ρ.
+
+    Updates k ≤ (R² + 2β/ρ)/γ² on separable data of margin γ; for any u with β = 0,
+    k ≤ L + R‖u‖√L + R²‖u‖², L the hinge loss of u over the update rounds.
+    """
+
+    name = "perceptron"
+    tasks = ("binary", "multiclass", "ranking", "structured")
+    code = 0
+    rho: float = number(1.0, above=0)
+    beta: float = number(0.0, at_least=0)
+    strict: bool = flag(False)
+    schedule: str | schedules.Schedule | None = None
+
+    def validate(self) -> None:
+        if self.strict and self.beta == 0:
+            raise ParameterError(
+                "Perceptron(strict=True, beta=0) never starts: from w = 0 every margin is 0, and 0 < 0 is false; "
+                "give beta > 0 or strict=False"
+            )
+        self._schedule()
+
+    def step(self, s: Scalars) -> Step:
+        violated = s.m < self.beta if self.strict else s.m <= self.beta
+        return Step(add=s.importance * self._schedule()(s.t)) if violated else Step()
+
+    def suffer(self, s: Scalars) -> float:
+        return max(0.0, self.beta - s.m)
+
+    def native(self) -> Sequence[float]:
+        schedule = self._schedule()
+        return [self.beta, float(self.strict), schedule.code, *schedule.native()]
+
+    def _schedule(self) -> schedules.Schedule:
+        return schedules.Constant(self.rho) if self.schedule is None else schedules.make(self.schedule)

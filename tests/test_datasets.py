@@ -1,0 +1,227 @@
+"""Generated streams: determinism, independence of chunking, and that the drift is there."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onepass.datasets import BLOCK, CSR, SEA, RotatingHyperplane, SparseText, Synthetic
+from onepass.errors import ParameterError
+from onepass.model import LinearModel
+
+N = 2 * BLOCK + 500
+
+STREAMS = [RotatingHyperplane(N, turns=0.5), SEA(N), SparseText(N, features=3000, nnz=9, classes=3)]
+
+
+def as_arrays(X: Any) -> list[np.ndarray]:
+    return [X.indptr, X.indices, X.data] if isinstance(X, CSR) else [X]
+
+
+def whole(stream: Synthetic) -> tuple[Any, np.ndarray]:
+    [chunk] = stream.chunks(len(stream))
+    return chunk
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=repr)
+@pytest.mark.parametrize("size", [777, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3, 10 * N])
+def test_chunks_of_any_size_hold_the_same_bits(stream: Synthetic, size: int) -> None:
+    X, y = whole(stream)
+    seen = 0
+    for part, labels in stream.chunks(size):
+        assert len(labels) == min(size, N - seen)
+        rows = slice(seen, seen + len(labels))
+        for got, expected in zip(as_arrays(part), as_arrays(X[rows]), strict=True):
+            assert got.dtype == expected.dtype
+            assert got.tobytes() == expected.tobytes()
+        assert labels.tobytes() == y[rows].tobytes()
+        seen += len(labels)
+    assert seen == N
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=repr)
+def test_one_at_a_time_is_the_same_stream_by_name(stream: Synthetic) -> None:
+    X, y = whole(stream)
+    pairs = list(stream)
+    assert [label for _, label in pairs] == y.tolist()
+    assert type(pairs[0][1]) is int
+    for i in (0, 1, BLOCK - 1, BLOCK, N - 1):
+        if isinstance(X, CSR):
+            row = X[i : i + 1]
+            expected = {f"w{j}": v for j, v in zip(row.indices.tolist(), row.data.tolist(), strict=True)}
+        else:
+            expected = {f"x{j}": v for j, v in enumerate(X[i].tolist())}
+        assert pairs[i][0] == expected
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=repr)
+def test_the_seed_decides(stream: Synthetic) -> None:
+    again = type(stream)(**stream.get_params())
+    other = type(stream)(**{**stream.get_params(), "seed": 1})
+    first, second, third = (as_arrays(whole(s)[0])[-1].tobytes() for s in (stream, again, other))
+    assert first == second != third
+    # Blocks are not copies of each other.
+    y = whole(stream)[1]
+    assert not np.array_equal(y[:BLOCK], y[BLOCK : 2 * BLOCK])
+
+
+def test_the_seed_means_the_same_in_another_process() -> None:
+    code = (
+        "import hashlib; from onepass.datasets import *; h = hashlib.sha256();\n"
+        "for X, y in SEA(5000, seed=3).chunks(900): h.update(X.tobytes()); h.update(y.tobytes())\n"
+        "print(h.hexdigest())"
+    )
+    ran = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in "12"
+    ]
+    assert ran[0].stdout == ran[1].stdout
+    assert len(ran[0].stdout.strip()) == 64
+
+
+def teacher(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """A static linear classifier, fitted once by least squares; the last entry is the intercept."""
+    w: np.ndarray = np.linalg.lstsq(np.c_[X, np.ones(len(X))], 2.0 * y - 1.0, rcond=None)[0]
+    return w
+
+
+def errors(w: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean((np.c_[X, np.ones(len(X))] @ w > 0) != (y == 1)))
+
+
+def test_hyperplane_drift_is_real() -> None:
+    X, y = whole(RotatingHyperplane(40_000, turns=0.5))
+    w = teacher(X[:2000], y[:2000])
+    tenths = [errors(w, X[i : i + 4000], y[i : i + 4000]) for i in range(0, 40_000, 4000)]
+    assert tenths[0] < 0.12
+    assert all(later > earlier for earlier, later in itertools.pairwise(tenths))
+    assert tenths[-1] > 0.85  # almost half a turn: nearly every label is the opposite, noise apart
+
+
+def test_hyperplane_that_stands_still_does_not_drift() -> None:
+    X, y = whole(RotatingHyperplane(40_000, turns=0, noise=0.05))
+    w = teacher(X[:5000], y[:5000])
+    assert errors(w, X[-5000:], y[-5000:]) < 0.08
+    assert abs(float(np.mean(y)) - 0.5) < 0.02
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.3])
+def test_noise_is_the_share_of_flipped_labels(noise: float) -> None:
+    clean, noisy = (whole(RotatingHyperplane(40_000, noise=share)) for share in (0.0, noise))
+    assert clean[0].tobytes() == noisy[0].tobytes()
+    assert abs(float(np.mean(clean[1] != noisy[1])) - noise) < 0.01
+    X, y = whole(SEA(40_000, thresholds=(8.0,), noise=noise))
+    assert abs(float(np.mean((X[:, 0] + X[:, 1] > 8) != y)) - noise) < 0.01
+
+
+def test_sea_switches_where_it_says() -> None:
+    X, y = whole(SEA(4003, thresholds=(8, 9, 7, 9.5), noise=0))
+    total = X[:, 0] + X[:, 1]
+    for segment, theta in enumerate((8, 9, 7, 9.5)):
+        rows = np.arange(4003) * 4 // 4003 == segment
+        assert 1000 <= rows.sum() <= 1001
+        assert np.array_equal(y[rows] == 1, total[rows] > theta)
+    # A classifier that knows the first concept perfectly errs in the second.
+    first, second = slice(0, 1000), slice(1001, 2001)
+    assert np.mean((total[first] > 8) != y[first]) == 0
+    assert np.mean((total[second] > 8) != y[second]) > 0.05
+    assert X.min() >= 0 and X.max() < 10
+
+
+def test_sparse_text_looks_like_text() -> None:
+    stream = SparseText(6000)
+    X, y = whole(stream)
+    assert X.shape == (6000, 47_000)
+    counts = np.diff(X.indptr)
+    assert (counts == 68).mean() > 0.999
+    for i in range(50):
+        row = X.indices[X.indptr[i] : X.indptr[i + 1]]
+        assert np.all(np.diff(row) > 0)  # sorted, none twice
+    assert 0 <= X.indices.min() and X.indices.max() < 47_000
+    norms = np.add.reduceat(X.data**2, X.indptr[:-1])
+    np.testing.assert_allclose(norms, 1.0, rtol=1e-12)
+    # Zipf: common words are in most rows, words a hundred times rarer in about a hundredth as many.
+    frequency = np.bincount(X.indices, minlength=47_000)
+    assert frequency[0] > 0.95 * 6000
+    assert 30 < frequency[100:200].sum() / frequency[10_000:10_100].sum() < 150
+    assert set(y.tolist()) == {0, 1}
+
+
+def test_sparse_text_can_be_learned_and_tilt_is_why() -> None:
+    def held_out(tilt: float) -> float:
+        X, y = whole(SparseText(6000, features=500, nnz=40, tilt=tilt))
+        dense = X.csr_matrix().toarray()
+        w = teacher(dense[:4000], y[:4000])
+        return errors(w, dense[4000:], y[4000:])
+
+    assert held_out(0.4) < 0.15
+    assert held_out(0.0) > 0.45
+
+
+def test_sparse_text_as_scipy_matrix() -> None:
+    X, _ = whole(SparseText(300, features=100, nnz=7, classes=5))
+    matrix = X.csr_matrix()
+    assert matrix.has_canonical_format and matrix.shape == (300, 100)
+    first = {f"w{j}": v for j, v in enumerate(matrix[0].toarray()[0].tolist()) if v}
+    assert next(X.dicts()) == first
+
+
+@pytest.mark.parametrize("features", [1, 2, 5])
+def test_sparse_text_with_hardly_any_words(features: int) -> None:
+    X, y = whole(SparseText(200, features=features, nnz=features, classes=3))
+    assert np.all(np.diff(X.indptr) >= 1) and X.indices.max() < features
+    assert set(y.tolist()) == {0, 1, 2}
+
+
+def test_empty_and_tiny_streams() -> None:
+    for kind in (RotatingHyperplane, SEA, SparseText):
+        assert list(kind(0)) == [] == list(kind(0).chunks(10))
+        assert len(list(kind(1))) == 1 == len(kind(1))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: RotatingHyperplane(-1),
+        lambda: RotatingHyperplane(2.5),  # type: ignore[arg-type]
+        lambda: RotatingHyperplane(10, d=1),
+        lambda: RotatingHyperplane(10, noise=1.5),
+        lambda: RotatingHyperplane(10, turns=float("nan")),
+        lambda: RotatingHyperplane(10, seed=-1),
+        lambda: SEA(10, thresholds=()),
+        lambda: SEA(10, thresholds=(1.0, float("inf"))),
+        lambda: SEA(10, thresholds="abc"),  # type: ignore[arg-type]
+        lambda: SparseText(10, features=5, nnz=6),
+        lambda: SparseText(10, classes=1),
+        lambda: SEA(10).chunks(0),
+        lambda: SEA(10).chunks(2.0),  # type: ignore[arg-type]
+        lambda: SEA(10).chunks(True),
+        lambda: whole(SparseText(10, features=9, nnz=2))[0][::2],
+        lambda: whole(SparseText(10, features=9, nnz=2))[0][3],
+    ],
+)
+def test_bad_parameters_are_refused(bad: Any) -> None:
+    with pytest.raises(ParameterError):
+        bad()
+
+
+def test_a_linear_model_takes_the_sparse_rows_as_they_are() -> None:
+    X, y = whole(SparseText(3000, features=500, nnz=10))
+    ours, theirs = LinearModel("pa1", task="binary"), LinearModel("pa1", task="binary")
+    predictions = list(ours.predict_then_learn(X, y))  # the first is None: no class is known yet
+    assert predictions == list(theirs.predict_then_learn(X.csr_matrix(), y))
+    assert ours.weights()[0].tobytes() == theirs.weights()[0].tobytes()
+    assert np.mean(np.array(predictions[-1000:]) != y[-1000:]) < 0.47
+
+
+def test_no_scipy_until_asked() -> None:
+    code = (
+        "import sys; from onepass.datasets import SparseText; from onepass.model import LinearModel;"
+        "LinearModel('pa1').predict_then_learn(*next(SparseText(10).chunks(5)));"
+        "assert 'scipy' not in sys.modules and 'sklearn' not in sys.modules, 'imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
