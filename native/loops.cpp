@@ -1,6 +1,8 @@
 // Compiled once per instruction set, with ONEPASS_ISA naming it.
 #include "loops.hpp"
 
+#include <type_traits>
+
 namespace onepass::ONEPASS_ISA {
 
 enum class Order { sorted, unsorted, outside };
@@ -67,18 +69,78 @@ inline Outcome explain(const Batch& X, size_t i, Status status) {
     return outcome;
 }
 
-template <class Batch>
-Outcome learn(Model& M, const Batch& X, const Answers& in) {
+// Do rows first..last-1 all have starts in order and strictly rising indices inside the table? One long pass over many
+// rows costs far less than a short one over each: every fall in the indices must be at the end of a row.
+template <class V>
+inline bool clean(const DenseBatch<V>&, size_t, size_t) {
+    return true;
+}
+template <class V, class I>
+inline bool clean(const CsrBatch<V, I>& X, size_t first, size_t last) {
+    const I begin = X.starts[first], end = X.starts[last];
+    if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return false;
+    size_t falls_between = 0;
+    for (size_t i = first; i < last; ++i) {
+        const I low = X.starts[i], high = X.starts[i + 1];
+        if (low < begin || high < low || high > end) return false;
+        // The fall into row i + 1, unless that row is empty or the last: counted where its first element is.
+        if (low > begin && high > low) falls_between += X.indices[low - 1] >= X.indices[low];
+    }
+    using Unsigned = std::make_unsigned_t<I>;
+    Unsigned falls = 0, largest = 0;
+    for (I at = begin; at < end; ++at) {
+        const Unsigned index = Unsigned(X.indices[at]);
+        largest = index > largest ? index : largest;
+    }
+    for (I at = begin + 1; at < end; ++at) falls += X.indices[at - 1] >= X.indices[at];
+    return size_t(falls) == falls_between && (begin == end || size_t(largest) < X.columns);
+}
+
+template <class V>
+inline DenseRow<V> plain_row(const DenseBatch<V>& X, size_t i) {
+    return {X.values + i * X.columns, X.columns};
+}
+template <class V, class I>
+inline SparseRow<V, I> plain_row(const CsrBatch<V, I>& X, size_t i) {
+    return {X.values + X.starts[i], X.indices + X.starts[i], size_t(X.starts[i + 1] - X.starts[i])};
+}
+
+// Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
+constexpr size_t ahead = 12, most_lines = 16;
+template <class V>
+inline void fetch(const DenseBatch<V>&, size_t) {}
+template <class V, class I>
+inline void fetch(const CsrBatch<V, I>& X, size_t i) {
+    // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
+    const char* values = reinterpret_cast<const char*>(X.values + X.starts[i]);
+    const char* end = reinterpret_cast<const char*>(X.values + X.starts[i + 1]);
+    for (size_t line = 0; values + 64 * line < end && line < most_lines; ++line) __builtin_prefetch(values + 64 * line);
+}
+
+template <bool many, class Batch>
+inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
+    constexpr size_t together = 32;  // rows whose indices are looked over at once: they stay in the nearest cache
     const size_t outputs = M.w.rows;
-    for (size_t i = 0; i < X.rows; ++i) {
-        const double importance = in.importance ? in.importance[i] : 1.0;
-        const double target = in.target ? in.target[i] : 1.0;
-        double* out = in.scores ? in.scores + i * outputs : nullptr;
-        const Status status = with_row(
-            X, i, [&](const auto& row) { return learn_row(M, row, in.y ? in.y[i] : 1.0, importance, target, out); });
-        if (status != Status::ok) return explain(X, i, status);
+    for (size_t first = 0; first < X.rows; first += together) {
+        const size_t last = first + together < X.rows ? first + together : X.rows;
+        const bool fine = clean(X, first, last);
+        for (size_t i = first; i < last; ++i) {
+            if (i + ahead < X.rows) fetch(X, i + ahead);
+            const double y = in.y ? in.y[i] : 1.0;
+            const double importance = in.importance ? in.importance[i] : 1.0;
+            const double target = in.target ? in.target[i] : 1.0;
+            double* out = in.scores ? in.scores + i * outputs : nullptr;
+            auto visit = [&](const auto& row) { return learn_row<many>(M, row, y, importance, target, out); };
+            const Status status = fine ? visit(plain_row(X, i)) : with_row(X, i, visit);
+            if (status != Status::ok) return explain(X, i, status);
+        }
     }
     return {};
+}
+
+template <class Batch>
+Outcome learn(Model& M, const Batch& X, const Answers& in) {
+    return M.w.rows > 1 ? learn_rows<true>(M, X, in) : learn_rows<false>(M, X, in);
 }
 
 // Looks for malformed rows without learning. Rows whose norm overflows are well formed.
@@ -96,7 +158,9 @@ Outcome check(const Model&, const Batch& X, size_t from_row) {
 
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance,
                  double target) {
-    return learn_row(M, SparseRow<double, int64_t>{x, index, n}, y, importance, target, nullptr);
+    const SparseRow<double, int64_t> row{x, index, n};
+    return M.w.rows > 1 ? learn_row<true>(M, row, y, importance, target, nullptr)
+                        : learn_row<false>(M, row, y, importance, target, nullptr);
 }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {

@@ -24,7 +24,7 @@ struct DenseRow {
     const V* x;
     size_t n;
     size_t column(size_t i) const { return i; }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, v, n); }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, Dense{v}); }
 };
 
 template <class V, class I>
@@ -33,33 +33,21 @@ struct SparseRow {
     const I* index;
     size_t n;
     size_t column(size_t i) const { return size_t(index[i]); }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, index, v, n); }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, Indexed<I>{v, index}); }
 };
-
-template <class V>
-inline double norm(const V* x, size_t n) {
-    Sum sum;
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        const Eight x0 = load(x + i), x1 = load(x + i + 8);
-        sum.low += x0 * x0;
-        sum.high += x1 * x1;
-    }
-    double rest[lanes] = {};
-    for (size_t l = 0; i + l < n; ++l) rest[l] = double(x[i + l]);
-    sum.low += load(rest) * load(rest);
-    sum.high += load(rest + 8) * load(rest + 8);
-    return sum.total();
-}
 
 // v += c * x
 template <class V>
-inline void add(const DenseRow<V>& row, double c, double* v) {
-    for (size_t i = 0; i < row.n; ++i) v[i] += c * double(row.x[i]);
+inline void add(const DenseRow<V>& row, double c, double* __restrict v) {
+    const V* __restrict x = row.x;
+    for (size_t i = 0; i < row.n; ++i) v[i] += c * double(x[i]);
 }
 template <class V, class I>
-inline void add(const SparseRow<V, I>& row, double c, double* v) {
-    for (size_t i = 0; i < row.n; ++i) v[row.index[i]] += c * double(row.x[i]);
+inline void add(const SparseRow<V, I>& row, double c, double* __restrict v) {
+    const V* __restrict x = row.x;
+    const I* __restrict index = row.index;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < row.n; ++i) v[index[i]] += c * double(x[i]);
 }
 
 // Scores of all class rows: lanes run over classes, features are added one after the other.
@@ -113,28 +101,35 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
 }
 
-// One round's move, worked out before anything is written: feature rows `first..` get coefficient * x.
+// One round's move, worked out before anything is written. A model of one row (`many` false) moves by coefficient * x;
+// of class rows, either two move by +-coefficient * x, or each by its own.
 struct Move {
     double scale, decay;
-    double largest;      // largest |coefficient|
-    double norm;         // |x|^2 of the features alone
-    double coefficient;  // one-row models
-    const double* coefficients;  // class models: all rows, or null with the pair below
-    size_t up, down;             // +coefficient and -coefficient
+    double coefficient;
+    double largest;              // |coefficient|, or the largest of coefficients
+    const double* coefficients;  // of every class row; null where the pair moves
+    size_t up, down;             // the pair
+    double norm;                 // |x|^2, features alone
+    double inner, phi_norm;      // <w, phi> and |phi|^2 over the features, for |w|^2
+    double add;                  // multiplier of phi
+
+    template <bool many>
+    double of(size_t row) const {
+        if (!many) return coefficient;
+        if (coefficients) return coefficients[row];
+        return row == up ? coefficient : (row == down ? -coefficient : 0.0);
+    }
 };
 
-template <class Row>
-inline bool any_overflow(const Weights& w, const Row& row, const Move& move, double a, double c_over, double A) {
-    // Exact but slow: every touched coordinate as it would become. `c_over` divides coefficients by the scale.
-    const double kept = move.scale * move.decay == 0.0 ? 0.0 : w.a * move.scale * move.decay / a;
+// Exact but slow: is any touched coordinate, as it would become, too large? a is the new scale, over its inverse.
+template <bool many, class Row>
+bool overflows(const Weights& w, const Row& row, const Move& move, double a, double over, double A) {
+    const double kappa = move.scale * move.decay;
+    const double kept = kappa == 0.0 ? 0.0 : w.a * kappa / a;
     for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < w.rows; ++r) {
-            double c = 0.0;
-            if (w.rows == 1) c = move.coefficient;
-            else if (move.coefficients) c = move.coefficients[r];
-            else c = r == move.up ? move.coefficient : (r == move.down ? -move.coefficient : 0.0);
             const size_t at = row.column(i) * w.stride + r;
-            const double delta = c * c_over * double(row.x[i]);
+            const double delta = move.of<many>(r) * over * double(row.x[i]);
             const double moved = kept * w.v.data()[at] + delta;
             if (!finite(moved) || !finite(a * moved)) return true;
             if (w.averaging != Averaging::none && !finite(w.z.data()[at] + A * delta)) return true;
@@ -142,100 +137,87 @@ inline bool any_overflow(const Weights& w, const Row& row, const Move& move, dou
     return false;
 }
 
-template <class Row>
-inline void write(Weights& w, const Row& row, const Move& move, double over, double A) {
+template <bool many, class Row>
+inline void write(Weights& w, const Row& row, const Move& move, double over) {
+    const double A = w.A;  // stays 0 where nothing is averaged
     double* v = w.v.data();
-    double* z = A != 0.0 ? w.z.data() : nullptr;  // A stays 0 where nothing is averaged
-    if (w.rows == 1) {
-        const double c = move.coefficient * over;
+    double* z = A != 0.0 ? w.z.data() : nullptr;
+    const double c = move.coefficient * over;
+    if constexpr (!many) {
         if (c == 0.0) return;
         add(row, c, v);
         if (z) add(row, A * c, z);
-        return;
-    }
-    if (!move.coefficients) {
-        const double c = move.coefficient * over;
+    } else if (!move.coefficients) {
         for (size_t i = 0; i < row.n; ++i) {
             const double delta = c * double(row.x[i]);
-            double* weights = v + row.column(i) * w.stride;
-            weights[move.up] += delta;
-            weights[move.down] -= delta;
+            const size_t at = row.column(i) * w.stride;
+            v[at + move.up] += delta;
+            v[at + move.down] -= delta;
             if (z) {
-                double* sums = z + row.column(i) * w.stride;
-                sums[move.up] += A * delta;
-                sums[move.down] -= A * delta;
+                z[at + move.up] += A * delta;
+                z[at + move.down] -= A * delta;
             }
         }
-        return;
-    }
-    for (size_t i = 0; i < row.n; ++i) {
-        const double x = over * double(row.x[i]);
-        double* weights = v + row.column(i) * w.stride;
-        for (size_t r = 0; r < w.rows; ++r) weights[r] += move.coefficients[r] * x;
-        if (z) {
-            double* sums = z + row.column(i) * w.stride;
-            for (size_t r = 0; r < w.rows; ++r) sums[r] += A * (move.coefficients[r] * x);
+    } else {
+        for (size_t i = 0; i < row.n; ++i) {
+            const double x = over * double(row.x[i]);
+            const size_t at = row.column(i) * w.stride;
+            for (size_t r = 0; r < w.rows; ++r) v[at + r] += move.coefficients[r] * x;
+            if (z)
+                for (size_t r = 0; r < w.rows; ++r) z[at + r] += A * (move.coefficients[r] * x);
         }
     }
 }
 
-// Applies a move, or refuses it whole. `inner` is <w, phi> over the features, phi the direction of the move.
-template <class Row>
-inline Status apply(Model& M, const Row& row, const Move& move, double inner, double phi_norm, double add) {
+// The weights as they stand enter the average.
+template <bool many>
+inline void cover(Weights& w) {
+    w.A += w.a;
+    w.averaged += 1.0;
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] += w.bias[r];
+}
+
+inline bool covers(const Model& M) { return M.w.averaging != Averaging::none && M.t + 1.0 >= M.w.average_from; }
+
+// Applies a move, or refuses it whole.
+template <bool many, class Row>
+inline Status apply(Model& M, const Row& row, const Move& move) {
     Weights& w = M.w;
+    const size_t rows = many ? w.rows : 1;
     const double kappa = move.scale * move.decay;
-    double a = kappa == 0.0 ? 1.0 : w.a * kappa;
-    const bool averages = w.averaging != Averaging::none;
+    const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
+    const bool averages = w.averaging != Averaging::none, covered = covers(M);
+    const bool predictor = w.averaging == Averaging::predictor;
     const bool fold = !(std::abs(a) >= (averages ? smallest_averaged_scale : smallest_scale) &&
                         std::abs(a) <= (averages ? largest_averaged_scale : largest_scale));
     if (fold && !finite(a)) return Status::overflow;
-    const double shrunk = fold ? std::abs(a) : 1.0;  // what folding does to v
-    const double over = 1.0 / (fold ? 1.0 : a);
-
-    const bool covered = averages && M.t + 1.0 >= w.average_from;
-    const bool predictor = w.averaging == Averaging::predictor;
+    const double over = fold || a == 1.0 ? 1.0 : 1.0 / a;
     const double A = covered && predictor ? w.A + w.a : w.A;
 
-    const double reach = move.largest * std::abs(over) * std::sqrt(move.norm);
-    if (!(w.peak * shrunk + reach < safe && w.z_peak + std::abs(A) * (reach + w.peak) < safe)) {
-        if (any_overflow(w, row, move, fold ? 1.0 : a, over, A)) return Status::overflow;
-    }
-    for (size_t r = 0; r < w.rows; ++r) {
-        double c = move.coefficient;
-        if (w.rows > 1) c = move.coefficients ? move.coefficients[r] : (r == move.up ? c : (r == move.down ? -c : 0.0));
-        if (!finite(move.scale * w.bias[r] + c * M.constant)) return Status::overflow;
-    }
+    // No coordinate of x is larger than 1 + |x|^2, so far from overflow none needs a look.
+    const double reach = move.largest * std::abs(over) * (1.0 + move.norm);
+    const double peak = fold ? w.peak * std::abs(a) : w.peak;
+    if (!(peak + reach < safe && (!averages || w.z_peak + std::abs(A) * (reach + w.peak) < safe)))
+        if (overflows<many>(w, row, move, fold ? 1.0 : a, over, A)) return Status::overflow;
+    for (size_t r = 0; r < rows; ++r)
+        if (!finite(move.scale * w.bias[r] + move.of<many>(r) * M.constant)) return Status::overflow;
 
     // From here on nothing fails.
-    if (covered && predictor) {
-        w.A += w.a;
-        w.averaged += 1.0;
-        for (size_t r = 0; r < w.rows; ++r) w.bias_sum[r] += w.bias[r];
-    }
+    if (covered && predictor) cover<many>(w);
     if (kappa == 0.0) {
         w.clear();
     } else {
         w.a = a;
         if (fold) w.fold();
     }
-    write(w, row, move, over, w.A);
-    if (M.constant != 0.0 || move.scale != 1.0)
-        for (size_t r = 0; r < w.rows; ++r) {
-            double c = move.coefficient;
-            if (w.rows > 1)
-                c = move.coefficients ? move.coefficients[r] : (r == move.up ? c : (r == move.down ? -c : 0.0));
-            w.bias[r] = move.scale * w.bias[r] + c * M.constant;
-        }
-    if (covered && !predictor) {
-        w.A += w.a;
-        w.averaged += 1.0;
-        for (size_t r = 0; r < w.rows; ++r) w.bias_sum[r] += w.bias[r];
-    }
+    write<many>(w, row, move, over);
+    for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
+    if (covered && !predictor) cover<many>(w);
     w.peak += reach;
-    if (w.averaging != Averaging::none) w.z_peak += std::abs(w.A) * reach;
+    if (averages) w.z_peak += std::abs(w.A) * reach;
     if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
     if (M.uses_ww) {
-        w.ww = kappa * kappa * w.ww + 2.0 * kappa * add * inner + add * add * phi_norm;
+        w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
         if (w.ww < 0.0) w.ww = 0.0;
         w.since_recomputed += 1.0;
         if (w.since_recomputed >= (double(w.features) > recompute_every ? double(w.features) : recompute_every))
@@ -250,120 +232,117 @@ inline double bias_norm(const Weights& w) {
     return sum;
 }
 
-// A round in which the weights stand still.
-inline void rest(Model& M) {
-    Weights& w = M.w;
-    if (w.averaging == Averaging::none || M.t + 1.0 < w.average_from) return;
-    w.A += w.a;
-    w.averaged += 1.0;
-    for (size_t r = 0; r < w.rows; ++r) w.bias_sum[r] += w.bias[r];
+// What a task makes of a row: the scalars of the round and the direction of its move.
+template <class Row>
+inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
+    const Weights& w = M.w;
+    const DotNorm d = row.dot_norm(w.v.data());
+    if (!finite(d.norm)) return Status::not_finite;
+    const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
+    double sign = 1.0;
+    if (M.task == Task::regress) {
+        sign = s.side = y < full ? -1.0 : 1.0;
+        s.target = sign * y - M.tube;
+    } else if (M.task == Task::classify) {
+        sign = y == 0.0 ? -1.0 : 1.0;
+    }
+    s.m = sign * full;
+    s.xx = d.norm + M.constant_norm();
+    move.coefficient = sign;
+    move.coefficients = nullptr;
+    move.norm = move.phi_norm = d.norm;
+    move.inner = sign * score;
+    return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
+// The same for class rows: the true class against its best-scoring rival, the lowest index among equals.
 template <class Row>
-inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, double* out) {
+inline Status face_classes(Model& M, const Row& row, double y, Scalars& s, Move& move) {
     Weights& w = M.w;
-    const bool one = w.rows == 1;
-    double xx, score = 0.0;  // of the features alone
-    if (one) {
-        const DotNorm d = row.dot_norm(w.v.data());
-        xx = d.norm;
-        score = w.a * d.dot;
-    } else {
-        xx = norm(row.x, row.n);
+    const double norm = ONEPASS_ISA::norm(row.x, row.n);
+    if (!finite(norm)) return Status::not_finite;
+    double* scores = M.scores.data();
+    class_scores_wide(row, w.v.data(), w.stride, scores);
+    for (size_t r = 0; r < w.rows; ++r) {
+        scores[r] = w.a * scores[r] + w.bias[r] * M.constant;
+        if (!finite(scores[r])) return Status::overflow;
     }
-    if (!finite(xx)) return Status::not_finite;
-    if (out) score_row(M, row, out, M.scores.data());
+    move.up = size_t(y);
+    move.down = move.up == 0 ? 1 : 0;
+    for (size_t r = move.down + 1; r < w.rows; ++r)
+        if (r != move.up && scores[r] > scores[move.down]) move.down = r;
+    s.m = scores[move.up] - scores[move.down];
+    s.xx = (M.solve ? 1.0 : 2.0) * (norm + M.constant_norm());
+    move.coefficient = 1.0;
+    move.coefficients = nullptr;
+    move.norm = norm;
+    move.phi_norm = 2.0 * norm;
+    move.inner = s.m - (w.bias[move.up] - w.bias[move.down]) * M.constant;
+    return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
+}
 
-    Scalars s;
+// The move of a rule that gave every class row its coefficient.
+inline Status take_coefficients(const Model& M, Move& move) {
+    move.coefficients = M.coefficients.data();
+    move.largest = move.inner = 0.0;
+    const double norm = move.norm;
+    move.phi_norm = 0.0;
+    for (size_t r = 0; r < M.w.rows; ++r) {
+        const double c = move.coefficients[r];
+        if (!finite(c)) return Status::overflow;
+        if (std::abs(c) > move.largest) move.largest = std::abs(c);
+        move.inner += c * (M.scores[r] - M.w.bias[r] * M.constant);
+        move.phi_norm += c * c * norm;
+    }
+    move.add = 1.0;
+    return Status::ok;
+}
+
+// One round: score, rule, step, counters. Refused rounds leave the model as it was.
+template <bool many, class Row>
+inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, double* out) {
+    Scalars s{0.0, target, 0.0, 0.0, importance, M.t + 1.0, M.k, 1.0};
     Move move;
-    move.norm = xx;
-    s.importance = importance;
-    s.t = M.t + 1.0;
-    s.k = M.k;
-    s.side = 1.0;
-    s.target = target;
-    double sign = 1.0, inner;
-    size_t truth = 0, rival = 0;
-    if (one) {
-        const double full = score + w.bias[0] * M.constant;
-        if (!finite(full)) return Status::overflow;
-        if (M.task == Task::regress) {
-            sign = s.side = y < full ? -1.0 : 1.0;
-            s.target = sign * y - M.tube;
-        } else if (M.task == Task::classify) {
-            sign = y == 0.0 ? -1.0 : 1.0;
-        }
-        s.m = sign * full;
-        s.xx = xx + M.constant_norm();
-        inner = sign * score;
-    } else {
-        double* scores = M.scores.data();
-        class_scores_wide(row, w.v.data(), w.stride, scores);
-        for (size_t r = 0; r < w.rows; ++r) {
-            scores[r] = w.a * scores[r] + w.bias[r] * M.constant;
-            if (!finite(scores[r])) return Status::overflow;
-        }
-        truth = size_t(y);
-        rival = truth == 0 ? 1 : 0;
-        for (size_t r = rival + 1; r < w.rows; ++r)
-            if (r != truth && scores[r] > scores[rival]) rival = r;
-        s.m = scores[truth] - scores[rival];
-        inner = s.m - (w.bias[truth] - w.bias[rival]) * M.constant;
-        s.xx = (M.solve ? 1.0 : 2.0) * (xx + M.constant_norm());
-    }
-    if (!finite(s.xx) || !finite(s.m)) return Status::overflow;
-    s.ww = M.uses_ww ? w.ww + bias_norm(w) : 0.0;
-
-    const bool zero = s.xx < DBL_MIN;
-    if (importance == 0.0 || zero) {
-        rest(M);
-        M.t += 1.0;
-        M.skipped_zero += zero;
-        return Status::ok;
-    }
+    if (out) score_row(M, row, out, M.scores.data());
+    Status status;
+    if constexpr (many) status = face_classes(M, row, y, s, move);
+    else status = face(M, row, y, s, move);
+    if (status != Status::ok) return status;
+    if (M.uses_ww) s.ww = M.w.ww + bias_norm(M.w);
 
     Step step{0.0, 1.0, 1.0, 0.0, 1.0};
     double state[max_slots];
-    for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
-    const bool all_scores = !one && M.solve;
-    if (all_scores)
-        M.solve(&s, M.scores.data(), int64_t(w.rows), int64_t(truth), M.params, state, M.coefficients.data(), &step);
-    else
-        M.step(&s, M.params, state, &step);
-    if (!finite(step.add) || !finite(step.scale) || !finite(step.decay)) return Status::overflow;
-    for (int i = 0; i < M.slots; ++i)
-        if (!finite(state[i])) return Status::overflow;
+    const bool zero = s.xx < DBL_MIN, skip = zero || importance == 0.0;
+    const bool all_scores = many && M.solve;
+    if (!skip) {
+        for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
+        if (all_scores)
+            M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
+                    &step);
+        else
+            M.step(&s, M.params, state, &step);
+        if (!finite(step.add) || !finite(step.scale) || !finite(step.decay)) return Status::overflow;
+        for (int i = 0; i < M.slots; ++i)
+            if (!finite(state[i])) return Status::overflow;
+    }
 
     if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0) {
-        rest(M);
+        if (covers(M)) cover<many>(M.w);
     } else {
-        double phi_norm = one ? xx : 2.0 * xx, add = step.add;
         move.scale = step.scale;
         move.decay = step.decay;
-        move.coefficient = add * sign;
-        move.coefficients = nullptr;
-        move.up = truth;
-        move.down = rival;
-        move.largest = std::abs(add);
-        if (all_scores) {
-            move.coefficients = M.coefficients.data();
-            move.largest = 0.0;
-            inner = phi_norm = 0.0;
-            for (size_t r = 0; r < w.rows; ++r) {
-                const double c = M.coefficients[r];
-                if (!finite(c)) return Status::overflow;
-                if (std::abs(c) > move.largest) move.largest = std::abs(c);
-                inner += c * (M.scores[r] - w.bias[r] * M.constant);
-                phi_norm += c * c * xx;
-            }
-            add = 1.0;
-        }
-        const Status status = apply(M, row, move, inner, phi_norm, add);
+        move.add = step.add;
+        move.largest = std::abs(step.add);
+        move.coefficient *= step.add;
+        if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
+        status = apply<many>(M, row, move);
         if (status != Status::ok) return status;
         M.k += step.add != 0.0;
     }
-    for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
+    if (!skip)
+        for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
     M.t += 1.0;
+    M.skipped_zero += zero;
     return Status::ok;
 }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .errors import FeatureError, InputError
 
-__all__ = ["Batch", "as_batch", "is_mappings", "to_row"]
+__all__ = ["Batch", "as_batch", "as_importance", "is_mappings", "to_row"]
 
 
 @dataclass
@@ -34,7 +34,6 @@ class Batch:
         csr = (data[low:high], indices[low:high], starts[start : stop + 1] - low)
         return Batch(stop - start, self.columns, csr=csr, names=self.names)
 
-
     def take(self, order: NDArray[Any]) -> Batch:
         """The rows in another order, copied."""
         if self.dense is not None:
@@ -46,6 +45,22 @@ class Batch:
         at = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in order]) if len(order) else order
         csr = (data[at], indices[at], ends)
         return Batch(len(order), self.columns, csr=csr, names=self.names)
+
+    def require_finite(self) -> None:
+        """Raise where a number is NaN or infinite. The loops see to it themselves, row by row."""
+        data = self.dense if self.csr is None else self.csr[0]
+        assert data is not None
+        bad = np.flatnonzero(~np.isfinite(data))
+        if not len(bad):
+            return
+        if self.csr is None:
+            row, column = divmod(int(bad[0]), self.columns)
+        else:
+            row, column = int(np.searchsorted(self.csr[2], bad[0], side="right")) - 1, int(self.csr[1][bad[0]])
+        raise InputError(
+            f"X must hold finite numbers, but X[{row}, {column}] is {data.flat[bad[0]]}; drop or impute the row. "
+            "Nothing of this call was learned"
+        )
 
 
 def is_mappings(X: Any) -> bool:
@@ -75,6 +90,27 @@ def as_batch(X: Any) -> Batch:
     if table.dtype not in (np.float64, np.float32):
         table = _as_numbers(table)
     return Batch(table.shape[0], table.shape[1], dense=np.ascontiguousarray(table), names=names)
+
+
+def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
+    """One weight per row, finite and not negative; one number stands for all rows."""
+    if given is None:
+        return None
+    try:
+        weights = np.asarray(given)
+        if weights.dtype.kind not in "biufO":
+            raise TypeError(f"got {weights.dtype}")
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"importance must hold one number >= 0 per row: {error}") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.shape != (rows,):
+        raise InputError(f"importance must hold one number per row: X has {rows} rows, got shape {weights.shape}")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InputError(f"importance must be finite and >= 0, but entry {bad[0]} is {weights[bad[0]]}")
+    return weights
 
 
 def to_row(x: Any) -> Any:

@@ -23,7 +23,7 @@ def step(rule: Rule) -> Callable[..., tuple[float, ...]]:
         if not isinstance(answer, Step):
             raise TypeError(f"{type(rule).__name__}.step must return a Step, got {answer!r}")
         slots[:] = [float(s.state[name]) for name in rule.slots]
-        return float(answer.add), answer.scale, answer.decay, answer.gain, answer.forget
+        return tuple(map(float, (answer.add, answer.scale, answer.decay, answer.gain, answer.forget)))
 
     return call
 
@@ -36,6 +36,6 @@ def solve(rule: Rule) -> Callable[..., tuple[list[float], float, float]]:
         s = Scalars(m, target, xx, ww, c, int(t), int(k), side, dict(zip(rule.slots, slots, strict=True)))
         coefficients, answer = rule.solve(np.array(scores), y, s)
         slots[:] = [float(s.state[name]) for name in rule.slots]
-        return [float(answer.add * c) for c in coefficients], answer.scale, answer.decay
+        return [float(answer.add * c) for c in coefficients], float(answer.scale), float(answer.decay)
 
     return call

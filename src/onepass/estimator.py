@@ -6,7 +6,9 @@ scikit-learn's methods (`fit`, `partial_fit`, `predict`) hold to a fixed number 
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
-from .batches import Batch, as_batch
+from .batches import Batch, as_batch, as_importance
 from .core import Array, Readout, Rule
-from .errors import InputError, ParameterError
+from .errors import InputError, NumericalError, ParameterError
 from .model import LinearModel
 from .parameters import to_config
 
@@ -64,16 +66,35 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(str(error)) from None
         return as_batch(table)
 
-    def _weights_of(self, sample_weight: Any, table: Batch) -> Array | None:
-        if sample_weight is None:
-            return None
+    def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
+        """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""
+        weights = as_importance(sample_weight, table.rows)
+        if whole and weights is not None and not weights.any():
+            raise InputError("sample_weight is zero for every row: there is nothing to fit; give some row a weight")
+        return weights
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A refused call leaves the estimator as it was; where a row overflows, the rows before it stay learned."""
+        before = dict(self.__dict__)
         try:
-            weights = _check_sample_weight(sample_weight, np.empty((table.rows, 1)), dtype=np.float64)
-        except InputError:
+            yield
+        except NumericalError:
             raise
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        return np.ascontiguousarray(weights, dtype=np.float64)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    @contextlib.contextmanager
+    def _learning(self) -> Iterator[LinearModel]:
+        """The model to teach. A new one is kept once it has learned something."""
+        model = self._model or self._new_model()
+        try:
+            yield model
+        finally:
+            if model.started:
+                self._model = model
 
     def _begin(self, classes: list[Any] | None = None) -> LinearModel:
         self._model = self._named(self._new_model(classes))
@@ -90,15 +111,25 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
         generator = check_random_state(self.random_state)
+        if self.shuffle:
+            table.require_finite()  # here, where rows still have their own numbers
         for _ in range(self.passes):
-            if self.shuffle:
-                order = generator.permutation(table.rows)
-                model.learn_many(table.take(order), y[order], None if importance is None else importance[order])
-            else:
+            if not self.shuffle:
                 model.learn_many(table, y, importance)
+                continue
+            order = generator.permutation(table.rows)
+            try:
+                model.learn_many(table.take(order), y[order], None if importance is None else importance[order])
+            except NumericalError as error:
+                row = int(order[error.row])
+                raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
+
+    def _started(self) -> bool:
+        """Has anything been learned?"""
+        return self._model is not None and self._model.started
 
     def _fitted(self) -> LinearModel:
-        if self._model is None or not self._model.started:
+        if self._model is None or not self._started():
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
             )
@@ -111,7 +142,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         return model.score_many(self._validated(X, reset=False))
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._model is not None and self._model.started
+        return self._started()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -124,8 +155,10 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
         model = self._model
         if model is None:
-            model = self._begin()
-        model.learn_one(x, y, importance)
+            with self._learning() as model:
+                model.learn_one(x, y, importance)
+        else:
+            model.learn_one(x, y, importance)
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one example; changes nothing. None before any class is known."""
@@ -136,14 +169,16 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
         """Learn rows in order: an array, a frame, a CSR matrix or a list of mappings."""
-        (self._model or self._begin()).learn_many(X, y, importance)
+        with self._learning() as model:
+            model.learn_many(X, y, importance)
 
     def predict_many(self, X: Any) -> Any:
         return (self._model or self._new_model()).predict_many(X)
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
         """For each row the prediction made just before that row is learned: a prequential run in one call."""
-        return (self._model or self._begin()).predict_then_learn(X, y, importance)
+        with self._learning() as model:
+            return model.predict_then_learn(X, y, importance)
 
     def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
         """Each feature's contribution to the score, largest first, and the intercept."""
@@ -167,7 +202,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         return self._learned().k
 
     def _learned(self) -> LinearModel:
-        if self._model is None or not self._model.started:
+        if self._model is None or not self._started():
             raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
         return self._model
 

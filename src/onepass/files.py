@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import store
+from . import decoders, store
 from .errors import DamagedFileError, ForeignFileError
 from .model import KIND, LinearModel, known_parameters
 from .parameters import from_config
@@ -22,8 +22,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     return estimator_of(model)
 
 
-def estimator_of(model: LinearModel) -> Any:
-    """A `LinearModel` as the estimator that saved it, or as the one that fits its task."""
+def estimator_of(model: LinearModel, **given: Any) -> Any:
+    """A `LinearModel` as the estimator that saved it, or as the one that fits its task.
+
+    `given` replaces parameters that no file can hold.
+    """
     from . import linear, ranking, structured
 
     homes: dict[str, Any] = {
@@ -38,17 +41,12 @@ def estimator_of(model: LinearModel) -> Any:
         raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(homes)}")
     kind = homes[name]
     if "params" in model.extra:
-        estimator = kind(**_params(model.extra["params"]))
+        saved = {key: value for key, value in model.extra["params"].items() if key not in given}
+        params = _params(saved)
     else:
-        estimator = kind(
-            model.rule,
-            fit_intercept=model.fit_intercept,
-            intercept_scaling=model.intercept_scaling,
-            bias_in_norm=model.bias_in_norm,
-            readout=model.readout,
-            hash_bits=model.hash_bits,
-        )
-    return estimator._adopt(model, model.extra.get("fitted", {}))
+        shared = ("rule", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
+        params = {key: getattr(model, key) for key in shared if key in kind._get_param_names()}
+    return kind(**params, **given)._adopt(model, model.extra.get("fitted", {}))
 
 
 def _params(config: dict[str, Any]) -> dict[str, Any]:
@@ -57,6 +55,8 @@ def _params(config: dict[str, Any]) -> dict[str, Any]:
     for name, value in config.items():
         if name == "class_weight" and isinstance(value, dict):
             out[name] = dict(zip(store.decode_values(value["labels"]), value["weights"], strict=True))
+        elif name == "decoder":
+            out[name] = decoders.from_config(value)
         else:
             out[name] = from_config(value, known)
     return out

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from . import rules
+from .batches import Batch
 from .core import Array, Readout, Rule
 from .errors import InputError, LabelError, ParameterError
 from .estimator import LinearEstimator
@@ -72,46 +73,45 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh from a table."""
-        table = self._validated(X, reset=True)
-        labels = self._labels(y, table.rows)
-        classes = np.unique(labels)
-        self._class_dtype = classes.dtype
-        model = self._begin(classes.tolist())
-        importance = self._importance(sample_weight, table, labels, classes)
-        self._passes(model, table, labels, importance)
+        with self._all_or_nothing():
+            table = self._validated(X, reset=True)
+            labels = self._labels(y, table.rows)
+            classes = np.unique(labels)
+            self._class_dtype = classes.dtype
+            model = self._begin(classes.tolist())
+            importance = self._importance(sample_weight, table, labels, classes, whole=True)
+            self._passes(model, table, labels, importance)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning, bit for bit as `learn_one` row by row. `classes` is required by the first call."""
-        first = self._model is None
-        table = self._validated(X, reset=first)
-        labels = self._labels(y, table.rows)
-        if first:
-            if classes is None:
-                raise LabelError("classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])")
-            declared = np.unique(np.asarray(classes))
-            self._class_dtype = declared.dtype
-            model = self._named(self._new_model(declared.tolist()))
-        else:
-            assert self._model is not None
-            model = self._model
-            if classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
-                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
         if self.class_weight == "balanced":
             raise ParameterError("class_weight='balanced' needs all labels at once: use fit, or give a dict")
-        importance = self._importance(sample_weight, table, labels, np.array(model.classes))
-        model.learn_many(table, labels, importance)
-        self._model = model
+        with self._all_or_nothing():
+            model = self._model
+            table = self._validated(X, reset=model is None)
+            labels = self._labels(y, table.rows)
+            if model is None:
+                if classes is None:
+                    raise LabelError("classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])")
+                declared = np.unique(np.asarray(classes))
+                self._class_dtype = declared.dtype
+                model = self._begin(declared.tolist())
+            elif classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
+                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
+            importance = self._importance(sample_weight, table, labels, np.array(model.classes))
+            model.learn_many(table, labels, importance)
         return self
 
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
-        model = self._model
-        if model is None:
-            model = self._begin()
         if self.class_weight is not None:
             importance *= self._class_weights([y])[0]
-        model.learn_one(x, y, importance)
+        model = self._model
+        if model is None:
+            super().learn_one(x, y, importance)
+        else:
+            model.learn_one(x, y, importance)
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
         super().learn_many(X, y, self._weighted(y, importance))
@@ -188,8 +188,10 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             raise InputError(f"X has {rows} rows, y has {len(labels)} labels")
         return np.asarray(labels)
 
-    def _importance(self, sample_weight: Any, table: Any, labels: Any, classes: NDArray[Any]) -> Array | None:
-        weights = self._weights_of(sample_weight, table)
+    def _importance(
+        self, sample_weight: Any, table: Batch, labels: NDArray[Any], classes: NDArray[Any], *, whole: bool = False
+    ) -> Array | None:
+        weights = self._weights_of(sample_weight, table, whole=whole)
         if self.class_weight is None:
             return weights
         if self.class_weight == "balanced":
@@ -252,21 +254,21 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh from a table."""
-        table = self._validated(X, reset=True)
-        targets = self._targets(y, table.rows)
-        importance = self._weights_of(sample_weight, table)
-        self._passes(self._begin(), table, targets, importance)
+        with self._all_or_nothing():
+            table = self._validated(X, reset=True)
+            targets = self._targets(y, table.rows)
+            importance = self._weights_of(sample_weight, table, whole=True)
+            self._passes(self._begin(), table, targets, importance)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning, bit for bit as `learn_one` row by row."""
-        first = self._model is None
-        table = self._validated(X, reset=first)
-        targets = self._targets(y, table.rows)
-        importance = self._weights_of(sample_weight, table)
-        model = self._named(self._new_model()) if self._model is None else self._model
-        model.learn_many(table, targets, importance)
-        self._model = model
+        with self._all_or_nothing():
+            table = self._validated(X, reset=self._model is None)
+            targets = self._targets(y, table.rows)
+            importance = self._weights_of(sample_weight, table)
+            model = self._model or self._begin()
+            model.learn_many(table, targets, importance)
         return self
 
     def predict(self, X: Any) -> Array:

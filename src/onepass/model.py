@@ -54,7 +54,9 @@ class LinearModel:
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
         self.hash_bits = _bits(hash_bits)
         self.declared = classes is not None
-        self.extra: dict[str, Any] = {}  # what an estimator keeps beside the model, carried through files
+        # What an estimator keeps beside the model, carried through files.
+        self.extra: dict[str, Any] = {}
+        self.extra_arrays: dict[str, NDArray[Any]] = {}
         self._engine = self._make_engine()
         if classes is not None:
             self._declare(list(classes))
@@ -62,6 +64,7 @@ class LinearModel:
         self.learn_one = self._engine.learn_one
         self.predict_one = self._engine.predict_one
         self.score_one = self._engine.score_one
+        self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -99,19 +102,35 @@ class LinearModel:
         self._engine.set_names(names)
         self._engine.set_features(len(names))
 
+    def set_columns(self, columns: int) -> None:
+        """Declare the width of the rows to come, before any is learned."""
+        self._engine.set_features(columns)
+
     @property
     def started(self) -> bool:
         return self.t > 0 or bool(self._engine.classes)
 
-    def weights(self) -> tuple[Array, Array]:
-        """The predicting weights (rows × features) and intercepts (rows)."""
+    def weights(self, *, last: bool = False) -> tuple[Array, Array]:
+        """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
         s = self._engine.state()
         a, big_a, averaged = s["scalars"][:3]
-        if isinstance(self.readout, Average) and averaged > 0:
+        if isinstance(self.readout, Average) and averaged > 0 and not last:
             w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
         else:
             w, bias = a * s["v"], s["bias"]
         return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
+
+    def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
+        """Feature indices of names; −1 for a name never learned."""
+        return np.array([self._engine.find(name) for name in names], dtype=np.int64)
+
+    def weights_at(self, indices: NDArray[np.int64]) -> Array:
+        """The predicting weights of some features of a one-row model: cost in proportion to their number."""
+        scores = np.zeros((len(indices), 1))
+        if len(indices):
+            starts = np.arange(len(indices) + 1, dtype=np.int64)
+            self._engine.score_csr(np.ones(len(indices)), indices, starts, self.n_features, scores)
+        return scores[:, 0]
 
     def named_weights(self) -> dict[Any, Any]:
         """name → weight; with more than two classes label → name → weight. Positions or hashes where unnamed."""
@@ -197,6 +216,14 @@ class LinearModel:
         """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
         self._engine.learn_direction(x, target, importance)
 
+    def learn_directions(self, batch: Batch, importance: Array | None = None) -> None:
+        """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
+        self._run(batch, None, importance, predict=False)
+
+    def check_rows(self, X: Any) -> Batch:
+        """X as a batch whose columns fit what was learned; NaN and infinity are the caller's to find."""
+        return self._placed(as_batch(X))
+
     # -- files -----------------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -216,6 +243,7 @@ class LinearModel:
         }
         arrays: dict[str, NDArray[Any]] = dict(self._engine.state())
         arrays.update({f"names.{key}": value for key, value in store.encode_names(self.names).items()})
+        arrays.update({f"extra.{key}": value for key, value in self.extra_arrays.items()})
         return config, arrays
 
     @classmethod
@@ -233,9 +261,13 @@ class LinearModel:
             model.declared = config["declared"]
             model.extra = dict(config["extra"])
             model._engine.set_classes(store.decode_values(config["classes"]))
-            names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
-            model._engine.set_names(store.decode_names(names))
-            model._engine.set_state({key: value for key, value in arrays.items() if not key.startswith("names.")})
+            parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
+            for key, value in arrays.items():
+                part, dot, name = key.partition(".")
+                parts[part if dot else ""][name or key] = value
+            model.extra_arrays = parts["extra"]
+            model._engine.set_names(store.decode_names(parts["names"]))
+            model._engine.set_state(parts[""])
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise DamagedFileError(f"the model's parts do not fit together ({error}); restore it from a backup") from None
         return model
@@ -352,7 +384,7 @@ class LinearModel:
             return [self._run(batch, indices, c, predict)]
         return self._learn_growing(batch, labels, c, predict)
 
-    def _run(self, batch: Batch, y: Array, c: Array | None, predict: bool) -> Any:
+    def _run(self, batch: Batch, y: Array | None, c: Array | None, predict: bool) -> Any:
         scores = np.zeros((batch.rows, int(self._engine.rows))) if predict else None
         if batch.dense is not None:
             self._engine.learn(batch.dense, y, c, None, scores)
@@ -423,10 +455,10 @@ class LinearModel:
         """Class indices as the loops take them; -1 for labels not known."""
         classes = self.classes
         if labels.dtype.kind in "biuf" and classes and all(isinstance(c, (bool, int, float)) for c in classes):
-            indices = np.full(len(labels), -1.0)
-            if len(classes) <= 2:
-                for index, label in enumerate(classes):
-                    indices[labels == label] = index
+            if len(classes) == 2:
+                second = labels == classes[1]
+                indices = second.astype(np.float64)
+                indices[~(second | (labels == classes[0]))] = -1.0
                 return indices
             order = np.argsort(np.array(classes))
             ordered = np.array(classes)[order]

@@ -150,6 +150,25 @@ def test_bounds(normalised, share, seed):
                 assert_within(measured, bound, what)
 
 
+@pytest.mark.parametrize("gamma", [-0.5, 0.0, 0.1, 1.0])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_bounds_in_resonance(normalised, share, gamma):
+    """One input for ever, and noise that follows the a-priori error (u − w)·x: the worst case for a long step."""
+    x, u = np.array([2.0, -1.0]), np.array([4.0, -2.0])
+    rho = share / (x @ x)
+    learner = Learner(
+        rules.NormalizedLMS(share, 0.0) if normalised else rules.Adaline(rho),
+        "regression",
+        fit_intercept=False,
+    )
+    stream = play(learner, [x] * 60, lambda score, x: float(u @ x + gamma * (u @ x - score)))
+    bounds = nlms_bounds(share, stream, learner, u) if normalised else lms_bounds(rho, stream, learner, u)
+    for what, measured, bound in bounds:
+        assert_within(measured, bound, what)
+        assert measured > 0.09 * bound  # it bites
+
+
 def test_a_priori_bound_holds_up_to_the_largest_step():
     """The second LMS bound also holds at ρR² = 1; on orthonormal inputs with exact targets it is attained."""
     u = np.array([2.0, -1.0, 0.5])

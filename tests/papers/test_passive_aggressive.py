@@ -297,6 +297,22 @@ def test_realizable_classification_bound(seed):
     assert learner.mistakes > 5
 
 
+@pytest.mark.parametrize(("name", "C"), BOUNDED)
+@pytest.mark.parametrize("margin", [0.1, 0.3])
+def test_bounds_on_a_narrow_margin(name, C, margin):
+    """Two near-parallel inputs of opposite labels: a step too long is never repaired, and the bounds see it."""
+    pool = [Example(np.array([1.0, y * margin]), y) for y in (1, -1)]
+    learner = Learner(make(name, C), fit_intercept=False)
+    shown = worst_of(learner, pool, lambda score, y: -y * score, 400)
+    assert learner.mistakes >= 4  # it bites
+    more = {"pa": "realizable", "pa1": "PA-I", "pa2": "PA-II"}[name]
+    u = np.array([0.0, 1 / margin])
+    assert hold(np.random.default_rng(0), name, C, learner, shown, "binary", u * (1 + 1e-12)) == {
+        "basic",
+        more,
+    }
+
+
 def test_realizable_bound_is_attained():
     stream, _ = orthogonal(9)
     learner = Learner(rules.PA(), fit_intercept=False)

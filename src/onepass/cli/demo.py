@@ -189,6 +189,8 @@ def _draw(figure: Any, path: Path, names: tuple[str, ...], runs: list[Run]) -> N
     ax = figure.add_subplot()
     for name, run in zip(names, runs, strict=True):
         run.plot(ax, label=name)
+    ax.get_legend().remove()
+    figure.legend(loc="outside upper center", ncols=2)  # where it covers no curve
     ax.set_ylabel(f"error over the last {runs[0].every:,} examples")
     ax.set_ylim(bottom=0)
     figure.savefig(path, dpi=150)

@@ -1,0 +1,77 @@
+"""What the benchmarks share: taking turns at the clock, and saying where and with what they ran."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+def once(work: Callable[[], Any], clock: str = "wall") -> float:
+    """Seconds for one run, the garbage collector out of the way."""
+    now = CLOCKS[clock]
+    gc.collect()
+    gc.disable()
+    try:
+        start = now()
+        work()
+        return now() - start
+    finally:
+        gc.enable()
+
+
+def in_turn(
+    sides: Sequence[tuple[Callable[[], Any], Callable[[Any], Any]]], repeats: int, clock: str = "wall"
+) -> tuple[list[float], list[Any]]:
+    """Each side is (make, learn); learning alone is timed. A, B, A, B, …: so that noise meets both.
+
+    Gives each side's best seconds (noise only ever adds) and the last model it learned.
+    """
+    best = [float("inf")] * len(sides)
+    models: list[Any] = [None] * len(sides)
+    for _ in range(repeats):
+        for i, (make, learn) in enumerate(sides):
+            model = models[i] = make()
+            best[i] = min(best[i], once(lambda model=model, learn=learn: learn(model), clock))
+    return best, models
+
+
+def say(text: str) -> None:
+    """Progress, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, Any]:
+    """The machine and the versions that the figures belong to."""
+    import onepass
+    from onepass import _native
+
+    versions = {"python": platform.python_version(), "onepass": onepass.__version__}
+    for name in ("numpy", "scipy", "scikit-learn", "river"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "none"
+    return {"cpu": processor(), "cores": os.cpu_count(), "isa": _native.isa(), "versions": versions}
+
+
+def header(about: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    return f"{about['cpu']}, {about['cores']} cores; {versions}; onepass isa {about['isa']}"

@@ -1,0 +1,255 @@
+"""The grid that the tests walk: rule × task × representation × readout, and a stream for each task."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from onepass import rules, store
+from onepass.core import Average, Rule, Scalars, Step
+from onepass.linear import LinearClassifier, LinearRegressor
+from onepass.model import KIND, LinearModel
+from onepass.parameters import number
+
+TASKS = ("binary", "multiclass", "regression")
+CLASSIFY = ("binary", "multiclass")
+REGRESS = ("regression",)
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(repr=False)
+class Tempered(Rule):
+    """A user's rule that reads every scalar, keeps a slot, shrinks in both ways: PA-I with a tiring step."""
+
+    name = "tempered"
+    tasks = TASKS
+    slots = {"suffered": 0.0, "rounds": 1.0}
+    C: float = number(0.5, above=0)
+
+    def step(self, s: Scalars) -> Step:
+        loss = max(0.0, s.target - s.m)
+        s.state["suffered"] += loss
+        s.state["rounds"] += 1.0
+        tired = 1.0 + 0.01 * s.state["suffered"] + 0.001 * (s.t + s.k) + 0.01 * s.side
+        add = min(self.C * s.importance, loss / s.xx) / tired
+        return Step(add=add, scale=1.0 - 0.01 / (1.0 + s.ww), decay=0.999)
+
+
+@dataclasses.dataclass(repr=False)
+class BinaryOnly(Rule):
+    """A user's rule for one cell only, written as the README would: two lines."""
+
+    name = "binary_only"
+    tasks = ("binary",)
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=0.5 if s.m < s.target else 0.0)
+
+
+@functools.cache
+def tempered_in_c() -> Rule:
+    """`Tempered` as a C function pointer, by numba: void(scalars, params, state, step)."""
+    import numba
+
+    doubles = numba.types.CPointer(numba.types.float64)
+
+    @numba.cfunc(numba.types.void(doubles, doubles, doubles, doubles))
+    def step(s, params, state, out):  # type: ignore[no-untyped-def]
+        m, target, xx, ww, importance, t, k, side = s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]
+        loss = max(0.0, target - m)
+        state[0] += loss
+        state[1] += 1.0
+        tired = 1.0 + 0.01 * state[0] + 0.001 * (t + k) + 0.01 * side
+        out[0] = min(params[0] * importance, loss / xx) / tired
+        out[1] = 1.0 - 0.01 / (1.0 + ww)
+        out[2] = 0.999
+
+    kind = type("TemperedInC", (Tempered,), {"cfunc": step.address, "keep": step, "__module__": __name__})
+    globals()["TemperedInC"] = kind  # where pickle looks for it
+    made: Rule = dataclasses.dataclass(repr=False)(kind)()
+    return made
+
+
+# Every rule of ours, every loss and every schedule at least once, L2 on and off; the tasks are the spec's,
+# written out here and not read from the code.
+RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
+    "perceptron": ("perceptron", CLASSIFY),
+    "perceptron-strict": ("perceptron:rho=0.5,beta=0.2,strict=true", CLASSIFY),
+    "perceptron-inv_t": ("perceptron:beta=1,schedule=inv_t(eta=2)", CLASSIFY),
+    "adaline": ("adaline", TASKS),
+    "adaline-optimal": ("adaline:schedule=optimal(alpha=0.1)", TASKS),
+    "nlms": ("nlms:mu=0.5", TASKS),
+    "pa": ("pa", TASKS),
+    "pa-mistake": ("pa:update_on=mistake,epsilon=0.3", TASKS),
+    "pa1": ("pa1:C=0.1", TASKS),
+    "pa1-scale_step": ("pa1:lam=5,importance_mode=scale_step", TASKS),
+    "pa2": ("pa2", TASKS),
+    "pa2-lam": ("pa2:lam=0.3,epsilon=0", TASKS),
+    "pegasos": ("pegasos:lam=0.05", CLASSIFY),
+    "pegasos-project": ("pegasos:lam=0.05,project=true", CLASSIFY),
+    "sgd-hinge": ("sgd", CLASSIFY),
+    "sgd-hinge-l2": ("sgd:l2=0.5", CLASSIFY),
+    "sgd-perceptron": ("sgd:loss=perceptron(beta=0.5),schedule=inv_t,eta=1", CLASSIFY),
+    "sgd-squared_hinge-l2": ("sgd:loss=squared_hinge,schedule=constant,eta=0.02,l2=0.1", CLASSIFY),
+    "sgd-logistic": ("sgd:loss=logistic,schedule=inv_scaling(p=0.3,t0=2)", CLASSIFY),
+    "sgd-logistic-l2": ("sgd:loss=logistic,schedule=optimal(alpha=0.01),l2=0.01,clock=updates", CLASSIFY),
+    "sgd-ramp-l2": ("sgd:loss=ramp,schedule=geometric(eta=0.5,gamma=0.95,eta_min=0.05),l2=0.1", CLASSIFY),
+    "sgd-squared": ("sgd:loss=squared,schedule=constant,eta=0.02", TASKS),
+    "sgd-squared-l2": ("sgd:loss=squared,schedule=inv_sqrt,eta=0.02,l2=0.3", TASKS),
+    "sgd-absolute": ("sgd:loss=absolute,schedule=step_decay(eta=0.2,every=7)", REGRESS),
+    "sgd-eps_insensitive-l2": ("sgd:loss=eps_insensitive(epsilon=0.2),l2=0.1,clock=updates", REGRESS),
+    "sgd-squared_eps_insensitive": ("sgd:loss=squared_eps_insensitive,schedule=constant,eta=0.02", REGRESS),
+    "sgd-quantile": ("sgd:loss=quantile(tau=0.8)", REGRESS),
+    "sgd-huber-l2": ("sgd:loss=huber(delta=0.7),l2=0.2", REGRESS),
+    "sgd-tukey": ("sgd:loss=tukey,eta=0.02", REGRESS),
+    "user-python": (Tempered, TASKS),
+    "user-c": (tempered_in_c, TASKS),
+}
+
+READOUTS: dict[str, Any] = {"last": "last", "average": "average", "post": Average(kind="post", start=5)}
+
+
+def make_rule(name: str) -> Rule:
+    maker, _ = RULES[name]
+    return rules.make(maker) if isinstance(maker, str) else maker()
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+FEATURES = 19  # one full group of 16 lanes and a rest
+LABELS = {"binary": ["no", "yes"], "multiclass": [10, 20, 30, 40]}
+
+
+@dataclasses.dataclass
+class Stream:
+    X: NDArray[np.float64]
+    y: NDArray[Any]
+    importance: NDArray[np.float64]
+    classes: list[Any] | None
+
+
+@functools.cache
+def stream(task: str, n: int = 40, d: int = FEATURES, seed: int = 0) -> Stream:
+    """Half-empty rows of float32 numbers, one of them zero, noisy answers, importances with zeros."""
+    rng = np.random.default_rng([seed, n, d])
+    X = (rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)).astype(np.float32).astype(np.float64)
+    X[n // 3] = 0.0
+    importance = rng.choice([0.0, 0.5, 1.0, 1.0, 2.5], size=n)
+    if task == "regression":
+        return Stream(X, X @ rng.normal(size=d) + rng.normal(size=n), importance, None)
+    labels = LABELS[task]
+    scores = X @ rng.normal(size=(d, len(labels))) + rng.normal(size=(n, len(labels)))
+    scores[np.arange(len(labels)), np.arange(len(labels))[::-1]] = 1e3  # the first rows bring every class, in disorder
+    return Stream(X, np.array(labels)[np.argmax(scores, axis=1)], importance, labels)
+
+
+# -- representations ---------------------------------------------------------------------------------------------------
+
+
+def csr(X: NDArray[Any], index: type = np.int32) -> sparse.csr_matrix:
+    matrix = sparse.csr_matrix(X)
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
+    return matrix
+
+
+def dicts(X: NDArray[Any]) -> list[dict[str, float]]:
+    return [{f"f{j}": float(v) for j, v in enumerate(row) if v} for row in X]
+
+
+@dataclasses.dataclass(frozen=True)
+class Representation:
+    """What a table looks like to its user. `table` is False where only the stream's methods take it."""
+
+    make: Callable[[NDArray[np.float64]], Any]
+    table: bool = True
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def part(self, X: NDArray[np.float64], start: int, stop: int) -> Any:
+        return self.make(X[start:stop])
+
+    def row(self, X: NDArray[np.float64], i: int) -> Any:
+        part = self.make(X[i : i + 1])
+        return part if sparse.issparse(part) else part[0]
+
+
+REPRESENTATIONS = {
+    "f64": Representation(lambda X: X),
+    "f32": Representation(lambda X: X.astype(np.float32)),
+    "csr32": Representation(csr),
+    "csr64": Representation(lambda X: csr(X, np.int64)),
+    "named": Representation(dicts, table=False),
+    "hashed": Representation(dicts, table=False, options=(("hash_bits", 4),)),
+    "rows": Representation(lambda X: X.tolist()),
+}
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"fit_intercept": False},
+    {"intercept_scaling": 2.0},
+    {"bias_in_norm": False},
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    rule: str
+    task: str
+    representation: str
+    readout: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}-{self.task}-{self.representation}-{self.readout}"
+
+    @property
+    def seed(self) -> int:
+        return zlib.crc32(str(self).encode())
+
+    @property
+    def form(self) -> Representation:
+        return REPRESENTATIONS[self.representation]
+
+    def settings(self) -> dict[str, Any]:
+        """Keyword arguments of a model; the intercept's options take turns from cell to cell."""
+        turn = OPTIONS[self.seed % len(OPTIONS)]
+        return {"readout": READOUTS[self.readout], **dict(self.form.options), **turn}
+
+    def model(self, classes: list[Any] | None = None, task: str | None = None) -> LinearModel:
+        return LinearModel(make_rule(self.rule), task or self.task, classes=classes, **self.settings())
+
+    def estimator(self, task: str | None = None) -> LinearClassifier | LinearRegressor:
+        if self.task == "regression":
+            return LinearRegressor(make_rule(self.rule), **self.settings())
+        return LinearClassifier(make_rule(self.rule), task=task or self.task, **self.settings())
+
+    def stream(self) -> Stream:
+        return stream(self.task)
+
+
+CELLS = [
+    Cell(rule, task, representation, readout)
+    for rule, (_, tasks) in RULES.items()
+    for task in tasks
+    for representation in REPRESENTATIONS
+    for readout in READOUTS
+]
+
+# (rule, task) where the rule is not defined: asking for it must raise.
+UNDEFINED = [(rule, task) for rule, (_, tasks) in RULES.items() for task in TASKS if task not in tasks]
+
+
+def saved(learner: Any) -> bytes:
+    """The bytes of the model's file, without what an estimator keeps beside it."""
+    model = learner if isinstance(learner, LinearModel) else learner._model
+    config, arrays = model.state()
+    return store.to_bytes(KIND, {**config, "extra": {}}, arrays)
