@@ -95,7 +95,7 @@ def fresh_keys(rows: list[dict[str, float]]) -> list[dict[str, float]]:
 
 
 def scikit_pa1(shuffle: bool = True) -> SGDClassifier:
-    """PA-I with C = 1. Its default is to visit the rows in a random order, for which it pays in cache misses."""
+    """PA-I with C = 1. By default it visits the rows in a random order, and pays for that in cache misses."""
     return SGDClassifier(loss="hinge", penalty=None, learning_rate="pa1", eta0=1.0, shuffle=shuffle)
 
 
@@ -105,7 +105,7 @@ def batches(work: str, X: Any, y: Any, wanted: float, moonshot: float) -> Iterat
     train, labels, held = X[:rows], y[:rows], X[rows:]
     classes = np.unique(y)
     peer = "scikit-learn SGD pa1" + (" one-vs-all" if len(classes) > 2 else "")
-    # scikit-learn moves the intercept of sparse rows by 0.01 of a step; a constant feature of 0.1 does the same.
+    # scikit-learn moves the intercept of sparse rows by 0.01 of a step; so does a constant feature of 0.1.
     scaling = 1.0 if isinstance(X, np.ndarray) else 0.1
 
     def learn(model: Any) -> None:

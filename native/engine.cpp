@@ -94,11 +94,11 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
     if (!mapping && !read_vector(x.ptr(), row)) {
         row.keep = to_row(x);  // a float64 vector, or a mapping
         if (row.keep.is_none() || !read_vector(row.keep.ptr(), row)) {
-            features.read(row.keep, scratch_);
+            features.read(row.keep, scratch_, model.w.v.data(), model.w.stride);
             row.n = scratch_.index.size();
         }
     } else if (mapping) {
-        features.read(x, scratch_);
+        features.read(x, scratch_, model.w.v.data(), model.w.stride);
         row.n = scratch_.index.size();
     }
     if (row.x) {

@@ -25,11 +25,13 @@ inline std::string text_of(nb::handle object) { return nb::cast<std::string>(nb:
 
 // A sparse row in the making.
 struct NamedRow {
+    std::vector<PyObject*> name;
     std::vector<int64_t> index;
     std::vector<double> value;
     std::vector<PyObject*> unknown;  // names not seen before (borrowed from the mapping, or from `made`)
     std::vector<nb::object> made;    // "name=value" strings of categorical features
     void clear() {
+        name.clear();
         index.clear();
         value.clear();
         unknown.clear();
@@ -42,7 +44,7 @@ class Features {
     // bits < 0: every name has its own index. Otherwise index = hash of the name, cut to bits.
     explicit Features(int bits) : bits_(bits) {
         if (bits_ >= 0) where_.resize(size_t(1) << bits_);
-        resize_cache(1024);
+        clear_cache(1024);
     }
     Features(const Features&) = delete;
     Features& operator=(const Features&) = delete;
@@ -55,39 +57,69 @@ class Features {
     nb::dict index() const { return index_; }
 
     // Reads a mapping. Unknown names get index -1 - position in row.unknown; nothing is remembered yet.
-    void read(nb::handle mapping, NamedRow& row) {
+    // Three short loops, so that the many places in memory are asked for together: values, indices, weights.
+    void read(nb::handle mapping, NamedRow& row, const double* weights, size_t stride) {
         row.clear();
         bool categorical = false;
         if (PyDict_Check(mapping.ptr())) {
             PyObject *name, *value;
             Py_ssize_t position = 0;
             const size_t size = size_t(PyDict_GET_SIZE(mapping.ptr()));
-            row.index.reserve(size);
-            row.value.reserve(size);
-            while (PyDict_Next(mapping.ptr(), &position, &name, &value)) read_item(name, value, row, categorical);
+            row.name.resize(size);
+            row.value.resize(size);
+            size_t kept = 0;
+            while (PyDict_Next(mapping.ptr(), &position, &name, &value)) {
+                if (PyFloat_CheckExact(value) && PyUnicode_CheckExact(name)) {
+                    const double number = PyFloat_AS_DOUBLE(value);
+                    if (std::isfinite(number)) {
+                        __builtin_prefetch(&cache_[slot(name)]);
+                        row.name[kept] = name;
+                        row.value[kept] = number;
+                        kept += number != 0.0;
+                        continue;
+                    }
+                }
+                kept += read_item(name, value, row, kept, categorical);
+            }
+            row.name.resize(kept);
+            row.value.resize(kept);
         } else {
             nb::object items = nb::steal(PyMapping_Items(mapping.ptr()));
             if (!items.is_valid()) throw nb::python_error();
             row.made.push_back(items);  // keeps the names alive
+            size_t kept = 0;
+            row.name.resize(nb::len(items));
+            row.value.resize(nb::len(items));
             for (nb::handle item : items) {
                 nb::tuple pair = nb::cast<nb::tuple>(item);
-                read_item(pair[0].ptr(), pair[1].ptr(), row, categorical);
+                kept += read_item(pair[0].ptr(), pair[1].ptr(), row, kept, categorical);
             }
+            row.name.resize(kept);
+            row.value.resize(kept);
+        }
+        row.index.resize(row.name.size());
+        for (size_t i = 0; i < row.name.size(); ++i) {
+            const int64_t at = find(row.name[i]);
+            row.index[i] = at;
+            if (at >= 0) __builtin_prefetch(weights + size_t(at) * stride);
+            else row.index[i] = set_aside(row.name[i], row, categorical);
         }
         if (hashed() || categorical) merge(row);
     }
 
     // Gives the unknown names of a row their indices. Returns how many are new.
     size_t admit(NamedRow& row) {
+        if (row.unknown.empty()) return 0;
         const size_t before = size();
         for (PyObject* name : row.unknown) {
             PyList_Append(names_.ptr(), name);
             nb::object at = nb::steal(PyLong_FromSize_t(size() - 1));
             PyDict_SetItem(index_.ptr(), name, at.ptr());
+            remember(name, int64_t(size() - 1));
         }
         for (int64_t& at : row.index)
             if (at < 0) at = int64_t(before) - 1 - at;
-        if (2 * size() > cache_.size() && cache_.size() < largest_cache) resize_cache(4 * cache_.size());
+        if (2 * size() > cache_.size() && cache_.size() < largest_cache) grow_cache();
         return row.unknown.size();
     }
 
@@ -96,7 +128,7 @@ class Features {
         if (count == 0) return;
         for (size_t i = size() - count; i < size(); ++i) PyDict_DelItem(index_.ptr(), PyList_GET_ITEM(names_.ptr(), i));
         PyList_SetSlice(names_.ptr(), Py_ssize_t(size() - count), Py_ssize_t(size()), nullptr);
-        resize_cache(cache_.size());
+        clear_cache(cache_.size());
     }
 
     void set_names(nb::list names) {
@@ -106,7 +138,7 @@ class Features {
             names_.append(name);
             index_[name] = nb::int_(names_.size() - 1);
         }
-        resize_cache(cache_.size());
+        clear_cache(cache_.size());
     }
 
     size_t size() const { return size_t(PyList_GET_SIZE(names_.ptr())); }
@@ -126,9 +158,7 @@ class Features {
             }
             at = PyLong_AsSsize_t(found);
         }
-        Py_INCREF(name);
-        Py_XDECREF(seen.name);
-        seen = {name, at};
+        remember(name, at);
         return at;
     }
 
@@ -145,7 +175,25 @@ class Features {
         return size_t((uint64_t(reinterpret_cast<uintptr_t>(name)) * 0x9E3779B97F4A7C15ull) >> cache_shift_);
     }
 
-    void resize_cache(size_t size) {
+    void remember(PyObject* name, int64_t at) {
+        Seen& seen = cache_[slot(name)];
+        Py_INCREF(name);
+        Py_XDECREF(seen.name);
+        seen = {name, at};
+    }
+
+    void grow_cache() {
+        std::vector<Seen> old;
+        old.swap(cache_);
+        clear_cache(4 * old.size());
+        for (Seen& seen : old)
+            if (seen.name) {
+                remember(seen.name, seen.at);
+                Py_DECREF(seen.name);
+            }
+    }
+
+    void clear_cache(size_t size) {
         for (Seen& seen : cache_) Py_XDECREF(seen.name);
         cache_.assign(size, Seen{nullptr, 0});
         cache_shift_ = 64;
@@ -164,7 +212,8 @@ class Features {
         return murmur3(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
     }
 
-    void read_item(PyObject* name, PyObject* value, NamedRow& row, bool& categorical) {
+    // Any item; returns how many features it makes: one, or none where the value is zero.
+    size_t read_item(PyObject* name, PyObject* value, NamedRow& row, size_t at, bool& categorical) {
         if (!PyUnicode_CheckExact(name) && !PyLong_CheckExact(name))
             raise("FeatureError", "feature names must be strings or whole numbers, got " + text_of(name) + " (" +
                                       Py_TYPE(name)->tp_name + "); convert it with str()");
@@ -181,22 +230,23 @@ class Features {
         } else {
             number = to_number(name, value);
         }
-        if (number == 0.0) return;
+        if (number == 0.0) return 0;
         if (!std::isfinite(number))
             raise("InputError", "feature " + text_of(name) + " must be a finite number, got " + text_of(value) +
                                     "; leave the feature out where its value is missing");
-        int64_t at = find(name);
-        if (at < 0) {
-            at = -1 - int64_t(row.unknown.size());
-            // The same new name twice (a category spelled like another feature) must not become two features.
-            for (size_t i = 0; categorical && i < row.unknown.size(); ++i)
-                if (PyUnicode_Check(name) && PyUnicode_Check(row.unknown[i]) &&
-                    PyUnicode_Compare(name, row.unknown[i]) == 0)
-                    at = -1 - int64_t(i);
-            if (at == -1 - int64_t(row.unknown.size())) row.unknown.push_back(name);
-        }
-        row.index.push_back(at);
-        row.value.push_back(number);
+        row.name[at] = name;
+        row.value[at] = number;
+        return 1;
+    }
+
+    static int64_t set_aside(PyObject* name, NamedRow& row, bool categorical) {
+        // The same new name twice (a category spelled like another feature) must not become two features.
+        for (size_t i = 0; categorical && i < row.unknown.size(); ++i)
+            if (PyUnicode_Check(name) && PyUnicode_Check(row.unknown[i]) &&
+                PyUnicode_Compare(name, row.unknown[i]) == 0)
+                return -1 - int64_t(i);
+        row.unknown.push_back(name);
+        return -int64_t(row.unknown.size());
     }
 
     static double to_number(PyObject* name, PyObject* value) {

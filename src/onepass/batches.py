@@ -83,7 +83,9 @@ def as_batch(X: Any) -> Batch:
             np.ascontiguousarray(matrix.indptr, dtype=kind),
         )
         return Batch(matrix.shape[0], matrix.shape[1], csr=csr)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    names = list(X.columns) if hasattr(X, "columns") else None
+    if names is not None and not all(isinstance(name, str) for name in names):
+        names = None  # a frame's default 0, 1, 2, … are positions, not names
     table = np.asarray(X)
     if table.ndim != 2:
         raise FeatureError(f"X must be a table of rows and columns, got {table.ndim} dimension(s): {_shape(X)}")

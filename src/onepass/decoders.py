@@ -147,7 +147,8 @@ class Labelled(Parameters):
     def __post_init__(self) -> None:
         if isinstance(self.labels, str) or not isinstance(self.labels, Iterable):
             raise ParameterError(f"labels={self.labels!r}: expected a list of labels")
-        self.labels = tuple(_plain(label) for label in self.labels)
+        if type(self.labels) is not tuple or any(isinstance(label, np.generic) for label in self.labels):
+            self.labels = tuple(_plain(label) for label in self.labels)
         encode_values(self.labels)  # a label that no file can hold is refused now, not when saving
         self._texts = [label_text(label) for label in self.labels]
         self._index = {label: index for index, label in enumerate(self.labels)}
@@ -216,7 +217,8 @@ class Multiclass(Labelled):
             raise ParameterError(
                 f"costs={self.costs!r}: expected {k} rows of {k} finite numbers >= 0, with 0 on the diagonal"
             )
-        self.costs = tuple(tuple(float(cost) for cost in row) for row in table)
+        if self.costs != (plain := tuple(tuple(row) for row in table.tolist())):
+            self.costs = plain
 
     def decode(self, w: Weights, x: Any) -> Any:
         return self.labels[int(np.argmax(self.emissions(w, [read_row(x)])[0]))] if self.labels else None
@@ -260,10 +262,8 @@ class Sequence(Labelled):
     def validate(self) -> None:
         if not self.labels or "" in self._texts:
             raise ParameterError(f"labels={self.labels!r}: expected at least one label, none of them empty")
-        n = len(self.labels)
-        ends = [("", text) for text in self._texts] + [(text, "") for text in self._texts]
-        self._arcs = ["→".join(pair) for pair in itertools.chain(itertools.product(self._texts, repeat=2), ends)]
-        self._links = self._arcs[: n * n]
+        links = [f"{before}→{after}" for before, after in itertools.product(self._texts, repeat=2)]
+        self._arcs = links + [f"→{text}" for text in self._texts] + [f"{text}→" for text in self._texts]
 
     def decode(self, w: Weights, x: Any) -> list[Any]:
         rows = self._rows(x)
@@ -313,6 +313,9 @@ class Sequence(Labelled):
     def _rows(self, x: Any) -> list[dict[str, float]]:
         if isinstance(x, Mapping) or not (isinstance(x, Items) or hasattr(x, "__array__")):
             raise InputError(f"x must be a sequence of positions, got {x!r:.80} ({type(x).__name__})")
+        x = x if isinstance(x, Items) else np.asarray(x)
+        if getattr(x, "ndim", 1) == 0:
+            raise InputError(f"x must be a sequence of positions, got the number {x!r}")
         rows = []
         for position, each in enumerate(x):
             try:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, callback, core, rules, store
-from .batches import Batch, as_batch, is_mappings, to_row
+from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Average, Readout, Rule
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
 from .losses import LOSSES, sigmoid
@@ -340,17 +340,38 @@ class LinearModel:
     def _new_label(self, label: Hashable) -> int:
         """Called by the engine for a label it does not know: registers it, or says why not."""
         known = self.classes
-        if self.declared:
-            raise LabelError(f"label {label!r} is not one of the declared classes {known!r}")
-        if label is None or (isinstance(label, float) and not math.isfinite(label)):
-            raise LabelError(f"a label must not be {label!r}")
-        store.encode_values([label])  # a label that no file can hold is refused now, not when saving
-        self._room_for(len(known) + 1)
+        label = _item(label)
+        self._admissible(label, known)
         self._engine.set_classes([*known, label])
         if len(known) == 1 and _sorts_before(label, known[0]):
             self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
             return 0
         return len(known)
+
+    def _admissible(self, label: Hashable, known: list[Any]) -> None:
+        if self.declared:
+            raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
+        if label is None or (isinstance(label, float) and not math.isfinite(label)):
+            raise LabelError(f"a label must not be {label!r}")
+        try:
+            store.encode_values([label])  # a label that no file can hold is refused now, not when saving
+        except ParameterError as error:
+            raise LabelError(str(error)) from None
+        self._room_for(len(known) + 1)
+
+    def _check_labels(self, labels: list[Any]) -> None:
+        """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
+        known = dict.fromkeys(self.classes)
+        for row, label in enumerate(labels):
+            try:
+                if label not in known:
+                    self._admissible(_item(label), list(known))
+                    known[label] = None
+            except (LabelError, ParameterError) as error:
+                raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
+            except TypeError:
+                kind = type(label).__name__
+                raise LabelError(f"y[{row}]: a label must be hashable, got {_short(label)} ({kind})") from None
 
     def _placed(self, batch: Batch) -> Batch:
         """The batch, after checking that its columns are the model's features."""
@@ -366,6 +387,12 @@ class LinearModel:
                 )
         elif d and batch.columns != d and not (names and batch.columns <= d):
             raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {d} features")
+        if batch.names and names and names[: batch.columns] != batch.names:
+            at = next(i for i, pair in enumerate(zip(names, batch.names, strict=False)) if pair[0] != pair[1])
+            raise FeatureError(
+                f"column {at} of X is {batch.names[at]!r}, but this model has learned {names[at]!r} there; "
+                "give the columns in the same order"
+            )
         return batch
 
     def _learn(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
@@ -373,16 +400,22 @@ class LinearModel:
         if is_mappings(X):
             return self._learn_mappings(X, y, importance, predict)
         batch = self._placed(as_batch(X))
-        c = None if importance is None else np.ascontiguousarray(importance, dtype=np.float64)
-        if self.task == "regression":
-            return [self._run(batch, as_targets(y), c, predict)]
-        labels = y if isinstance(y, np.ndarray) else _object_array(y)
-        if len(labels) != batch.rows:
-            raise InputError(f"X has {batch.rows} rows, y has {len(labels)} labels")
-        indices = self._indices(labels)
-        if np.all(indices >= 0):
-            return [self._run(batch, indices, c, predict)]
-        return self._learn_growing(batch, labels, c, predict)
+        if batch.rows == 0:
+            raise InputError("X has no rows; expected at least one")
+        c = as_importance(importance, batch.rows)
+        y = as_targets(y) if self.task == "regression" else as_labels(y)
+        if len(y) != batch.rows:
+            raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
+        try:
+            if self.task == "regression":
+                return [self._run(batch, y, c, predict)]
+            indices = self._indices(y)
+            if np.all(indices >= 0):
+                return [self._run(batch, indices, c, predict)]
+            return self._learn_growing(batch, y, c, predict)
+        finally:
+            if batch.names and self.t and not self.names and self.hash_bits is None:
+                self._engine.set_names(batch.names)  # so that mappings may follow
 
     def _run(self, batch: Batch, y: Array | None, c: Array | None, predict: bool) -> Any:
         scores = np.zeros((batch.rows, int(self._engine.rows))) if predict else None
@@ -394,7 +427,9 @@ class LinearModel:
         return None if scores is None else self._predictions(scores)
 
     def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, predict: bool) -> list[Any]:
-        """Labels that are new within the batch: learn up to each, let it in, go on. All or nothing."""
+        """Labels that are new within the batch: learn up to each, let it in, go on."""
+        batch.require_finite()
+        self._check_labels(labels.tolist())
         before = self.__getstate__()
         parts: list[Any] = []
         start = 0
@@ -412,25 +447,29 @@ class LinearModel:
                     parts += [first, predictions[1:]]  # the first was made before its label was let in
                 start = stop
         except NumericalError as error:
-            raise NumericalError(str(error), start + error.row) from None
-        except Exception:
-            self.__setstate__(before)
-            raise
+            row = start + error.row
+            if error.row == 0:  # its label may be new: as in learn_one, it is not let in
+                self.__setstate__(before)
+                if row:
+                    self._learn(batch.part(0, row), labels[:row], None if c is None else c[:row], predict=False)
+            raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
         return parts
 
     def _learn_mappings(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
-        ys = list(y)
-        cs = [1.0] * len(X) if importance is None else [float(c) for c in importance]
-        if not len(X) == len(ys) == len(cs):
-            raise InputError(f"X has {len(X)} rows, y {len(ys)}, importance {len(cs)}")
-        for row, (x, c) in enumerate(zip(X, cs, strict=True)):
+        ys = (as_targets(y) if self.task == "regression" else as_labels(y)).tolist()
+        if len(X) != len(ys):
+            raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
+        weights = as_importance(importance, len(X))
+        cs = [1.0] * len(X) if weights is None else weights.tolist()
+        for row, x in enumerate(X):
             try:
+                if not isinstance(x, Mapping):
+                    raise FeatureError(f"expected a mapping like the first row, got {_short(x)}")
                 self._engine.check_one(x)
             except InputError as error:
                 raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
-            if not (math.isfinite(c) and c >= 0):
-                raise InputError(f"row {row}: importance must be a finite number >= 0, got {c!r}")
-        before = self.__getstate__() if any(self._is_new(label) for label in ys) else None
+        if self.task != "regression":
+            self._check_labels(ys)
         predictions = []
         for row, (x, label, c) in enumerate(zip(X, ys, cs, strict=True)):
             try:
@@ -439,17 +478,7 @@ class LinearModel:
                 self.learn_one(x, label, c)
             except NumericalError as error:
                 raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
-            except InputError:
-                if before is not None:
-                    self.__setstate__(before)
-                raise
         return [predictions]
-
-    def _is_new(self, label: Any) -> bool:
-        if self.task == "regression":
-            as_targets([label])
-            return False
-        return label not in self._engine.classes
 
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
@@ -465,7 +494,11 @@ class LinearModel:
             at = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)
             return np.where(ordered[at] == labels, order[at], -1).astype(np.float64)
         table = {label: index for index, label in enumerate(classes)}
-        return np.array([table.get(label, -1) for label in labels.tolist()], dtype=np.float64)
+        try:
+            return np.array([table.get(label, -1) for label in labels.tolist()], dtype=np.float64)
+        except TypeError:
+            self._check_labels(labels.tolist())  # says which label is not hashable
+            raise
 
     def _predictions(self, scores: Array) -> Any:
         if self.task not in ("auto", "binary", "multiclass"):
@@ -482,9 +515,14 @@ class LinearModel:
 def as_targets(y: Any) -> Array:
     """Real targets, finite."""
     try:
-        targets = np.ascontiguousarray(y, dtype=np.float64)
+        given = np.asarray(y)
+        if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(v, str) for v in given.flat)):
+            raise TypeError
+        targets = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise LabelError(f"y must hold numbers for regression, got {_short(y)}") from None
+    if given.ndim != 1:
+        raise LabelError(f"y must hold one number per row, got shape {given.shape}")
     bad = np.flatnonzero(~np.isfinite(targets))
     if len(bad):
         raise LabelError(f"y must hold finite numbers, but y[{bad[0]}] is {targets[bad[0]]}")
@@ -502,7 +540,14 @@ def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
     return [kind, *(each for sub in kind.__subclasses__() for each in _subclasses(sub))]
 
 
-def _object_array(y: Any) -> NDArray[Any]:
+def as_labels(y: Any) -> NDArray[Any]:
+    """Labels as a vector, of whatever type they are."""
+    if isinstance(y, np.ndarray):
+        if y.ndim != 1:
+            raise LabelError(f"y must hold one label per row, got shape {y.shape}")
+        return y
+    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+        raise LabelError(f"y must hold one label per row, got {_short(y)}")
     values = list(y)
     out = np.empty(len(values), dtype=object)
     out[:] = values
