@@ -2,8 +2,8 @@
 
 python bench/instructions.py [csr dense dicts rows]
 
-Each kind of work is run once and then three times in the same process, with a new model each time; the difference
-is what two runs of the work take, without the interpreter's start. valgrind knows no AVX-512: the loops are AVX2's.
+One process does the work twice, another twelve times, each time with a new model: the difference is what ten runs
+take, without the interpreter's start. valgrind knows no AVX-512, so the loops are AVX2's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROWS = 2_000
+ROWS = 4_096
 
 
 def text() -> tuple[Any, Any]:
@@ -56,9 +56,7 @@ def named(X: Any, y: Any) -> list[Any]:
 def short(d: int) -> list[Any]:
     X, y = table(d)
     names = [f"x{j}" for j in range(d)]
-    return [
-        (dict(zip(names, row, strict=True)), label) for row, label in zip(X.tolist(), y.tolist(), strict=True)
-    ]
+    return [(dict(zip(names, row, strict=True)), label) for row, label in zip(X.tolist(), y.tolist(), strict=True)]
 
 
 # name → (features of an example, the work)
@@ -83,7 +81,7 @@ def child(name: str, times: int) -> None:
 
 
 def count(name: str, times: int) -> tuple[int, float]:
-    """All instructions of a process that does the work `times` times, and the share of rounds that updated."""
+    """Instructions of a process that does the work `times` times, and the share of rounds that updated."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable, __file__]
@@ -92,7 +90,7 @@ def count(name: str, times: int) -> tuple[int, float]:
             capture_output=True,
             text=True,
             check=True,
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env={**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"},
         )
         total = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
     updates = re.search(r"updates ([\d.]+)", done.stdout)
@@ -118,8 +116,8 @@ def main() -> None:
         if given.kinds and name.split()[0] not in given.kinds:
             continue
         print(f"{name} …", file=sys.stderr, flush=True)
-        (once, _), (thrice, updates) = count(name, 1), count(name, 3)
-        each = (thrice - once) / 2 / ROWS
+        (few, _), (many, updates) = count(name, 2), count(name, 12)
+        each = (many - few) / 10 / ROWS
         cells.append([name, f"{each:,.0f}", f"{each / features:.1f}", f"{updates:.0%}"])
     print(text_table(cells, left=1))
 

@@ -302,9 +302,7 @@ def linear_in_nnz(scale: float, repeats: int, clock: str) -> Cost:
     return Cost("linear in nnz: 136 over 17, CSR", f"{measured} ns/nnz", each[-1] / each[0])
 
 
-def overhead(
-    what: str, X: Any, y: Any, plain: dict[str, Any], extra: dict[str, Any], repeats: int, clock: str
-) -> Cost:
+def overhead(what: str, X: Any, y: Any, plain: dict[str, Any], extra: dict[str, Any], repeats: int, clock: str) -> Cost:
     say(f"{what} …")
 
     def learn(model: Any) -> None:
@@ -374,9 +372,7 @@ def main() -> None:
     about = machine()
     print(header(about))
     print(f"{given.clock} clock, best of {repeats} turns each (ours, peer, ours, peer, …), all checks on")
-    print(
-        f"accuracy: of {HELD_OUT:,} held-out rows after the pass; updates: share of rounds that changed ours"
-    )
+    print(f"accuracy: of {HELD_OUT:,} held-out rows after the pass; updates: share of rounds that changed ours")
     contests = itertools.chain.from_iterable(CONTESTS[name](scale) for name in CONTESTS if name in groups)
     speed = [run(contest, repeats, given.clock) for contest in contests]
     cost = list(costs(scale, repeats, given.clock)) if "costs" in groups else []

@@ -28,28 +28,38 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
     return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0)};
 }
 
-#define DENSE(V, suffix)                                                                                          \
-    engine.def("learn", [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target,     \
-                           nb::object scores) {                                                                   \
-        self.learn(batch<V>(X), y, importance, target, scores, loops->learn_##suffix, loops->check_##suffix);     \
-    }, nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());      \
-    engine.def("score", [](Engine& self, Matrix<V> X, Out scores) {                                               \
-        self.score(batch<V>(X), scores, loops->score_##suffix, loops->check_##suffix);                            \
-    }, nb::arg("X").noconvert(), "scores"_a);
+#define DENSE(V, suffix)                                                                                           \
+    engine.def(                                                                                                    \
+        "learn",                                                                                                   \
+        [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object scores) { \
+            self.learn(batch<V>(X), y, importance, target, scores, loops->learn_##suffix, loops->check_##suffix);  \
+        },                                                                                                         \
+        nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());      \
+    engine.def(                                                                                                    \
+        "score",                                                                                                   \
+        [](Engine& self, Matrix<V> X, Out scores) {                                                                \
+            self.score(batch<V>(X), scores, loops->score_##suffix, loops->check_##suffix);                         \
+        },                                                                                                         \
+        nb::arg("X").noconvert(), "scores"_a);
 
-#define CSR(V, I, suffix)                                                                                         \
-    engine.def("learn_csr", [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, \
-                               nb::object y, nb::object importance, nb::object target, nb::object scores) {       \
-        self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, scores,                    \
-                   loops->learn_##suffix, loops->check_##suffix);                                                 \
-    }, nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,   \
-       "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());                                \
-    engine.def("score_csr", [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, \
-                               Out scores) {                                                                      \
-        self.score(batch<V, I>(data, indices, starts, columns), scores, loops->score_##suffix,                    \
-                   loops->check_##suffix);                                                                        \
-    }, nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,   \
-       "scores"_a);
+#define CSR(V, I, suffix)                                                                                        \
+    engine.def(                                                                                                  \
+        "learn_csr",                                                                                             \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,      \
+           nb::object importance, nb::object target, nb::object scores) {                                        \
+            self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, scores,               \
+                       loops->learn_##suffix, loops->check_##suffix);                                            \
+        },                                                                                                       \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
+        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());                              \
+    engine.def(                                                                                                  \
+        "score_csr",                                                                                             \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores) {      \
+            self.score(batch<V, I>(data, indices, starts, columns), scores, loops->score_##suffix,               \
+                       loops->check_##suffix);                                                                   \
+        },                                                                                                       \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
+        "scores"_a);
 
 using namespace nb::literals;
 
@@ -68,9 +78,8 @@ static int clear(PyObject* self) {
     return 0;
 }
 
-static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                              {0, nullptr}};
+static PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
 NB_MODULE(_native, module) {
     nb::class_<Engine> engine(module, "Engine", nb::type_slots(slots));
@@ -88,14 +97,17 @@ NB_MODULE(_native, module) {
         .def("check_one", &Engine::check_one, "x"_a.none())
         .def("row_of", &Engine::row_of, "x"_a.none())
         .def("set_features", &Engine::set_features, "d"_a)
-        .def("set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
+        .def(
+            "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
         .def("set_classes", &Engine::set_classes, "classes"_a)
         .def("flip_classes", &Engine::flip_classes)
         .def("state", &Engine::state)
         .def("set_state", &Engine::set_state, "state"_a)
-        .def("find", [](Engine& self, nb::handle name) { return self.features.find(name.ptr()); }, "name"_a)
-        .def_prop_rw("on_new_label", [](Engine& self) { return self.on_new_label; },
-                     [](Engine& self, nb::object hook) { self.on_new_label = hook; }, nb::arg().none())
+        .def(
+            "find", [](Engine& self, nb::handle name) { return self.features.find(name.ptr()); }, "name"_a)
+        .def_prop_rw(
+            "on_new_label", [](Engine& self) { return self.on_new_label; },
+            [](Engine& self, nb::object hook) { self.on_new_label = hook; }, nb::arg().none())
         .def_prop_ro("names", [](Engine& self) { return self.features.names(); })
         .def_prop_ro("classes", [](Engine& self) { return self.classes; })
         .def_prop_ro("positional", [](Engine& self) { return self.positional; })
@@ -112,16 +124,20 @@ NB_MODULE(_native, module) {
         for (const Loops* each : available_loops()) names.push_back(each->name);
         return names;
     });
-    module.def("use_isa", [](const std::string& name) {
-        for (const Loops* each : available_loops())
-            if (name == each->name) {
-                loops = each;
-                return;
-            }
-        raise("ParameterError", "instruction set '" + name + "' is not available on this machine");
-    }, "name"_a);
-    module.def("murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
-               "text"_a, "seed"_a = 0);
+    module.def(
+        "use_isa",
+        [](const std::string& name) {
+            for (const Loops* each : available_loops())
+                if (name == each->name) {
+                    loops = each;
+                    return;
+                }
+            raise("ParameterError", "instruction set '" + name + "' is not available on this machine");
+        },
+        "name"_a);
+    module.def(
+        "murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
+        "text"_a, "seed"_a = 0);
 }
 
 }  // namespace onepass

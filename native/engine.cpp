@@ -53,9 +53,10 @@ void Engine::refuse(const Outcome& outcome) const {
     if (PyErr_Occurred()) throw nb::python_error();
     switch (outcome.status) {
         case Status::not_finite:
-            raise("InputError", "X must hold finite numbers, but X[" + row + ", " + column + "] is " +
-                                    (std::isnan(outcome.value) ? "NaN" : (outcome.value > 0 ? "infinity" : "-infinity")) +
-                                    "; drop or impute the row. Nothing of this call was learned");
+            raise("InputError",
+                  "X must hold finite numbers, but X[" + row + ", " + column + "] is " +
+                      (std::isnan(outcome.value) ? "NaN" : (outcome.value > 0 ? "infinity" : "-infinity")) +
+                      "; drop or impute the row. Nothing of this call was learned");
         case Status::bad_index:
             raise("InputError", "X has column index " + column + " in row " + row +
                                     ", outside its shape; build it with scipy.sparse, which checks");
@@ -105,11 +106,12 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         row.dense = true;
         for (size_t i = 0; i < row.n; ++i)
             if (!std::isfinite(row.x[i]))
-                raise("InputError", "x must hold finite numbers, but x[" + std::to_string(i) + "] is " +
-                                        std::to_string(row.x[i]));
+                raise("InputError",
+                      "x must hold finite numbers, but x[" + std::to_string(i) + "] is " + std::to_string(row.x[i]));
         const bool started = model.w.features > 0 && !features.hashed();
         if (features.size() > 0 && !positional)
-            raise("FeatureError", "this model has learned named features; give it a mapping of names to numbers, not a row");
+            raise("FeatureError",
+                  "this model has learned named features; give it a mapping of names to numbers, not a row");
         if (features.hashed() && row.n > model.w.features)
             raise("FeatureError", "x has " + std::to_string(row.n) + " features, but hash_bits leaves room for " +
                                       std::to_string(model.w.features) + "; raise hash_bits");
@@ -119,9 +121,8 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         return;
     }
     if (positional && features.size() == 0 && !features.hashed())
-        raise("FeatureError",
-              "this model has learned rows of " + std::to_string(model.w.features) +
-                  " unnamed features; give it such a row, or fit it on a data frame to have names");
+        raise("FeatureError", "this model has learned rows of " + std::to_string(model.w.features) +
+                                  " unnamed features; give it such a row, or fit it on a data frame to have names");
     if (learning) return;
     // A reader ignores names it has never seen: their weight is zero.
     size_t kept = 0;
@@ -167,7 +168,8 @@ void Engine::teach(Read& row, double y, double importance, double target) {
         const DenseBatch<double> X{row.x, 1, row.n};
         outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, nullptr});
     } else {
-        outcome.status = loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance, target);
+        outcome.status =
+            loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance, target);
     }
     if (outcome.status == Status::ok) return;
     if (outcome.status == Status::not_finite) outcome.status = Status::overflow;
@@ -424,7 +426,8 @@ nb::dict Engine::state() const {
 static void fill(const Weights& w, Buffer& buffer, nb::object values) {
     auto from = nb::cast<Matrix<double>>(values);
     if (from.shape(0) == 0) return;
-    if (from.shape(0) != w.features || from.shape(1) != w.rows) raise("ModelFileError", "the weights have the wrong shape");
+    if (from.shape(0) != w.features || from.shape(1) != w.rows)
+        raise("ModelFileError", "the weights have the wrong shape");
     for (size_t j = 0; j < w.features; ++j)
         for (size_t r = 0; r < w.rows; ++r) {
             const double value = from.data()[j * w.rows + r];
@@ -464,11 +467,11 @@ void Engine::set_state(nb::dict state) {
     model.size_scratch();
 }
 
-#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                           \
-    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object,                \
-                                       Outcome (*)(Model&, const Batch&, const Answers&),                           \
-                                       Outcome (*)(const Model&, const Batch&, size_t));                            \
-    template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),            \
+#define ONEPASS_INSTANTIATE(Batch, suffix)                                                               \
+    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object,     \
+                                       Outcome (*)(Model&, const Batch&, const Answers&),                \
+                                       Outcome (*)(const Model&, const Batch&, size_t));                 \
+    template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*), \
                                        Outcome (*)(const Model&, const Batch&, size_t));
 ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
 

@@ -56,8 +56,8 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
         nb::list slots, all;
         for (int i = 0; i < python_rule->slots; ++i) slots.append(state[i]);
         for (int64_t r = 0; r < classes; ++r) all.append(scores[r]);
-        nb::tuple answer = nb::cast<nb::tuple>(python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance,
-                                                                  s->t, s->k, s->side, slots));
+        nb::tuple answer = nb::cast<nb::tuple>(
+            python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
         nb::list row = nb::cast<nb::list>(answer[0]);
         for (int64_t r = 0; r < classes; ++r) coefficients[r] = nb::cast<double>(row[size_t(r)]);
         *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0, 1.0};
@@ -68,7 +68,7 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
 }
 
 class Engine {
-   public:
+ public:
     Engine(const std::string& task, nb::dict rule, nb::dict options);
 
     // Batches. y: class indices or reals; importance, target, scores may be None.
@@ -99,14 +99,14 @@ class Engine {
 
     Model model;
     Features features;
-    nb::list classes;           // index -> label
-    nb::dict labels;            // label -> index
-    nb::object on_new_label;    // called with a label that is not in `labels`; registers it or raises
-    nb::object to_row;          // called with an x that is neither a mapping nor a plain float64 vector
-    bool positional = false;    // rows, not names, came first
-    std::string rule_text;      // for messages
+    nb::list classes;         // index -> label
+    nb::dict labels;          // label -> index
+    nb::object on_new_label;  // called with a label that is not in `labels`; registers it or raises
+    nb::object to_row;        // called with an x that is neither a mapping nor a plain float64 vector
+    bool positional = false;  // rows, not names, came first
+    std::string rule_text;    // for messages
 
-   private:
+ private:
     struct Read {
         const double* x = nullptr;
         size_t n = 0;

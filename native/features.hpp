@@ -40,7 +40,7 @@ struct NamedRow {
 };
 
 class Features {
-   public:
+ public:
     // bits < 0: every name has its own index. Otherwise index = hash of the name, cut to bits.
     explicit Features(int bits) : bits_(bits) {
         if (bits_ >= 0) where_.resize(size_t(1) << bits_);
@@ -162,7 +162,7 @@ class Features {
         return at;
     }
 
-   private:
+ private:
     // Names that came as the very same object are not hashed again. A name held here cannot be freed, so its address
     // stays its own; the table is bounded, a newcomer takes its place.
     struct Seen {
@@ -255,8 +255,7 @@ class Features {
         double number = -1.0;
         if (methods && (methods->nb_float || methods->nb_index) && !PyComplex_Check(value))
             number = PyFloat_AsDouble(value);
-        else
-            PyErr_SetString(PyExc_TypeError, "");
+        else PyErr_SetString(PyExc_TypeError, "");
         if (number == -1.0 && PyErr_Occurred()) {
             PyErr_Clear();
             raise("InputError", "feature " + text_of(name) + " must be a number, a string or a boolean, got " +

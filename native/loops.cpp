@@ -147,8 +147,8 @@ Outcome learn(Model& M, const Batch& X, const Answers& in) {
 template <class Batch>
 Outcome check(const Model&, const Batch& X, size_t from_row) {
     for (size_t i = from_row; i < X.rows; ++i) {
-        const Status status =
-            with_row(X, i, [&](const auto& row) { return finite(norm(row.x, row.n)) ? Status::ok : Status::not_finite; });
+        const Status status = with_row(
+            X, i, [&](const auto& row) { return finite(norm(row.x, row.n)) ? Status::ok : Status::not_finite; });
         if (status == Status::ok) continue;
         const Outcome outcome = explain(X, i, status);
         if (outcome.status != Status::overflow) return outcome;
@@ -189,11 +189,10 @@ namespace onepass {
 const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
     static const Loops loops = {
         ONEPASS_TEXT(ONEPASS_ISA),
-#define ONEPASS_FILL(Batch, suffix)                                                 \
-    ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>,
+#define ONEPASS_FILL(Batch, suffix) ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>,
         ONEPASS_FOR_EACH_BATCH(ONEPASS_FILL)
 #undef ONEPASS_FILL
-        ONEPASS_ISA::learn_one,
+            ONEPASS_ISA::learn_one,
         ONEPASS_ISA::score_one,
     };
     return &loops;

@@ -86,9 +86,9 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.rows == 1) {
         const double dot = row.dot_norm(w.v.data()).dot;
-        out[0] = average ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged +
-                               w.bias_sum[0] / w.averaged * M.constant
-                         : w.a * dot + w.bias[0] * M.constant;
+        out[0] = average
+                     ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
+                     : w.a * dot + w.bias[0] * M.constant;
         return;
     }
     class_scores_wide(row, w.v.data(), w.stride, scratch);
@@ -319,8 +319,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (all_scores)
             M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
                     &step);
-        else
-            M.step(&s, M.params, state, &step);
+        else M.step(&s, M.params, state, &step);
         if (!finite(step.add) || !finite(step.scale) || !finite(step.decay)) return Status::overflow;
         for (int i = 0; i < M.slots; ++i)
             if (!finite(state[i])) return Status::overflow;

@@ -6,8 +6,20 @@
 namespace onepass {
 
 enum class Loss {
-    perceptron, hinge, squared_hinge, logistic, ramp,  // of the margin
-    squared, absolute, eps_insensitive, squared_eps_insensitive, quantile, huber, tukey,  // of the residual
+    // of the margin
+    perceptron,
+    hinge,
+    squared_hinge,
+    logistic,
+    ramp,
+    // of the residual
+    squared,
+    absolute,
+    eps_insensitive,
+    squared_eps_insensitive,
+    quantile,
+    huber,
+    tukey,
 };
 
 inline bool of_margin(Loss loss) { return loss <= Loss::ramp; }

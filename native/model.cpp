@@ -1,5 +1,3 @@
-#include "weights.hpp"
-
 #include "model.hpp"
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include "weights.hpp"
 
 namespace onepass {
 

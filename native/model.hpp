@@ -21,8 +21,8 @@ struct Model {
     double params[max_params] = {};
     double state[max_slots] = {};
     int slots = 0;
-    double tube = 0.0;       // regression: half-width of the insensitive tube
-    double constant = 1.0;   // value of the constant feature; 0 without an intercept
+    double tube = 0.0;      // regression: half-width of the insensitive tube
+    double constant = 1.0;  // value of the constant feature; 0 without an intercept
     bool bias_in_norm = true;
     bool uses_ww = false;
 
@@ -61,9 +61,9 @@ struct Outcome {
 // The loops of one instruction set.
 struct Loops {
     const char* name;
-#define ONEPASS_DECLARE(Batch, suffix)                                        \
-    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);          \
-    void (*score_##suffix)(const Model&, const Batch&, double* scores);       \
+#define ONEPASS_DECLARE(Batch, suffix)                                  \
+    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);    \
+    void (*score_##suffix)(const Model&, const Batch&, double* scores); \
     Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);
     ONEPASS_FOR_EACH_BATCH(ONEPASS_DECLARE)
 #undef ONEPASS_DECLARE

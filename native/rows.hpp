@@ -20,9 +20,9 @@ struct CsrBatch {
 };
 
 // Every batch type that has compiled loops.
-#define ONEPASS_FOR_EACH_BATCH(X)          \
-    X(DenseBatch<double>, dense_f64)       \
-    X(DenseBatch<float>, dense_f32)        \
+#define ONEPASS_FOR_EACH_BATCH(X)                  \
+    X(DenseBatch<double>, dense_f64)               \
+    X(DenseBatch<float>, dense_f32)                \
     X(CsrBatch<double COMMA int32_t>, csr_f64_i32) \
     X(CsrBatch<double COMMA int64_t>, csr_f64_i64) \
     X(CsrBatch<float COMMA int32_t>, csr_f32_i32)  \

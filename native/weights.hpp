@@ -13,7 +13,7 @@ namespace onepass {
 
 // Zeroed doubles. calloc leaves untouched pages of a large hash table to the operating system.
 class Buffer {
-   public:
+ public:
     Buffer() = default;
     Buffer(const Buffer& other);
     Buffer& operator=(const Buffer& other);
@@ -28,7 +28,7 @@ class Buffer {
     const double* data() const { return data_; }
     size_t size() const { return size_; }
 
-   private:
+ private:
     double* data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
 };
@@ -55,7 +55,7 @@ struct Weights {
     double peak = 0.0, z_peak = 0.0;
 
     void set_features(size_t d);
-    void drop_features(size_t d);  // forget features from d on, which nothing was learned about
+    void drop_features(size_t d);   // forget features from d on, which nothing was learned about
     void set_rows(size_t classes);  // the third class turns w into rows (-w/2, +w/2, 0)
     void negate();                  // swap the two classes of a binary model
     void anchor();                  // z <- z - A*v, A <- 0: the sum so far no longer depends on v

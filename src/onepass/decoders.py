@@ -406,5 +406,7 @@ def from_config(config: Any) -> Any:
             "open it with StructuredLearner.load(path, decoder=...)"
         )
     if config.get("name") not in DECODERS:
-        raise DamagedFileError(f"decoder {config.get('name')!r} is not known here; expected one of {', '.join(DECODERS)}")
+        raise DamagedFileError(
+            f"decoder {config.get('name')!r} is not known here; expected one of {', '.join(DECODERS)}"
+        )
     return DECODERS[config["name"]](**dict(zip(config["params"], decode_values(config["values"]), strict=True)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
@@ -11,6 +12,14 @@ from .model import KIND, LinearModel, known_parameters
 from .parameters import from_config
 
 __all__ = ["load"]
+
+# Estimator → its module, imported when a file asks for it.
+_HOMES = {
+    "LinearClassifier": "linear",
+    "LinearRegressor": "linear",
+    "Ranker": "ranking",
+    "StructuredLearner": "structured",
+}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -27,24 +36,16 @@ def estimator_of(model: LinearModel, **given: Any) -> Any:
 
     `given` replaces parameters that no file can hold.
     """
-    from . import linear, ranking, structured
-
-    homes: dict[str, Any] = {
-        "LinearClassifier": linear.LinearClassifier,
-        "LinearRegressor": linear.LinearRegressor,
-        "Ranker": ranking.Ranker,
-        "StructuredLearner": structured.StructuredLearner,
-    }
     by_task = {"regression": "LinearRegressor", "ranking": "Ranker", "structured": "StructuredLearner"}
     name = model.extra.get("estimator") or by_task.get(model.task, "LinearClassifier")
-    if name not in homes:
-        raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(homes)}")
-    kind = homes[name]
+    if name not in _HOMES:
+        raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_HOMES)}")
+    kind = getattr(importlib.import_module(f".{_HOMES[name]}", __package__), name)
     if "params" in model.extra:
         saved = {key: value for key, value in model.extra["params"].items() if key not in given}
         params = _params(saved)
     else:
-        shared = ("rule", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
+        shared = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
         params = {key: getattr(model, key) for key in shared if key in kind._get_param_names()}
     return kind(**params, **given)._adopt(model, model.extra.get("fitted", {}))
 

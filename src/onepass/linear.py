@@ -17,7 +17,7 @@ from .batches import Batch
 from .core import Array, Readout, Rule
 from .errors import InputError, LabelError, ParameterError
 from .estimator import LinearEstimator
-from .model import LinearModel, as_targets
+from .model import LinearModel, as_labels, as_targets
 
 __all__ = ["LinearClassifier", "LinearRegressor"]
 
@@ -147,9 +147,7 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             return np.array(labels, dtype=dtype)
         if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
             return np.array(labels)
-        out = np.empty(len(labels), dtype=object)
-        out[:] = labels
-        return out
+        return as_labels(labels)
 
     @property
     def coef_(self) -> Array:

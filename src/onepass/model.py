@@ -550,7 +550,8 @@ def as_labels(y: Any) -> NDArray[Any]:
         raise LabelError(f"y must hold one label per row, got {_short(y)}")
     values = list(y)
     out = np.empty(len(values), dtype=object)
-    out[:] = values
+    for row, value in enumerate(values):
+        out[row] = value  # one by one: NumPy would take a list of tuples for a table
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -25,8 +25,8 @@ __all__ = ["StructuredLearner", "WeightView"]
 TRANSFORMS: dict[str, decoders.Transform] = {"sqrt": math.sqrt, "identity": decoders.identity}
 SELECTIONS = ("max_loss", "prediction")
 
-# A rival that scores below the truth by more than rounding could: the decoder did not find the best answer.
-TOLERANCE = 1e-9
+# Scores are sums in different orders; what differs by less, relatively, counts as equal.
+ROUNDING = 1e-9
 
 
 class WeightView:
@@ -84,8 +84,9 @@ class StructuredLearner(LinearEstimator):
     `n_decoder_suboptimal_` counts the rounds in which the decoder returned an answer that scores below y.
     """
 
-    _labels: tuple[Any, ...] = ()  # without a decoder: the labels shown so far
-    _own: decoders.Multiclass | None = None
+    # Without a decoder: blocks for the labels so far, and whether these are all there will be.
+    _blocks = decoders.Multiclass()
+    _declared = False
     _suboptimal = 0
 
     def __init__(
@@ -121,25 +122,25 @@ class StructuredLearner(LinearEstimator):
 
     def _round(self, model: LinearModel, x: Any, y: Any, importance: float) -> None:
         """One round, or an exception that leaves everything as it was."""
-        decoder = self._knowing(y)
+        decoder = self._knowing([y])
         w = WeightView(model, last=True)
         truth = decoder.features(x, y)
         model.check_one(truth)
         rival = self._rival(decoder, w, x, y)
-        equal = getattr(decoder, "equal", None) or (lambda a, b: a == b)
         phi: Mapping[Any, float] = {}
         target, suboptimal = 0.0, False
-        if not equal(y, rival):
+        if not _equal(decoder, y, rival):
             target = TRANSFORMS[self.cost_transform](_cost(decoder, y, rival))
-            phi = decoders.difference(truth, decoder.features(x, rival))
-            m = w.dot(phi)
-            # The rival's score, with its cost where that was searched for, is at least that of y.
-            excess = m - (target if self.selection == "max_loss" else 0.0)
-            suboptimal = excess > TOLERANCE * (1.0 + abs(m) + abs(target))
+            answer = decoder.features(x, rival)
+            phi = decoders.difference(truth, answer)
+            # The rival's score, with its cost where that was searched for, should be no less than that of y.
+            of_truth, of_rival = w.dot(truth), w.dot(answer)
+            missed = of_truth - of_rival - (target if self.selection == "max_loss" else 0.0)
+            suboptimal = missed > ROUNDING * (1.0 + abs(of_truth) + abs(of_rival))
         model.learn_direction(phi, target, importance)
         self._suboptimal += suboptimal
         if self.decoder is None:
-            self._own, self._labels = decoder, decoder.labels
+            self._blocks = decoder
 
     def _rival(self, decoder: Any, w: WeightView, x: Any, y: Any) -> Any:
         if self.selection == "prediction":
@@ -152,42 +153,35 @@ class StructuredLearner(LinearEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh: X a list of inputs and y a list of answers; without a decoder, a table and its labels."""
-        inputs, answers, importance = self._examples(X, y, sample_weight, reset=True)
         if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
-        before = self._everything()
-        self._model = self._new_model()
+        model = self._new_model()
+        examples = self._examples(model, X, y, sample_weight, reset=True, whole=True)
+        if self.decoder is None:
+            self._declare(np.unique(np.asarray(examples[1])))
+        self._model = model
         self._suboptimal = 0
-        self._declare(np.unique(np.asarray(answers)) if self.decoder is None else None)
-        try:
-            for _ in range(self.passes):
-                self._learn(inputs, answers, importance)
-        except NumericalError:
-            raise
-        except Exception:
-            self.__dict__.update(before)
-            raise
+        for _ in range(self.passes):
+            self._learn(model, *examples)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning, bit for bit as `learn_one` example by example. `classes` is for learners without a decoder."""
+        """Go on learning, bit for bit as `learn_one` example by example.
+
+        Without a decoder, `classes` in the first call are all the labels there will be; without them, labels grow.
+        """
         if classes is not None and self.decoder is not None:
             raise ParameterError("classes= goes with decoder=None; a decoder knows its own labels")
-        inputs, answers, importance = self._examples(X, y, sample_weight, reset=self._model is None)
-        before = self._everything()
-        if self._model is None:
-            self._model = self._new_model()
-            if classes is not None:
-                self._declare(np.unique(np.asarray(classes)))
-        elif classes is not None and set(np.asarray(classes).tolist()) != set(self._labels):
-            raise LabelError(f"classes={classes!r} differ from the labels so far, {list(self._labels)!r}")
-        try:
-            self._learn(inputs, answers, importance)
-        except NumericalError:
-            raise
-        except Exception:
-            self.__dict__.update(before)
-            raise
+        first = self._model is None
+        declared = None if classes is None else np.unique(np.asarray(classes))
+        if not first and declared is not None and set(declared.tolist()) != set(self._blocks.labels):
+            raise LabelError(f"classes={classes!r} differ from the labels so far, {list(self._blocks.labels)!r}")
+        model = self._model or self._new_model()
+        examples = self._examples(model, X, y, sample_weight, reset=first, declared=declared if first else None)
+        if first and declared is not None:
+            self._declare(declared)
+        self._model = model
+        self._learn(model, *examples)
         return self
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
@@ -206,22 +200,16 @@ class StructuredLearner(LinearEstimator):
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[Any]:
         """For each example the prediction made just before it is learned."""
-        inputs, answers, weights = self._examples(X, y, importance, reset=self._model is None)
-        before = self._everything()
-        self._model = self._model or self._new_model()
-        try:
-            return self._learn(inputs, answers, weights, predict=True)
-        except NumericalError:
-            raise
-        except Exception:
-            self.__dict__.update(before)
-            raise
+        model = self._model or self._new_model()
+        examples = self._examples(model, X, y, importance, reset=self._model is None)
+        self._model = model
+        return self._learn(model, *examples, predict=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of examples answered exactly right (whole answers: one wrong label spoils a sequence)."""
         answers = self._answers(y, len(predicted := self.predict(X)))
-        equal = getattr(self._decoder(), "equal", None) or (lambda a, b: a == b)
-        right = [bool(equal(truth, answer)) for truth, answer in zip(answers, predicted, strict=True)]
+        decoder = self._decoder()
+        right = [_equal(decoder, truth, answer) for truth, answer in zip(answers, predicted, strict=True)]
         return float(np.average(right, weights=sample_weight))
 
     def mean_cost(self, X: Any, y: Any) -> float:
@@ -230,10 +218,10 @@ class StructuredLearner(LinearEstimator):
         cost = self._decoder().cost
         return float(np.mean([cost(truth, answer) for truth, answer in zip(answers, predicted, strict=True)]))
 
-    def _learn(self, inputs: list[Any], answers: list[Any], importance: list[float], predict: bool = False) -> list[Any]:
-        """The rounds in order. A numerical overflow ends it; anything malformed is the caller's to undo."""
-        model = self._model
-        assert model is not None
+    def _learn(
+        self, model: LinearModel, inputs: list[Any], answers: list[Any], importance: list[float], predict: bool = False
+    ) -> list[Any]:
+        """Rounds in order, of examples that were checked."""
         predictions = []
         for row, (x, y, c) in enumerate(zip(inputs, answers, importance, strict=True)):
             try:
@@ -241,40 +229,41 @@ class StructuredLearner(LinearEstimator):
                     predictions.append(self._decoder().decode(WeightView(model), x))
                 self._round(model, x, y, c)
             except NumericalError as error:
-                for later in range(row + 1, len(inputs)):  # what is malformed refuses the call, wherever it is
-                    self._check(model, inputs[later], answers[later], later)
                 raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
-            except InputError as error:
-                raise type(error)(f"example {row}: {error}. Nothing of this call was learned") from None
+            except Exception as error:  # a decoder's own trouble, which no check of ours could foresee
+                error.add_note(f"in example {row} of this call; the examples before it were learned")
+                raise
         return predictions
-
-    def _check(self, model: LinearModel, x: Any, y: Any, row: int) -> None:
-        try:
-            model.check_one(self._knowing(y).features(x, y))
-        except InputError as error:
-            raise type(error)(f"example {row}: {error}. Nothing of this call was learned") from None
-
-    def _everything(self) -> dict[str, Any]:
-        """What an undone call puts back. The model is copied: rounds change it in place."""
-        copy = None
-        if self._model is not None:
-            copy = LinearModel.__new__(LinearModel)
-            copy.__setstate__(self._model.__getstate__())
-        kept = {"_labels": self._labels, "_own": self._own, "_suboptimal": self._suboptimal}
-        return {**self.__dict__, **kept, "_model": copy}
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
-    def _examples(self, X: Any, y: Any, weight: Any, *, reset: bool) -> tuple[list[Any], list[Any], list[float]]:
-        inputs = self._inputs(X, reset=reset)
-        answers = self._answers(y, len(inputs))
-        table = Batch(len(inputs), 1)
-        weights = self._weights_of(weight, table)
-        c = np.ones(len(inputs)) if weights is None else weights
-        bad = np.flatnonzero(~(np.isfinite(c) & (c >= 0)))
-        if len(bad):
-            raise InputError(f"importance must be finite and >= 0, but entry {bad[0]} is {c[bad[0]]}")
-        return inputs, answers, c.tolist()
+    def _examples(
+        self,
+        model: LinearModel,
+        X: Any,
+        y: Any,
+        weight: Any,
+        *,
+        reset: bool,
+        whole: bool = False,
+        declared: NDArray[Any] | None = None,
+    ) -> tuple[list[Any], list[Any], list[float]]:
+        """Inputs, answers and importances, all found to be learnable; what is malformed changes nothing."""
+        with self._all_or_nothing():
+            if reset and self.decoder is None:
+                self._blocks, self._declared = decoders.Multiclass(), False
+            if declared is not None:
+                self._declare(declared)
+            inputs = self._inputs(X, reset=reset)
+            answers = self._answers(y, len(inputs))
+            c = self._weights_of(weight, Batch(len(inputs), 1), whole=whole)
+            decoder = self._knowing(answers)
+            for row, (x, answer) in enumerate(zip(inputs, answers, strict=True)):
+                try:
+                    model.check_one(decoder.features(x, answer))
+                except InputError as error:
+                    raise type(error)(f"example {row}: {error}. Nothing of this call was learned") from None
+        return inputs, answers, [1.0] * len(inputs) if c is None else c.tolist()
 
     def _inputs(self, X: Any, *, reset: bool) -> list[Any]:
         if self.decoder is not None:
@@ -284,25 +273,21 @@ class StructuredLearner(LinearEstimator):
         if is_mappings(X):
             return list(X)
         batch = self._validated(X, reset=reset)
+        batch.require_finite()
         names = self._column_names(batch.columns)
         rows: list[Any] = []
         for i in range(batch.rows):
             if batch.dense is not None:
-                values, at = batch.dense[i], np.flatnonzero(batch.dense[i])
+                at = np.flatnonzero(batch.dense[i])
+                values = batch.dense[i, at]
             else:
                 assert batch.csr is not None
                 data, indices, starts = batch.csr
-                values, at = np.zeros(batch.columns), indices[starts[i] : starts[i + 1]]
-                np.add.at(values, at, data[starts[i] : starts[i + 1]])
-            bad = np.flatnonzero(~np.isfinite(values[at]))
-            if len(bad):
-                value = values[at[bad[0]]]
-                shown = "NaN" if np.isnan(value) else ("infinity" if value > 0 else "-infinity")
-                raise InputError(
-                    f"X must hold finite numbers, but X[{i}, {at[bad[0]]}] is {shown}; drop or impute the row. "
-                    "Nothing of this call was learned"
-                )
-            rows.append({names[j]: float(values[j]) for j in at})
+                at, values = indices[starts[i] : starts[i + 1]], data[starts[i] : starts[i + 1]]
+            row: dict[str, float] = {}
+            for j, value in zip(at.tolist(), values.tolist(), strict=True):
+                row[names[j]] = row.get(names[j], 0.0) + value
+            rows.append(row)
         return rows
 
     def _column_names(self, columns: int) -> list[str]:
@@ -335,30 +320,30 @@ class StructuredLearner(LinearEstimator):
     # -- the decoder -----------------------------------------------------------------------------------------------
 
     def _decoder(self) -> Any:
+        return self._blocks if self.decoder is None else self.decoder
+
+    def _knowing(self, answers: list[Any]) -> Any:
+        """The decoder; without one, blocks that have room for these labels too."""
         if self.decoder is not None:
             return self.decoder
-        if self._own is None:
-            self._own = decoders.Multiclass(self._labels)
-        return self._own
-
-    def _knowing(self, y: Hashable) -> Any:
-        """The decoder; without one, blocks that have room for label y."""
-        decoder = self._decoder()
-        if self.decoder is not None:
-            return decoder
-        label = y.item() if isinstance(y, np.generic) else y
-        if label is None or (isinstance(label, float) and not math.isfinite(label)):
-            raise LabelError(f"a label must not be {label!r}")
+        labels = list(self._blocks.labels)
+        for y in answers:
+            label = y.item() if isinstance(y, np.generic) else y
+            if label is None or (isinstance(label, float) and not math.isfinite(label)):
+                raise LabelError(f"a label must not be {label!r}")
+            if label in labels:
+                continue
+            if self._declared:
+                raise LabelError(f"label {label!r} is not one of the declared classes {labels!r}")
+            labels.append(label)
         try:
-            return decoder if label in self._labels else decoders.Multiclass((*self._labels, label))
+            return self._blocks if len(labels) == len(self._blocks.labels) else decoders.Multiclass(tuple(labels))
         except ParameterError as error:
             raise LabelError(str(error)) from None
 
-    def _declare(self, labels: NDArray[Any] | None) -> None:
-        self._labels, self._own = (), None
-        if labels is not None:
-            self._class_dtype = labels.dtype
-            self._labels = tuple(labels.tolist())
+    def _declare(self, labels: NDArray[Any]) -> None:
+        self._class_dtype = labels.dtype
+        self._blocks, self._declared = decoders.Multiclass(tuple(labels.tolist())), True
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         for name, value, options in (
@@ -370,22 +355,20 @@ class StructuredLearner(LinearEstimator):
                 raise ParameterError(f"{name}={value!r}: expected {expected}")
         if self.decoder is not None:
             self._check_decoder(self.decoder)
-        return LinearModel(
-            self.rule, "structured", fit_intercept=False, readout=self.readout, hash_bits=self.hash_bits
-        )
+        return LinearModel(self.rule, "structured", fit_intercept=False, readout=self.readout, hash_bits=self.hash_bits)
 
     def _check_decoder(self, decoder: Any) -> None:
         missing = [name for name in ("decode", "features", "cost") if not callable(getattr(decoder, name, None))]
         if missing or isinstance(decoder, type):
             raise ParameterError(
-                f"decoder={decoder!r}: expected an object with decode, features and cost, as onepass.decoders.Decoder says"
+                f"decoder={decoder!r}: expected an object with decode, features and cost; see onepass.decoders.Decoder"
             )
         if self.selection == "prediction":
             return
         search = getattr(decoder, "loss_augmented", None)
         if not callable(search):
             raise ParameterError(
-                f"decoder={decoder!r} has no loss_augmented, which selection='max_loss' needs; use selection='prediction'"
+                f"decoder={decoder!r} has no loss_augmented, as selection='max_loss' needs; use selection='prediction'"
             )
         if self.cost_transform != "sqrt":
             try:
@@ -409,12 +392,11 @@ class StructuredLearner(LinearEstimator):
     def classes_(self) -> NDArray[Any]:
         """The labels, without a decoder or with one that lists them."""
         self._learned()
-        labels = self._labels if self.decoder is None else getattr(self.decoder, "labels", None)
+        labels = getattr(self._decoder(), "labels", None)
         if labels is None:
             raise AttributeError(f"{type(self.decoder).__name__} lists no labels")
-        dtype = getattr(self, "_class_dtype", None) if self.decoder is None else None
-        if dtype is not None and set(np.array(labels, dtype=dtype).tolist()) == set(labels):
-            return np.array(labels, dtype=dtype)
+        if self.decoder is None and self._declared:
+            return np.array(labels, dtype=self._class_dtype)
         if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
             return np.array(labels)
         out = np.empty(len(labels), dtype=object)
@@ -457,17 +439,27 @@ class StructuredLearner(LinearEstimator):
         return {**super()._config(), "decoder": decoders.to_config(self.decoder)}
 
     def _attributes(self) -> dict[str, Any]:
-        out = {**super()._attributes(), "suboptimal": self._suboptimal, "labels": store.encode_values(self._labels)}
-        if hasattr(self, "_class_dtype"):
+        out = {
+            **super()._attributes(),
+            "suboptimal": self._suboptimal,
+            "labels": store.encode_values(self._blocks.labels),
+        }
+        if self._declared:
             out["class_dtype"] = self._class_dtype.str
         return out
 
     def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
         self._suboptimal = attributes.get("suboptimal", 0)
-        self._labels = tuple(store.decode_values(attributes.get("labels", [])))
-        if "class_dtype" in attributes:
+        self._blocks = decoders.Multiclass(tuple(store.decode_values(attributes.get("labels", []))))
+        self._declared = "class_dtype" in attributes
+        if self._declared:
             self._class_dtype = np.dtype(attributes["class_dtype"])
         return super()._adopt(model, attributes)
+
+
+def _equal(decoder: Any, y: Any, y_hat: Any) -> bool:
+    equal = getattr(decoder, "equal", None)
+    return bool(y == y_hat if equal is None else equal(y, y_hat))
 
 
 def _cost(decoder: Any, y: Any, rival: Any) -> float:

@@ -36,9 +36,7 @@ class Played:
         )
 
 
-def pa_bounds(
-    name: str, C: float, p: Played, star: np.ndarray, uu: float
-) -> Iterator[tuple[str, float, float]]:
+def pa_bounds(name: str, C: float, p: Played, star: np.ndarray, uu: float) -> Iterator[tuple[str, float, float]]:
     """(theorem, measured, bound) for rule `name` against a u with losses `star` and ‖u‖² = `uu`."""
     R2 = float(p.xx.max())
     squares = float(np.sum(p.loss**2))

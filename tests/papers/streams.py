@@ -58,9 +58,7 @@ def random_stream(
     if task == "ranking":
         return [Example((a, b), 1, c) for a, b, c in zip(X, inputs(rng, rounds, d), C, strict=True)]
     if task == "multiclass":
-        Y: Iterable[Any] = np.argmax(
-            X @ rng.normal(size=(d, 3)) + noise * rng.normal(size=(rounds, 3)), axis=1
-        )
+        Y: Iterable[Any] = np.argmax(X @ rng.normal(size=(d, 3)) + noise * rng.normal(size=(rounds, 3)), axis=1)
     else:
         Y = X @ u + noise * rng.normal(size=rounds)
         if task == "binary":
@@ -68,9 +66,7 @@ def random_stream(
     return [Example(x, y, float(c)) for x, y, c in zip(X, np.asarray(Y).tolist(), C, strict=True)]
 
 
-def separable(
-    rng: np.random.Generator, rounds: int, d: int, margin: float = 0.05
-) -> tuple[list[Example], np.ndarray]:
+def separable(rng: np.random.Generator, rounds: int, d: int, margin: float = 0.05) -> tuple[list[Example], np.ndarray]:
     """A stream and a unit u with y u·x ≥ `margin` throughout."""
     u = rng.normal(size=d)
     u /= np.linalg.norm(u)
@@ -129,9 +125,7 @@ def opposite(score: float, x: Any) -> int:
     return -1 if score > 0 else 1
 
 
-def comparators(
-    rng: np.random.Generator, X: np.ndarray, y: np.ndarray, *more: np.ndarray
-) -> list[np.ndarray]:
+def comparators(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, *more: np.ndarray) -> list[np.ndarray]:
     """The u to hold a bound against: 0; least squares, a random one and those given, at three lengths."""
     base = [np.linalg.lstsq(X, y, rcond=None)[0], rng.normal(size=X.shape[1]), *more]
     return [np.zeros(X.shape[1])] + [scale * u for u in base for scale in (0.3, 1.0, 3.0)]

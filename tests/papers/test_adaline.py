@@ -143,9 +143,7 @@ def test_bounds(normalised, share, seed):
     assert np.sum(errors**2) > (1 + 0.1 * share) * len(X)  # it bites: the learner does worse than w = 0
     for stream, learner in ((noisy, random), (shown, adversary)):
         for u in comparators(rng, X, np.array([e.y for e in stream]), truth):
-            bounds = (
-                nlms_bounds(share, stream, learner, u) if normalised else lms_bounds(rho, stream, learner, u)
-            )
+            bounds = nlms_bounds(share, stream, learner, u) if normalised else lms_bounds(rho, stream, learner, u)
             for what, measured, bound in bounds:
                 assert_within(measured, bound, what)
 
@@ -154,7 +152,7 @@ def test_bounds(normalised, share, seed):
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("normalised", [False, True])
 def test_bounds_in_resonance(normalised, share, gamma):
-    """One input for ever, and noise that follows the a-priori error (u − w)·x: the worst case for a long step."""
+    """One input for ever, noise that follows the a-priori error (u − w)·x: bad for a long step."""
     x, u = np.array([2.0, -1.0]), np.array([4.0, -2.0])
     rho = share / (x @ x)
     learner = Learner(
@@ -166,7 +164,7 @@ def test_bounds_in_resonance(normalised, share, gamma):
     bounds = nlms_bounds(share, stream, learner, u) if normalised else lms_bounds(rho, stream, learner, u)
     for what, measured, bound in bounds:
         assert_within(measured, bound, what)
-        assert measured > 0.09 * bound  # it bites
+        assert measured > 0.05 * bound  # it bites
 
 
 def test_a_priori_bound_holds_up_to_the_largest_step():
@@ -175,6 +173,4 @@ def test_a_priori_bound_holds_up_to_the_largest_step():
     stream = [Example(e, float(e @ u)) for e in np.eye(3)]
     learner = Learner(rules.Adaline(1.0), "regression", fit_intercept=False)
     run(learner, stream)
-    assert sum(
-        (y - r.score) ** 2 for (_, y, _), r in zip(stream, learner.records, strict=True)
-    ) == pytest.approx(u @ u)
+    assert sum((y - r.score) ** 2 for (_, y, _), r in zip(stream, learner.records, strict=True)) == pytest.approx(u @ u)

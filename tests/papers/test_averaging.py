@@ -55,9 +55,7 @@ def test_multiclass_rows_are_averaged():
         run(Learner(rules.PA1(0.3), "multiclass", classes=3, readout=readout), stream)
         for readout in ("last", "average")
     )
-    np.testing.assert_allclose(
-        averaged, list(transcriptions.average(last, "predictor")), rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(averaged, list(transcriptions.average(last, "predictor")), rtol=1e-12, atol=1e-12)
 
 
 def test_the_average_predicts_and_the_last_learns():

@@ -82,9 +82,7 @@ def test_cells_without_meaning_are_refused(loss, task):
 def regret_bound(stream, learner, gradient, value, eta, u):
     """Zinkevich 2003, constant η, w₁ = 0: Σ ℓ(w_t) − Σ ℓ(u) ≤ ‖u‖²/(2η) + (η/2) Σ ‖g_t‖², convex ℓ."""
     regret = sum(r.loss - value(y, u @ x) for (x, y, _), r in zip(stream, learner.records, strict=True))
-    squares = sum(
-        gradient(y, r.score) ** 2 * (x @ x) for (x, y, _), r in zip(stream, learner.records, strict=True)
-    )
+    squares = sum(gradient(y, r.score) ** 2 * (x @ x) for (x, y, _), r in zip(stream, learner.records, strict=True))
     return regret, u @ u / (2 * eta) + eta / 2 * squares
 
 
@@ -99,9 +97,7 @@ def test_ogd_regret(name, eta, seed):
     def value(y, s):
         return loss.value(y * s if loss.margin else y - s)
 
-    random, adversary = (
-        Learner(rules.SGD(name, "constant", eta=eta), task, fit_intercept=False) for _ in range(2)
-    )
+    random, adversary = (Learner(rules.SGD(name, "constant", eta=eta), task, fit_intercept=False) for _ in range(2))
     noisy = random_stream(rng, task, 150, noise=1.0)
     run(random, noisy)
     X = rng.normal(size=(150, 4)) + 0.5

@@ -44,9 +44,7 @@ def test_the_table_is_complete():
 @pytest.mark.parametrize("name", TABLE)
 def test_value(name):
     loss, (value, _) = losses.make(name), TABLE[name]
-    np.testing.assert_allclose(
-        [loss.value(z) for z in GRID], [value(z) for z in GRID], rtol=1e-12, atol=1e-14
-    )
+    np.testing.assert_allclose([loss.value(z) for z in GRID], [value(z) for z in GRID], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", TABLE)

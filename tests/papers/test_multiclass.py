@@ -172,9 +172,7 @@ def test_bounds(name, C, seed):
     rule = rules.RULES[name]() if name == "pa" else rules.RULES[name](C)
     U = rng.normal(size=(3, 4))
     pool = [
-        Example(x, int(np.argmax(U @ x)))
-        for x in rng.normal(size=(150, 4))
-        if 0.9 > hinge(U @ x, np.argmax(U @ x))
+        Example(x, int(np.argmax(U @ x))) for x in rng.normal(size=(150, 4)) if 0.9 > hinge(U @ x, np.argmax(U @ x))
     ]
     fits = U / (1 - max(hinge(U @ x, y) for x, y, _ in pool)) * (1 + 1e-12)  # no loss on the pool
     random, hardest, unit, contrary = (learner_of(rule) for _ in range(4))
@@ -194,9 +192,7 @@ def test_bounds(name, C, seed):
         played = Played.of(learner, np.array([2 * np.dot(x, x) for x, _, _ in stream]))
         seen = set()
         for V in (0 * U, 0.3 * U, U, fits, rng.normal(size=U.shape)):
-            for what, measured, bound in pa_bounds(
-                name, C, played, losses_of(V, stream), float(np.sum(V * V))
-            ):
+            for what, measured, bound in pa_bounds(name, C, played, losses_of(V, stream), float(np.sum(V * V))):
                 assert_within(measured, bound, what)
                 seen.add(what)
         expected = {"basic"} | theorem

@@ -300,7 +300,7 @@ def test_realizable_classification_bound(seed):
 @pytest.mark.parametrize(("name", "C"), BOUNDED)
 @pytest.mark.parametrize("margin", [0.1, 0.3])
 def test_bounds_on_a_narrow_margin(name, C, margin):
-    """Two near-parallel inputs of opposite labels: a step too long is never repaired, and the bounds see it."""
+    """Two near-parallel inputs of opposite labels: a step too long is never repaired, the bounds see it."""
     pool = [Example(np.array([1.0, y * margin]), y) for y in (1, -1)]
     learner = Learner(make(name, C), fit_intercept=False)
     shown = worst_of(learner, pool, lambda score, y: -y * score, 400)
@@ -328,9 +328,7 @@ def test_regression_bounds(name, C, seed):
     X = rng.normal(size=(150, 4))
     noisy = [Example(x, float(x @ truth + rng.normal())) for x in X]
     exact = [Example(x, float(x @ truth + rng.uniform(-0.1, 0.1))) for x in X[:40]]
-    learner, adversary, hardest = (
-        Learner(make(name, C), "regression", fit_intercept=False) for _ in range(3)
-    )
+    learner, adversary, hardest = (Learner(make(name, C), "regression", fit_intercept=False) for _ in range(3))
     run(learner, noisy)
     shown = play(adversary, X, lambda score, x: -1.0 if score > 0 else 1.0)
     chosen = worst_of(hardest, exact, lambda score, y: abs(y - score), 100)

@@ -116,16 +116,12 @@ REGRESSORS = {
         regressor("squared_epsilon_insensitive", **FLAT, **CONSTANT, epsilon=0.3),
         rules.SGD("squared_eps_insensitive(epsilon=0.3)", "constant", eta=0.1)),
 }  # fmt: skip
-SKLEARN = [("binary", *row) for row in CLASSIFIERS.items()] + [
-    ("regression", *row) for row in REGRESSORS.items()
-]
+SKLEARN = [("binary", *row) for row in CLASSIFIERS.items()] + [("regression", *row) for row in REGRESSORS.items()]
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("task", "name", "pair"), SKLEARN, ids=[f"{task}: {name}" for task, name, _ in SKLEARN]
-)
+@pytest.mark.parametrize(("task", "name", "pair"), SKLEARN, ids=[f"{task}: {name}" for task, name, _ in SKLEARN])
 def test_scikit_learn(ours, task, name, pair, weighted, fit_intercept):
     """`sample_weight` is our importance_mode="scale_step"; their PA leaves the intercept out of ‖x‖²."""
     model, rule = pair
@@ -142,9 +138,7 @@ def test_scikit_learn_with_a_constant_column(ours, kind, rate):
     """00 §4: our intercept counts in ‖x‖², as an explicit constant column does there."""
     stream = random_stream(np.random.default_rng(0), "binary")
     mine = ours(kind(0.2), "binary", stream, fit_intercept=True)
-    theirs = partial_fits(
-        classifier(**FLAT, learning_rate=rate, eta0=0.2)(False), "binary", with_constant(stream)
-    )
+    theirs = partial_fits(classifier(**FLAT, learning_rate=rate, eta0=0.2)(False), "binary", with_constant(stream))
     same(mine, theirs[:, :-1])
 
 

@@ -120,11 +120,7 @@ def test_separable_bound_is_attained(d):
 
 def nonseparable_bound(stream, learner, u):
     """Freund and Schapire 1999 as k ≤ L + R‖u‖√L + R²‖u‖², L the hinge loss of u on update rounds."""
-    L = sum(
-        max(0.0, 1 - y * np.dot(u, x))
-        for (x, y, _), r in zip(stream, learner.records, strict=True)
-        if r.updated
-    )
+    L = sum(max(0.0, 1 - y * np.dot(u, x)) for (x, y, _), r in zip(stream, learner.records, strict=True) if r.updated)
     R = max(np.linalg.norm(x) for x, _, _ in stream)
     norm = np.linalg.norm(u)
     return L + R * norm * L**0.5 + (R * norm) ** 2

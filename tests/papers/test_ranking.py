@@ -20,9 +20,7 @@ def test_worked_numbers():
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("rule", "variant"), [(rules.PA(), "PA"), (rules.PA1(0.2), "PA-I"), (rules.PA2(0.2), "PA-II")]
-)
+@pytest.mark.parametrize(("rule", "variant"), [(rules.PA(), "PA"), (rules.PA1(0.2), "PA-I"), (rules.PA2(0.2), "PA-II")])
 def test_equals_transcription(rule, variant, weighted, intercept):
     """A constant feature cancels in the difference: with or without intercept, it stays 0."""
     for seed in range(4):

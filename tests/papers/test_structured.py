@@ -122,23 +122,18 @@ def transcription(stream, decoder, variant, C):
         yield w
 
 
-@pytest.mark.parametrize(
-    ("rule", "variant"), [(rules.PA(), "PA"), (rules.PA1(0.2), "PA-I"), (rules.PA2(0.2), "PA-II")]
-)
+@pytest.mark.parametrize(("rule", "variant"), [(rules.PA(), "PA"), (rules.PA1(0.2), "PA-I"), (rules.PA2(0.2), "PA-II")])
 def test_equals_transcription(rule, variant):
     rng = np.random.default_rng(0)
     decoder, learner = Tagger(), learner_of(rule, Tagger())
     answers = [decoder.answers[i] for i in rng.integers(8, size=50)]
     stream = [
-        Example(x, y, float(c))
-        for x, y, c in zip(sentences(rng, 50), answers, rng.exponential(size=50), strict=True)
+        Example(x, y, float(c)) for x, y, c in zip(sentences(rng, 50), answers, rng.exponential(size=50), strict=True)
     ]
     for example, w in zip(stream, transcription(stream, decoder, variant, 0.2), strict=True):
         learner.learn(*example)
         mine = named_weights(learner)
-        assert all(
-            mine.get(name, 0.0) == pytest.approx(value, rel=1e-12, abs=1e-12) for name, value in w.items()
-        )
+        assert all(mine.get(name, 0.0) == pytest.approx(value, rel=1e-12, abs=1e-12) for name, value in w.items())
 
 
 def play(learner, decoder, pool, rounds, choose):
@@ -161,9 +156,7 @@ def worst(decoder):
     """The adversary that picks the example of the largest loss."""
 
     def loss(w, x, y):
-        return max(
-            decoder.score(w, x, r) + decoder.cost(y, r) ** 0.5 for r in decoder.answers
-        ) - decoder.score(w, x, y)
+        return max(decoder.score(w, x, r) + decoder.cost(y, r) ** 0.5 for r in decoder.answers) - decoder.score(w, x, y)
 
     return lambda w, pool: max(pool, key=lambda example: loss(w, example.x, example.y))
 
@@ -174,16 +167,11 @@ def test_realizable_bound(adversarial, seed):
     """Σ cost(y, ŷ) ≤ Σ ℓ² ≤ R²‖u‖² if u·Δ ≥ √cost for every answer."""
     rng = np.random.default_rng(seed)
     decoder, learner = Tagger(), learner_of(rules.PA(), Tagger())
-    u = {
-        name: float(rng.normal())
-        for name in itertools.chain(itertools.product("abcd", (0, 1)), decoder.PAIRS)
-    }
+    u = {name: float(rng.normal()) for name in itertools.chain(itertools.product("abcd", (0, 1)), decoder.PAIRS)}
 
     def margin(x, y):  # the smallest share of √cost that u gives
         others = (r for r in decoder.answers if r != y)
-        return min(
-            (decoder.score(u, x, y) - decoder.score(u, x, r)) / decoder.cost(y, r) ** 0.5 for r in others
-        )
+        return min((decoder.score(u, x, y) - decoder.score(u, x, r)) / decoder.cost(y, r) ** 0.5 for r in others)
 
     pool = [Example(x, decoder.decode(u, x)) for x in itertools.product("abcd", repeat=3)]
     pool = [e for e in pool if margin(e.x, e.y) > 0.1]

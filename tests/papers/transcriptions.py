@@ -21,9 +21,7 @@ def skip(x: np.ndarray, c: float) -> bool:
     return c == 0 or not np.any(x)
 
 
-def perceptron(
-    stream: Stream, d: int, rho: Callable[[int], float], beta: float = 0.0, strict: bool = False
-) -> Vectors:
+def perceptron(stream: Stream, d: int, rho: Callable[[int], float], beta: float = 0.0, strict: bool = False) -> Vectors:
     """Rosenblatt 1958; with margin β: Krauth and Mézard 1987. If y w·x ≤ β: w ← w + ρ y x."""
     w = np.zeros(d)
     for t, (x, y, c) in enumerate(stream, 1):
@@ -145,9 +143,7 @@ def sgd(
         yield w
 
 
-def softmax_regression(
-    stream: Stream, classes: int, d: int, eta: Callable[[int], float], lam: float = 0.0
-) -> Vectors:
+def softmax_regression(stream: Stream, classes: int, d: int, eta: Callable[[int], float], lam: float = 0.0) -> Vectors:
     """SGD on −s_y + ln Σ exp s_r: W_r ← (1 − ηλ) W_r − η c (softmax(s)_r − [r = y]) x."""
     W = np.zeros((classes, d))
     for t, (x, y, c) in enumerate(stream, 1):
@@ -157,9 +153,7 @@ def softmax_regression(
         yield W
 
 
-def one_against_all_lms(
-    stream: Stream, classes: int, d: int, rate: Callable[[int, float, float], float]
-) -> Vectors:
+def one_against_all_lms(stream: Stream, classes: int, d: int, rate: Callable[[int, float, float], float]) -> Vectors:
     """LMS in every row with targets ±1; `rate(t, ‖x‖², c)` multiplies the residuals."""
     W = np.zeros((classes, d))
     for t, (x, y, c) in enumerate(stream, 1):

@@ -1,0 +1,201 @@
+// The native core without Python, meant for AddressSanitizer and UndefinedBehaviorSanitizer (scripts/check runs it so):
+// every rule over every kind of batch on every instruction set gives the same bits; damaged batches are refused.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "../hash.hpp"
+#include "../model.hpp"
+#include "../rules.hpp"
+
+using namespace onepass;
+
+static int passed = 0, failed = 0;
+
+static void expect(bool holds, const char* what) {
+    holds ? ++passed : ++failed;
+    if (!holds) std::printf("FAILED: %s\n", what);
+}
+
+static std::vector<const Loops*> instruction_sets() {
+    std::vector<const Loops*> out = {loops_scalar()};
+#ifdef ONEPASS_X86
+    if (__builtin_cpu_supports("avx2")) out.push_back(loops_avx2());
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        out.push_back(loops_avx512());
+#endif
+    return out;
+}
+
+template <class V, class I>
+struct Rows {
+    size_t rows, columns;
+    std::vector<V> dense, values;
+    std::vector<I> indices, starts;
+    std::vector<double> y, importance;
+
+    Rows(size_t n, size_t d, size_t classes, bool regress, uint64_t seed, bool disorder) : rows(n), columns(d) {
+        std::mt19937_64 random(seed);
+        std::normal_distribution<double> normal;
+        starts.push_back(0);
+        for (size_t i = 0; i < n; ++i) {
+            for (size_t j = 0; j < d; ++j) {
+                const V x = random() % 3 ? V(normal(random)) : V(0);
+                dense.push_back(x);
+                if (x != V(0)) {
+                    values.push_back(x);
+                    indices.push_back(I(j));
+                }
+            }
+            if (disorder && values.size() > size_t(starts.back()) + 1) {  // the same row, told another way
+                std::swap(values[size_t(starts.back())], values.back());
+                std::swap(indices[size_t(starts.back())], indices.back());
+            }
+            starts.push_back(I(values.size()));
+            y.push_back(regress ? normal(random) : double(random() % classes));
+            importance.push_back(double(random() % 4) / 2.0);
+        }
+    }
+    DenseBatch<V> as_dense() const { return {dense.data(), rows, columns}; }
+    CsrBatch<V, I> as_csr() const {
+        return {values.data(), indices.data(), starts.data(), rows, columns, values.size()};
+    }
+    Answers answers() const { return {y.data(), importance.data(), nullptr, nullptr}; }
+};
+
+static Model make(int rule, Task task, size_t classes, Averaging averaging, size_t d) {
+    static const std::vector<std::vector<double>> params = {
+        {0.1, 0, 3, 0.5, 0.6, 1.0},    // perceptron, inverse scaling
+        {5, 0.05, 0.99, 0.001},        // adaline, geometric
+        {0.8, 1e-3},                   // nlms
+        {INFINITY, 0, 0},              // pa
+        {0.3, 0, 1},                   // pa1, scaled steps
+        {0.5, 1, 0},                   // pa2, on mistakes
+        {3, 0, 2, 0.5, 0, 0, 0, 0.1},  // sgd, logistic, 1/sqrt(t), l2
+        {0.01, 1},                     // pegasos with projection
+    };
+    Model model;
+    model.task = task;
+    model.step = rules::table[rule].step;
+    model.solve = rules::table[rule].solve;
+    std::memcpy(model.params, params[size_t(rule)].data(), params[size_t(rule)].size() * sizeof(double));
+    if (rule == 6 && task == Task::regress) model.params[0] = 10, model.params[1] = 1.0;  // huber
+    model.uses_ww = rule == 7;
+    model.tube = 0.1;
+    model.w.averaging = averaging;
+    model.w.set_features(d);
+    if (task == Task::classify) model.w.set_rows(classes);
+    model.size_scratch();
+    return model;
+}
+
+static bool same(const Model& p, const Model& q) {
+    return p.w.v.size() == q.w.v.size() &&
+           std::memcmp(p.w.v.data(), q.w.v.data(), p.w.v.size() * sizeof(double)) == 0 &&
+           (p.w.z.size() == 0 || std::memcmp(p.w.z.data(), q.w.z.data(), p.w.z.size() * sizeof(double)) == 0) &&
+           p.w.bias == q.w.bias && p.w.a == q.w.a && p.w.A == q.w.A && p.t == q.t && p.k == q.k;
+}
+
+static bool close(const Model& p, const Model& q) {
+    for (size_t i = 0; i < p.w.v.size(); ++i)
+        if (std::abs(p.w.a * p.w.v.data()[i] - q.w.a * q.w.v.data()[i]) > 1e-9) return false;
+    return true;
+}
+
+template <class V, class I>
+static void check_cell(int rule, Task task, size_t classes, Averaging averaging) {
+    const size_t d = 53;
+    const Rows<V, I> tidy(300, d, classes, task == Task::regress, 7, false),
+        untidy(300, d, classes, task == Task::regress, 7, true);
+    const Loops* first = loops_scalar();
+    Model dense = make(rule, task, classes, averaging, d), csr = dense, disordered = dense;
+    auto learn_dense = [&](const Loops* loops, Model& model) {
+        if constexpr (sizeof(V) == 8) return loops->learn_dense_f64(model, tidy.as_dense(), tidy.answers());
+        else return loops->learn_dense_f32(model, tidy.as_dense(), tidy.answers());
+    };
+    auto learn_csr = [&](const Loops* loops, Model& model, const Rows<V, I>& rows) {
+        if constexpr (sizeof(V) == 8 && sizeof(I) == 4)
+            return loops->learn_csr_f64_i32(model, rows.as_csr(), rows.answers());
+        else if constexpr (sizeof(V) == 8) return loops->learn_csr_f64_i64(model, rows.as_csr(), rows.answers());
+        else if constexpr (sizeof(I) == 4) return loops->learn_csr_f32_i32(model, rows.as_csr(), rows.answers());
+        else return loops->learn_csr_f32_i64(model, rows.as_csr(), rows.answers());
+    };
+    expect(learn_dense(first, dense).status == Status::ok, "a dense batch is learned");
+    expect(learn_csr(first, csr, tidy).status == Status::ok, "a CSR batch is learned");
+    expect(learn_csr(first, disordered, untidy).status == Status::ok, "a disordered CSR batch is learned");
+    expect(close(dense, csr), "dense and CSR agree");
+    expect(same(csr, disordered), "the order of indices in a row does not matter");
+    for (const Loops* loops : instruction_sets()) {
+        Model again = make(rule, task, classes, averaging, d), other = again;
+        learn_dense(loops, again);
+        learn_csr(loops, other, tidy);
+        expect(same(again, dense) && same(other, csr), loops->name);
+    }
+}
+
+static void check_damage() {
+    Rows<double, int32_t> rows(40, 20, 2, false, 3, false);
+    for (const Loops* loops : instruction_sets()) {
+        auto status = [&](const Rows<double, int32_t>& damaged) {
+            Model model = make(4, Task::classify, 2, Averaging::none, 20);
+            return loops->learn_csr_f64_i32(model, damaged.as_csr(), damaged.answers()).status;
+        };
+        auto damaged = rows;
+        damaged.indices[100] = 20;
+        expect(status(damaged) == Status::bad_index, "an index past the last column");
+        damaged.indices[100] = -1;
+        expect(status(damaged) == Status::bad_index, "a negative index");
+        damaged = rows;
+        damaged.starts[10] = 1 << 30;
+        expect(status(damaged) == Status::bad_starts, "a row that ends past the data");
+        damaged.starts[10] = -5;
+        expect(status(damaged) == Status::bad_starts, "a row that starts before the data");
+        damaged = rows;
+        damaged.values[77] = NAN;
+        expect(status(damaged) == Status::not_finite, "NaN");
+        damaged.values[77] = -INFINITY;
+        expect(status(damaged) == Status::not_finite, "infinity");
+        damaged.values[77] = 1e200;
+        expect(status(damaged) == Status::overflow, "a norm that overflows");
+        damaged = rows;
+        damaged.rows = 0;
+        expect(status(damaged) == Status::ok, "no rows");
+    }
+}
+
+static void check_weights() {
+    Model model = make(4, Task::classify, 2, Averaging::predictor, 3);
+    const double x[] = {1, 2, 3}, y[] = {1};
+    loops_scalar()->learn_dense_f64(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr});
+    const double before = model.w.v.data()[1];
+    model.w.set_rows(3);
+    expect(model.w.v.data()[model.w.stride] == -before / 2 && model.w.v.data()[model.w.stride + 1] == before / 2 &&
+               model.w.v.data()[model.w.stride + 2] == 0.0,
+           "a third class turns w into -w/2, +w/2, 0");
+    model.w.set_rows(20);
+    model.w.set_features(100);
+    model.size_scratch();
+    expect(model.w.v.size() == 100 * model.w.stride, "rows and features grow");
+    model.w.drop_features(3);
+    expect(model.w.features == 3, "features are dropped again");
+    expect(murmur3("hello", 5) == 0x248bfa47, "murmur3 of hello");
+    expect(murmur3("", 0) == 0, "murmur3 of nothing");
+}
+
+int main() {
+    for (int rule = 0; rule < rules::count; ++rule)
+        for (Averaging averaging : {Averaging::none, Averaging::predictor, Averaging::post}) {
+            for (size_t classes : {2, 5, 20}) {
+                check_cell<double, int32_t>(rule, Task::classify, classes, averaging);
+                check_cell<float, int64_t>(rule, Task::classify, classes, averaging);
+            }
+            check_cell<double, int64_t>(rule, Task::regress, 1, averaging);
+            check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
+        }
+    check_damage();
+    check_weights();
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
