@@ -1,5 +1,7 @@
 #include "engine.hpp"
 
+#include <bit>
+
 namespace onepass {
 
 Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
@@ -431,7 +433,8 @@ static void fill(const Weights& w, Buffer& buffer, nb::object values) {
     for (size_t j = 0; j < w.features; ++j)
         for (size_t r = 0; r < w.rows; ++r) {
             const double value = from.data()[j * w.rows + r];
-            if (value != 0.0) buffer.data()[j * w.stride + r] = value;  // leaves untouched pages untouched
+            // Leaves untouched pages untouched; -0.0 is not nothing, it has its own bits.
+            if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[j * w.stride + r] = value;
         }
 }
 

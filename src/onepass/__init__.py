@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import core, datasets, decoders, errors, losses, rules, schedules
+    from .checks import check_rule
     from .core import Average, Last, Rule, Scalars, Step
     from .evaluate import Run, prequential
     from .files import load
@@ -33,6 +34,7 @@ _HOME = {
     "Scalars": "core",
     "Step": "core",
     "StructuredLearner": "structured",
+    "check_rule": "checks",
     "core": None,
     "datasets": None,
     "decoders": None,
@@ -56,6 +58,7 @@ __all__ = [
     "Scalars",
     "Step",
     "StructuredLearner",
+    "check_rule",
     "core",
     "datasets",
     "decoders",

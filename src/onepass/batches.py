@@ -57,8 +57,10 @@ class Batch:
             row, column = divmod(int(bad[0]), self.columns)
         else:
             row, column = int(np.searchsorted(self.csr[2], bad[0], side="right")) - 1, int(self.csr[1][bad[0]])
+        value = data.flat[bad[0]]
+        shown = "NaN" if np.isnan(value) else ("infinity" if value > 0 else "-infinity")
         raise InputError(
-            f"X must hold finite numbers, but X[{row}, {column}] is {data.flat[bad[0]]}; drop or impute the row. "
+            f"X must hold finite numbers, but X[{row}, {column}] is {shown}; drop or impute the row. "
             "Nothing of this call was learned"
         )
 

@@ -139,9 +139,13 @@ class Rule(Parameters):
         """Do the scores have a probability reading (σ or softmax)?"""
         return False
 
+    def defined_for(self) -> Sequence[str]:
+        """The tasks where this rule, with these parameters, is defined."""
+        return self.tasks
+
     def require(self, task: str) -> None:
-        if task not in self.tasks:
-            defined = ", ".join(self.tasks) or "nothing (it declares no tasks)"
+        if task not in self.defined_for():
+            defined = ", ".join(self.defined_for()) or "nothing (it declares no tasks)"
             raise ParameterError(f"{self!r} is not defined for task={task!r}; it is for {defined}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple, Self
@@ -102,8 +103,8 @@ class Ranker(LinearEstimator):
 
     def _arrive(self, model: LinearModel, query: Query, x: Any, y: float, c: float, row: int) -> None:
         """Pair x with the query so far, then remember it."""
-        if query.kind == "dense" and model.n_features == 0:
-            model.set_columns(len(x))
+        if model.n_features == 0 and query.kind != "named":
+            model.set_columns(x.columns if isinstance(x, SparseRow) else len(x))
         at = query.unlike(y)
         if len(at):
             sign = np.where(query.relevance[at] < y, 1.0, -1.0)
@@ -119,15 +120,23 @@ class Ranker(LinearEstimator):
     def _learn_pairs(
         model: LinearModel, query: Query, x: Any, at: NDArray[np.intp], sign: Array, importance: Array
     ) -> None:
+        """The rounds of sign·(x − example) for the examples in some slots."""
+        finite = bool(np.all(np.isfinite(importance)))  # a product of two that are
+        if query.kind == "named":
+            for phi, c in zip(query.named_pairs(x, at, sign), importance.tolist(), strict=True):
+                if not (finite and all(map(math.isfinite, phi.values()))):
+                    raise NumericalError("not finite")
+                model.learn_direction(phi, 1.0, c)
+            return
+        pairs = query.pairs(x, at, sign, model.n_features)
         try:
-            if query.kind == "named":
-                for phi, c in zip(query.named_pairs(x, at, sign), importance.tolist(), strict=True):
-                    model.learn_direction(phi, 1.0, c)
-            else:
-                model.learn_directions(query.pairs(x, at, sign, model.n_features), importance)
-        except InputError as error:
-            # Both examples were found finite: now their difference, or their importances' product, is not.
-            raise NumericalError(str(error)) from None
+            model.learn_directions(pairs, importance)
+        except InputError:
+            # Both examples were found finite; their difference may not be.
+            data = pairs.dense if pairs.csr is None else pairs.csr[0]
+            if finite and data is not None and np.all(np.isfinite(data)):
+                raise
+            raise NumericalError("not finite") from None
 
     # -- many ------------------------------------------------------------------------------------------------------
 
@@ -276,7 +285,7 @@ class Ranker(LinearEstimator):
         if attributes.get("query") is not None:
             try:
                 [key] = store.decode_values(attributes["query"]["key"])
-                self._query = Query.of_arrays(self._room(), key, attributes["query"]["kind"], arrays)
+                self._query = Query.of_arrays(self._room(), key, attributes["query"]["kind"], arrays, model.n_features)
             except (KeyError, ValueError, TypeError, IndexError) as error:
                 raise DamagedFileError(
                     f"the query in progress is not whole ({error}); restore it from a backup"
@@ -292,6 +301,7 @@ class SparseRow(NamedTuple):
 
     indices: NDArray[np.int64]
     values: Array
+    columns: int
 
 
 Example = Array | SparseRow | Features
@@ -422,7 +432,7 @@ class Query:
         return out
 
     @classmethod
-    def of_arrays(cls, room: int, key: Hashable, kind: str, arrays: Mapping[str, NDArray[Any]]) -> Query:
+    def of_arrays(cls, room: int, key: Hashable, kind: str, arrays: Mapping[str, NDArray[Any]], columns: int) -> Query:
         query = cls(room, key)
         query.kind = kind
         relevance, importance = arrays["relevance"], arrays["importance"]
@@ -436,7 +446,7 @@ class Query:
                 names = store.decode_names({key[6:]: a for key, a in arrays.items() if key.startswith("names.")})
                 rows = [dict(zip(names[a:b], values[a:b].tolist(), strict=True)) for a, b in spans]
             else:
-                rows = [SparseRow(arrays["indices"][a:b], values[a:b]) for a, b in spans]
+                rows = [SparseRow(arrays["indices"][a:b], values[a:b], columns) for a, b in spans]
         for x, y, c in zip(rows, relevance.tolist(), importance.tolist(), strict=True):
             query.push(x, y, c)
         return query
@@ -448,7 +458,7 @@ def _kind(x: Example) -> str:
 
 def _sparse(x: Any) -> SparseRow:
     at = np.flatnonzero(x)
-    return SparseRow(at.astype(np.int64), x[at])
+    return SparseRow(at.astype(np.int64), x[at], len(x))
 
 
 def _column_names(model: LinearModel) -> list[Any]:
@@ -526,7 +536,8 @@ def _read_table(model: LinearModel, batch: Batch) -> list[Any]:
         raise InputError("X has column indices outside its shape; build it with scipy.sparse, which checks")
     batch.require_finite()
     values, at = data.astype(np.float64), indices.astype(np.int64)
-    return [SparseRow(at[a:b], values[a:b]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+    spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    return [SparseRow(at[a:b], values[a:b], batch.columns) for a, b in spans]
 
 
 def _score_sparse(model: LinearModel, x: SparseRow) -> float:

@@ -38,13 +38,11 @@ class SGD(Rule):
         losses.make(self.loss)
         self._schedule()
 
-    def require(self, task: str) -> None:
-        super().require(task)
+    def defined_for(self) -> Sequence[str]:
         loss = losses.make(self.loss)
-        fits = not loss.margin if task == "regression" else loss.margin
-        if not fits and not (loss.name == "squared" and task in ("binary", "multiclass")):
-            wanted = [kind.name for kind in losses.LOSSES.values() if kind.margin != (task == "regression")]
-            raise ParameterError(f"{self!r} is not defined for task={task!r}; its losses are {', '.join(wanted)}")
+        if loss.name == "squared":
+            return ("binary", "multiclass", "regression")
+        return ("binary", "multiclass", "ranking", "structured") if loss.margin else ("regression",)
 
     def step(self, s: Scalars) -> Step:
         eta = self._eta(s)
