@@ -74,9 +74,10 @@ def child(name: str, times: int) -> None:
     from onepass import LinearModel
 
     work = WORK[name][1]()
-    for _ in range(times):
-        model = LinearModel("pa1", classes=[0, 1])
+    models = [LinearModel("pa1", classes=[0, 1]) for _ in range(12)]
+    for model in models[:times]:
         work(model)
+    model = models[0]
     print(f"updates {model.k / model.t:.3f}")
 
 

@@ -72,18 +72,21 @@ void Weights::drop_features(size_t d) {
     features = d;
 }
 
+// Row 0 gets -w/2, row 1 +w/2; a weight of zero stays +0.0 in both, as in rows that start at zero.
+static double half_of(double w, size_t row) { return row == 0 ? 0.0 - 0.5 * w : 0.5 * w; }
+
 static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t stride, size_t new_stride) {
     Buffer wide;
     wide.grow(features * new_stride);
     for (size_t j = 0; j < features; ++j)
         for (size_t r = 0; r < std::max<size_t>(rows, 2); ++r)
             wide.data()[j * new_stride + r] =
-                rows == 1 ? (r == 0 ? -0.5 : 0.5) * old.data()[j] : old.data()[j * stride + r];
+                rows == 1 ? half_of(old.data()[j], r) : old.data()[j * stride + r];
     return wide;
 }
 
 static void widen(std::vector<double>& values, size_t classes) {
-    if (values.size() == 1) values = {-0.5 * values[0], 0.5 * values[0]};
+    if (values.size() == 1) values = {half_of(values[0], 0), half_of(values[0], 1)};
     values.resize(classes, 0.0);
 }
 
@@ -104,9 +107,9 @@ void Weights::set_rows(size_t classes) {
 
 void Weights::negate() {
     for (Buffer* buffer : {&v, &z})
-        for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = -buffer->data()[i];
-    for (double& b : bias) b = -b;
-    for (double& b : bias_sum) b = -b;
+        for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = 0.0 - buffer->data()[i];
+    for (double& b : bias) b = 0.0 - b;
+    for (double& b : bias_sum) b = 0.0 - b;
 }
 
 void Weights::anchor() {

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
@@ -297,7 +298,7 @@ class Ranker(LinearEstimator):
 
 
 class SparseRow(NamedTuple):
-    """A row of a CSR matrix; its indices may repeat and come in any order."""
+    """A row of a CSR matrix, its indices in order and each there once."""
 
     indices: NDArray[np.int64]
     values: Array
@@ -329,9 +330,10 @@ class Query:
 
     def unlike(self, y: float) -> NDArray[np.intp]:
         """The slots of the examples whose relevance is not y, oldest first."""
+        if self.start == 0:
+            return np.flatnonzero(self.relevance[: self.count] != y)
         at = self.slots()
-        unlike: NDArray[np.bool_] = self.relevance[at] != y
-        return np.compress(unlike, at)
+        return at[np.flatnonzero(self.relevance[at] != y)]
 
     def push(self, x: Any, y: float, c: float) -> bool:
         """Remember an example. True if the oldest had to go for it."""
@@ -398,15 +400,15 @@ class Query:
             table = x - self.rows[at]
             table *= sign[:, np.newaxis]
             return Batch(len(at), table.shape[1], dense=table)
-        # The two rows one after the other: the loops add up what has the same index.
-        values, indices, ends = [], [], [0]
-        for i, s in zip(at.tolist(), sign.tolist(), strict=True):
-            other = self.rows[i]
-            values += [s * x.values, -s * other.values]
-            indices += [x.indices, other.indices]
-            ends.append(ends[-1] + len(x.indices) + len(other.indices))
-        csr = (np.concatenate(values), np.concatenate(indices), np.array(ends, dtype=np.int64))
-        return Batch(len(at), columns, csr=csr)
+        others = [self.rows[i] for i in at.tolist()]
+        shape = (len(at), columns)
+        ends = np.cumsum([0, *(len(other.indices) for other in others)])
+        minus = np.concatenate([other.values for other in others]), np.concatenate([other.indices for other in others])
+        plus = np.tile(x.values, len(at)), np.tile(x.indices, len(at))
+        starts = np.arange(len(at) + 1) * len(x.indices)
+        phi = sparse.csr_array((*plus, starts), shape=shape) - sparse.csr_array((*minus, ends), shape=shape)
+        phi.data *= np.repeat(sign, np.diff(phi.indptr))
+        return as_batch(phi)
 
     def named_pairs(self, x: Features, at: NDArray[np.intp], sign: Array) -> list[Features]:
         others = [self.rows[i] for i in at]
@@ -526,8 +528,8 @@ def _read_table(model: LinearModel, batch: Batch) -> list[Any]:
     """The rows of a table; a hashed model, whose rows may differ in width, takes them all as sparse."""
     if batch.dense is not None:
         batch.require_finite()
-        table = np.array(batch.dense, dtype=np.float64)  # remembered beyond this call, so not the caller's own
-        return list(table) if model.hash_bits is None else [_sparse(row) for row in table]
+        rows = np.array(batch.dense, dtype=np.float64)  # remembered beyond this call, so not the caller's own
+        return list(rows) if model.hash_bits is None else [_sparse(row) for row in rows]
     assert batch.csr is not None
     data, indices, starts = batch.csr
     if len(starts) != batch.rows + 1 or np.any(np.diff(starts) < 0) or not starts[-1] <= len(data) == len(indices):
@@ -535,7 +537,12 @@ def _read_table(model: LinearModel, batch: Batch) -> list[Any]:
     if len(indices) and not (indices.min() >= 0 and indices.max() < batch.columns):
         raise InputError("X has column indices outside its shape; build it with scipy.sparse, which checks")
     batch.require_finite()
-    values, at = data.astype(np.float64), indices.astype(np.int64)
+    # Indices in order, each there once: what a row is does not depend on the rows beside it.
+    table = sparse.csr_array(
+        (data.astype(np.float64), indices.astype(np.int64), starts), shape=(batch.rows, batch.columns), copy=True
+    )
+    table.sum_duplicates()
+    values, at, starts = table.data, table.indices.astype(np.int64), table.indptr
     spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     return [SparseRow(at[a:b], values[a:b], batch.columns) for a, b in spans]
 

@@ -1,0 +1,96 @@
+"""The documents are true: their code runs, and they name everything there is to name."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import onepass
+from onepass import losses, rules, schedules
+
+ROOT = Path(__file__).parent.parent
+README, RULES, CONTRIBUTING = (ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md"))
+ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
+
+
+def code_blocks(path: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [README, CONTRIBUTING], ids=lambda path: path.name)
+def test_code_blocks_run(path, tmp_path, monkeypatch, capsys):
+    """In order, in one namespace, as a reader would type them; what a comment promises is printed."""
+    monkeypatch.chdir(tmp_path)
+    blocks = code_blocks(path)
+    assert len(blocks) >= 2
+    namespace: dict[str, object] = {"__name__": "document"}
+    for block in blocks:
+        exec(compile(block, str(path), "exec", dont_inherit=True), namespace)
+    if path is README:
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[1] == "spam"
+        assert "from=stranger" in printed[2]
+        assert float(printed[0]) == pytest.approx(0.97, abs=0.01)
+        assert float(printed[-1]) == pytest.approx(0.97, abs=0.01)
+
+
+def test_contributed_rules_pass_their_check():
+    namespace: dict[str, object] = {"__name__": "document"}
+    for block in code_blocks(CONTRIBUTING):
+        exec(compile(block, "CONTRIBUTING.md", "exec", dont_inherit=True), namespace)
+    for name in ("SignError", "FastSignError"):
+        assert onepass.check_rule(namespace[name]())
+
+
+@pytest.mark.parametrize("registry", [rules.RULES, losses.LOSSES, schedules.SCHEDULES], ids=["rule", "loss", "schedule"])
+def test_every_rule_loss_schedule_and_parameter_is_listed(registry):
+    text = RULES.read_text()
+    for name, kind in registry.items():
+        assert f"`{name}" in text, f"{name} is missing in docs/rules.md"
+        for field in dataclasses.fields(kind):
+            assert re.search(rf"[`(, ]{field.name}[`=]", text), f"{name}'s parameter {field.name} is missing"
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_option_is_listed(name):
+    text = RULES.read_text()
+    for option in getattr(onepass, name)().get_params(deep=False):
+        assert f"`{option}`" in text, f"{name}'s option {option} is missing in docs/rules.md"
+
+
+def test_every_public_name_is_listed():
+    text = RULES.read_text()
+    for name in onepass.__all__:
+        assert f"`{name}`" in text, f"{name} is missing in docs/rules.md"
+
+
+def test_links_resolve():
+    for path in (README, RULES, CONTRIBUTING, ROOT / "docs/architecture.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_rooms_exist():
+    """Every file the architecture names is there, and every module is named."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    rooms = text[text.index("```\nsrc/onepass") : text.index("tests/  tests/papers/")]
+    named = set(re.findall(r"[\w]+\.(?:py|hpp|cpp)", rooms))
+    files = [path.name for folder in ("src/onepass", "native") for path in (ROOT / folder).iterdir()]
+    assert named == {name for name in files if name.endswith((".py", ".hpp", ".cpp")) and not name.startswith("__")}
+
+
+def test_doctests():
+    tried = 0
+    for module in pkgutil.walk_packages(onepass.__path__, "onepass."):
+        if module.name.endswith("__main__"):
+            continue
+        result = doctest.testmod(importlib.import_module(module.name), optionflags=doctest.NORMALIZE_WHITESPACE)
+        assert result.failed == 0, module.name
+        tried += result.attempted
+    assert tried > 0
