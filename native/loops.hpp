@@ -336,7 +336,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
         status = apply<many>(M, row, move);
         if (status != Status::ok) return status;
-        M.k += step.add != 0.0;
+        M.k += move.largest > 0.0;
     }
     if (!skip)
         for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];

@@ -23,9 +23,9 @@ inline void adaline(const Scalars* s, const double* p, double*, Step* step) {
     step->add = adaline_rate(s, p) * (s->target - s->m);
 }
 
-// Normalised LMS.   params: mu, eps
+// Normalised LMS.   params: mu, eps, scale_step
 inline double nlms_rate(const Scalars* s, const double* p) {
-    return p[0] * s->importance / (p[1] + s->importance * s->xx);
+    return p[0] * s->importance / (p[1] + (p[2] != 0.0 ? 1.0 : s->importance) * s->xx);
 }
 
 inline void nlms(const Scalars* s, const double* p, double*, Step* step) {

@@ -119,6 +119,10 @@ class Rule(Parameters):
         """Does `solve` replace `step` in this task?"""
         return False
 
+    def suffer_all(self, scores: Array, y: int) -> float:
+        """The cost of a round for rules that look at all scores."""
+        raise NotImplementedError(f"{type(self).__name__} does not look at all scores")
+
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
         """Coefficients of x for each class row, for rules that look at all scores at once."""
         raise NotImplementedError(f"{type(self).__name__} does not look at all scores")
@@ -126,6 +130,10 @@ class Rule(Parameters):
     def native(self) -> Sequence[float]:
         """The parameters of the native formula, in its order."""
         return [float(v) for v in self.get_params().values()]
+
+    def never_starts(self) -> bool:
+        """Is w = 0 a place that the rule cannot leave?"""
+        return False
 
     def uses_ww(self) -> bool:
         """Does `step` read ‖w‖²? Ours say; a rule of yours is taken to."""
@@ -166,7 +174,7 @@ class Task(Protocol):
     def shape(self, d: int) -> tuple[int, int]: ...
     def scores(self, w: Array, x: Any) -> Array: ...
     def direction(self, w: Array, x: Any, y: Any, rule: Rule) -> Direction: ...
-    def predict(self, scores: Array) -> Any: ...
+    def predict(self, w: Array, x: Any) -> Any: ...
 
 
 @dataclasses.dataclass(repr=False)
@@ -204,6 +212,12 @@ def make_readout(readout: str | Readout) -> Readout:
     return readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
 
 
+def require_start(rule: Rule) -> None:
+    """Refuse a rule that would stay at w = 0 for ever."""
+    if rule.never_starts():
+        raise ParameterError(f"{rule!r} never starts from w = 0, where every margin is 0; see its docstring")
+
+
 @dataclasses.dataclass(frozen=True)
 class Record:
     """A round as it went; score, prediction and loss are those of the weights before the update."""
@@ -239,6 +253,8 @@ class Learner:
         self.rule = rules.make(rule)
         self.task: Task = tasks.make(task, classes)
         self.rule.require(self.task.name)
+        if w is None:
+            require_start(self.rule)
         self.readout = make_readout(readout)
         self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
         self.bias_in_norm = bias_in_norm
@@ -267,7 +283,8 @@ class Learner:
         return _plain(self.task.scores(self._predicting(), self._augment(x)))
 
     def predict(self, x: Any) -> Any:
-        return self.task.predict(np.atleast_1d(self.score(x)))
+        w = np.zeros(self.task.shape(_width(self._augment(x)))) if self._w is None else self._predicting()
+        return self.task.predict(w, self._augment(x))
 
     def learn(self, x: Any, y: Any, importance: float = 1.0) -> Record:
         """Predict, reveal, suffer, update. An exception leaves the learner as it was."""
@@ -276,7 +293,6 @@ class Learner:
         ax = self._augment(x)
         w = self._w if self._w is not None else np.zeros(self.task.shape(_width(ax)))
         scores = self.task.scores(w, ax)
-        prediction = self.task.predict(scores)
         direction = self.task.direction(w, ax, y, self.rule)
         phi = direction.phi
         if self._w is None:
@@ -293,11 +309,12 @@ class Learner:
             side=direction.side,
             state=dict(self.state),
         )
-        loss = self.rule.suffer(s)
+        all_scores = self.rule.sees_all_scores(self.task.name)
+        loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
         skip = importance == 0 or s.xx < ZERO_NORM
         step = PASSIVE
         if not skip:
-            if self.rule.sees_all_scores(self.task.name):
+            if all_scores:
                 coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._norm(ax)))
                 phi = np.outer(coefficients, ax)
             else:
@@ -309,9 +326,9 @@ class Learner:
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {s.t}: the update of {self.rule!r} overflows; scale the features down")
 
-        record = Record(
-            s.t, x, y, _plain(scores), prediction, loss, step, step.add != 0.0, self._shaped(moved[:, :-1])
-        )
+        prediction = self.predict(x)
+        updated = step.add != 0.0 and bool(np.any(phi))
+        record = Record(s.t, x, y, self.score(x), prediction, loss, step, updated, self._shaped(moved[:, :-1]))
         self._cover(w, moved)
         self._w = moved
         self.state = s.state

@@ -270,11 +270,11 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Array:
-        return self._scores(X)[:, 0]
+        return np.asarray(self._scores(X)[:, 0])
 
     @property
     def coef_(self) -> Array:
-        return self._learned().weights()[0][0]
+        return np.asarray(self._learned().weights()[0][0])
 
     @property
     def intercept_(self) -> Array:

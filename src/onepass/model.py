@@ -48,6 +48,7 @@ class LinearModel:
         self.rule = rules.make(rule)
         self.task = task
         self.rule.require("binary" if task == "auto" else task)
+        core.require_start(self.rule)
         self.readout = core.make_readout(readout)
         self.fit_intercept = _flag("fit_intercept", fit_intercept)
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
@@ -57,6 +58,8 @@ class LinearModel:
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
         self.extra_arrays: dict[str, NDArray[Any]] = {}
+        if self.rule.uses_ww() and self.fit_intercept and not self.bias_in_norm:
+            raise ParameterError(f"{self.rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
         self._engine = self._make_engine()
         if classes is not None:
             self._declare(list(classes))
@@ -194,7 +197,7 @@ class LinearModel:
         if scores.shape[1] == 1:
             known = len(self._engine.classes)
             return (scores[:, 0] > 0).astype(np.intp) if known > 1 else np.zeros(len(scores), dtype=np.intp)
-        return np.argmax(scores, axis=1)
+        return np.asarray(np.argmax(scores, axis=1))
 
     def probabilities(self, scores: Array) -> Array:
         """σ or softmax of scores, rows × classes; for rules whose loss gives probabilities."""
@@ -488,7 +491,7 @@ class LinearModel:
                 second = labels == classes[1]
                 indices = second.astype(np.float64)
                 indices[~(second | (labels == classes[0]))] = -1.0
-                return indices
+                return np.asarray(indices)
             order = np.argsort(np.array(classes))
             ordered = np.array(classes)[order]
             at = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)

@@ -105,7 +105,7 @@ class Parameters:
     def __repr__(self) -> str:
         changed = [
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in sorted(dataclasses.fields(self), key=lambda field: field.kw_only)
+            for field in sorted(dataclasses.fields(self), key=lambda field: bool(field.kw_only))
             if getattr(self, field.name) != field.default
         ]
         return f"{type(self).__name__}({', '.join(changed)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 from .parameters import Parameters, from_text, number
@@ -146,8 +147,8 @@ class StepDecay(Schedule):
 
     name, code = "step_decay", 6
     eta: float = number(0.1, above=0)
-    gamma: float = number(0.5, above=0, below=1)
-    every: int = number(1000, at_least=1, integer=True)
+    gamma: float = number(0.999, above=0, below=1)
+    every: int = number(10, at_least=1, integer=True)
 
     def __call__(self, t: float) -> float:
         return self.eta * math.pow(self.gamma, math.floor((t - 1.0) / self.every))
@@ -166,6 +167,6 @@ def make(schedule: str | Schedule) -> Schedule:
     return schedule if isinstance(schedule, Schedule) else from_text(schedule, SCHEDULES, "schedule")
 
 
-def check_robbins_monro(schedule: str | Schedule) -> tuple[bool, bool]:
-    """The two conditions of Robbins and Monro: (Σ η = ∞, Σ η² < ∞)."""
-    return make(schedule).robbins_monro()
+def check_robbins_monro(schedule: str | Schedule | Callable[[float], float]) -> tuple[bool, bool] | None:
+    """The two conditions of Robbins and Monro: (Σ η = ∞, Σ η² < ∞); None for a function of your own."""
+    return make(schedule).robbins_monro() if isinstance(schedule, (str, Schedule)) else None

@@ -10,29 +10,33 @@ from typing import Any
 import numpy as np
 
 from .core import Array, Direction, Rule, Task
-from .errors import LabelError, ParameterError
+from .errors import InputError, LabelError, ParameterError
 
 __all__ = ["Binary", "Multiclass", "Ranking", "Regression", "Structured", "make"]
 
 
-class Binary:
-    """y ∈ {−1, +1}: φ = y·x, and ⟨w, φ⟩ should reach 1. Predicts +1 iff the score is above 0."""
-
-    name = "binary"
+class OneRow:
+    """One weight vector; the score of x is ⟨w, x⟩."""
 
     def shape(self, d: int) -> tuple[int, int]:
         return 1, d
 
-    def scores(self, w: Array, x: Array) -> Array:
-        return w @ x
+    def scores(self, w: Array, x: Any) -> Array:
+        return np.asarray(w @ x)
+
+
+class Binary(OneRow):
+    """y ∈ {−1, +1}: φ = y·x, and ⟨w, φ⟩ should reach 1. Predicts +1 iff the score is above 0."""
+
+    name = "binary"
 
     def direction(self, w: Array, x: Array, y: Any, rule: Rule) -> Direction:
         if y not in (-1, 1):
             raise LabelError(f"a binary label must be -1 or +1, got {y!r}")
         return Direction(phi=float(y) * x[np.newaxis])
 
-    def predict(self, scores: Array) -> int:
-        return 1 if scores[0] > 0 else -1
+    def predict(self, w: Array, x: Array) -> int:
+        return 1 if self.scores(w, x)[0] > 0 else -1
 
 
 class Multiclass:
@@ -49,7 +53,7 @@ class Multiclass:
         return self.classes, d
 
     def scores(self, w: Array, x: Array) -> Array:
-        return w @ x
+        return np.asarray(w @ x)
 
     def direction(self, w: Array, x: Array, y: Any, rule: Rule) -> Direction:
         if not 0 <= int(y) < self.classes:
@@ -59,8 +63,8 @@ class Multiclass:
         phi[rival(self.scores(w, x), int(y))] -= x
         return Direction(phi)
 
-    def predict(self, scores: Array) -> int:
-        return int(np.argmax(scores))  # the lowest index among equals
+    def predict(self, w: Array, x: Array) -> int:
+        return int(np.argmax(self.scores(w, x)))  # the lowest index among equals
 
 
 def rival(scores: Array, y: int) -> int:
@@ -70,7 +74,7 @@ def rival(scores: Array, y: int) -> int:
     return int(np.argmax(others))
 
 
-class Regression:
+class Regression(OneRow):
     """y real. The residual's sign turns it into a margin task: φ = side·x should reach side·y − ε.
 
     A zero residual has side +1: first-order rules stay passive, second-order ones still see φ.
@@ -78,89 +82,89 @@ class Regression:
 
     name = "regression"
 
-    def shape(self, d: int) -> tuple[int, int]:
-        return 1, d
-
-    def scores(self, w: Array, x: Array) -> Array:
-        return w @ x
-
     def direction(self, w: Array, x: Array, y: Any, rule: Rule) -> Direction:
         if not np.isfinite(y):
             raise LabelError(f"a regression target must be a finite number, got {y!r}")
         side = -1.0 if y < self.scores(w, x)[0] else 1.0
         return Direction(side * x[np.newaxis], target=side * float(y) - rule.epsilon_tube(), side=side)
 
-    def predict(self, scores: Array) -> float:
-        return float(scores[0])
+    def predict(self, w: Array, x: Array) -> float:
+        return float(self.scores(w, x)[0])
 
 
-class Ranking:
+class Ranking(OneRow):
     """x = (preferred, other): φ is their difference and should reach 1. A constant feature cancels; y is +1."""
 
     name = "ranking"
 
-    def shape(self, d: int) -> tuple[int, int]:
-        return 1, d
-
     def scores(self, w: Array, x: Any) -> Array:
-        preferred, other = (np.append(np.asarray(row, dtype=np.float64), 0.0) for row in x)
-        if w.shape[1] == 0:
-            return np.zeros(1)
-        return w @ (preferred - other)
+        return np.asarray(w @ self._difference(x)) if w.shape[1] else np.zeros(1)
 
     def direction(self, w: Array, x: Any, y: Any, rule: Rule) -> Direction:
-        preferred, other = (np.append(np.asarray(row, dtype=np.float64), 0.0) for row in x)
-        return Direction((preferred - other)[np.newaxis])
+        return Direction(self._difference(x)[np.newaxis])
 
-    def predict(self, scores: Array) -> int:
-        return 1 if scores[0] > 0 else -1
+    def predict(self, w: Array, x: Any) -> int:
+        return 1 if self.scores(w, x)[0] > 0 else -1
+
+    def _difference(self, x: Any) -> Array:
+        preferred, other = (np.append(np.asarray(row, dtype=np.float64), 0.0) for row in x)
+        if not (np.all(np.isfinite(preferred)) and np.all(np.isfinite(other))):
+            raise InputError(f"a pair must hold finite numbers, got {x!r}")
+        return np.asarray(preferred - other)
 
 
 class Structured:
     """y a structure: φ = Φ(x, y) − Φ(x, ỹ) should reach √cost(y, ỹ), ỹ the decoder's choice.
 
+    selection="max_loss" takes the ỹ that costs most, score included; "prediction" the best-scoring one.
     `dimension` bounds the number of named features that the reference keeps.
     """
 
     name = "structured"
 
-    def __init__(self, decoder: Any, dimension: int = 1000) -> None:
+    def __init__(self, decoder: Any, dimension: int = 1000, selection: str = "max_loss") -> None:
         self.decoder = decoder
         self.dimension = dimension
+        self.selection = selection
         self.columns: dict[Any, int] = {}
 
     def shape(self, d: int) -> tuple[int, int]:
         return 1, self.dimension + 1
 
-    def vector(self, features: dict[Any, float]) -> Array:
-        row = np.zeros(self.dimension + 1)
-        for name, value in features.items():
-            row[self.columns.setdefault(name, len(self.columns))] += value
-        return row
-
-    def weights(self, w: Array) -> dict[Any, float]:
-        return {name: float(w[0, column]) for name, column in self.columns.items()}
-
     def scores(self, w: Array, x: Any) -> Array:
-        y = self.decoder.decode(self.weights(w), x)
-        return w @ self.vector(self.decoder.features(x, y))
+        weights = self.weights(w)
+        features = self.decoder.features(x, self.decoder.decode(weights, x))
+        return np.array([sum(weights.get(name, 0.0) * value for name, value in features.items())])
 
     def direction(self, w: Array, x: Any, y: Any, rule: Rule) -> Direction:
-        rival_y = self.decoder.loss_augmented(self.weights(w), x, y)
-        phi = self.vector(self.decoder.features(x, y)) - self.vector(self.decoder.features(x, rival_y))
-        return Direction(phi[np.newaxis], target=float(np.sqrt(self.decoder.cost(y, rival_y))))
+        weights = self.weights(w)
+        most_loss = self.selection == "max_loss"
+        other = self.decoder.loss_augmented(weights, x, y) if most_loss else self.decoder.decode(weights, x)
+        phi = self._vector(self.decoder.features(x, y)) - self._vector(self.decoder.features(x, other))
+        return Direction(phi[np.newaxis], target=float(np.sqrt(self.decoder.cost(y, other))))
 
-    def predict(self, scores: Array) -> float:
-        return float(scores[0])
+    def predict(self, w: Array, x: Any) -> Any:
+        return self.decoder.decode(self.weights(w), x)
+
+    def weights(self, w: Array) -> dict[Any, float]:
+        return {name: float(w[0, column]) for name, column in self.columns.items() if column < w.shape[1]}
+
+    def _vector(self, features: dict[Any, float]) -> Array:
+        row = np.zeros(self.dimension + 1)
+        for name, value in features.items():
+            column = self.columns.setdefault(name, len(self.columns))
+            if column >= self.dimension:
+                raise ParameterError(f"more than dimension={self.dimension} features; give Structured a larger dimension")
+            row[column] += value
+        return row
 
 
 def make(task: str | Task, classes: int = 2) -> Task:
     if not isinstance(task, str):
         return task
-    plain = {"binary": Binary, "regression": Regression, "ranking": Ranking}
     if task == "multiclass":
         return Multiclass(classes)
+    plain: dict[str, type[Task]] = {"binary": Binary, "regression": Regression, "ranking": Ranking}
     if task in plain:
-        made: Task = plain[task]()
-        return made
+        return plain[task]()
     raise ParameterError(f"task={task!r}: expected one of binary, multiclass, ranking, regression, or a Task")

@@ -9,9 +9,14 @@ import numpy as np
 
 from .. import schedules
 from ..core import Array, Rule, Scalars, Step
-from ..parameters import number
+from ..parameters import choice, number
 
 __all__ = ["Adaline", "NormalizedLMS"]
+
+
+def one_hot(scores: Array, y: int) -> Array:
+    """Targets of the class rows: +1 for y, −1 for the others."""
+    return np.where(np.arange(len(scores)) == y, 1.0, -1.0)
 
 
 @dataclasses.dataclass(repr=False)
@@ -31,11 +36,13 @@ class LeastSquares(Rule):
         return task == "multiclass"
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
-        targets = np.where(np.arange(len(scores)) == y, 1.0, -1.0)
-        return self.rate(s) * (targets - scores), Step(add=1.0)
+        return self.rate(s) * (one_hot(scores, y) - scores), Step(add=1.0)
 
     def suffer(self, s: Scalars) -> float:
         return 0.5 * (s.target - s.m) ** 2
+
+    def suffer_all(self, scores: Array, y: int) -> float:
+        return float(0.5 * np.sum((one_hot(scores, y) - scores) ** 2))
 
 
 @dataclasses.dataclass(repr=False)
@@ -68,6 +75,8 @@ class Adaline(LeastSquares):
 class NormalizedLMS(LeastSquares):
     """w ← w + μ c e x/(ε + c‖x‖²): for μ = 1 the minimiser of c·½e² + (ε/2)‖w − w_t‖², c the importance.
 
+    importance_mode="scale_step" multiplies the step of c = 1 by the importance instead.
+
     For ε = 0, 0 < μ < 1: Σ e²/‖x‖² ≤ ‖u‖²/μ + Σ (y − u·x)²/‖x‖²/(1 − μ).
     """
 
@@ -75,6 +84,11 @@ class NormalizedLMS(LeastSquares):
     code = 2
     mu: float = number(1.0, above=0, below=2)
     eps: float = number(1e-8, at_least=0)
+    importance_mode: str = choice("loss", "loss", "scale_step", kw_only=True)
 
     def rate(self, s: Scalars) -> float:
-        return self.mu * s.importance / (self.eps + s.importance * s.xx)
+        c = 1.0 if self.importance_mode == "scale_step" else s.importance
+        return self.mu * s.importance / (self.eps + c * s.xx)
+
+    def native(self) -> Sequence[float]:
+        return [self.mu, self.eps, float(self.importance_mode == "scale_step")]

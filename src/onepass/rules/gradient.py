@@ -12,6 +12,7 @@ from .. import losses, schedules
 from ..core import Array, Rule, Scalars, Step
 from ..errors import ParameterError
 from ..parameters import choice, flag, number
+from .adaline import one_hot
 
 __all__ = ["SGD", "Pegasos"]
 
@@ -58,17 +59,21 @@ class SGD(Rule):
         loss = losses.make(self.loss)
         return loss.value(s.m + (1.0 - s.target)) if loss.margin else loss.value(s.residual)
 
+    def suffer_all(self, scores: Array, y: int) -> float:
+        if losses.make(self.loss).name == "logistic":
+            return float(np.max(scores) - scores[y] + np.log(np.sum(np.exp(scores - np.max(scores)))))
+        return float(0.5 * np.sum((one_hot(scores, y) - scores) ** 2))
+
     def sees_all_scores(self, task: str) -> bool:
         return task == "multiclass" and losses.make(self.loss).name in ("logistic", "squared")
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
         eta = self._eta(s)
-        truth = np.arange(len(scores)) == y
         if losses.make(self.loss).name == "logistic":
             e = np.exp(scores - np.max(scores))
-            pull = truth - e / np.sum(e)
+            pull = (np.arange(len(scores)) == y) - e / np.sum(e)
         else:
-            pull = np.where(truth, 1.0, -1.0) - scores
+            pull = one_hot(scores, y) - scores
         return eta * s.importance * pull, Step(add=1.0, decay=max(0.0, 1.0 - eta * self.l2))
 
     def proba(self, task: str) -> bool:

@@ -42,6 +42,10 @@ class PassiveAggressive(Rule):
             return Step(add=s.importance * self.tau(loss, s.xx, 1.0))
         return Step(add=self.tau(loss, s.xx, s.importance))
 
+    def defined_for(self) -> Sequence[str]:
+        # A regression round is not right or wrong, so "mistake" means nothing there.
+        return [task for task in self.tasks if not (task == "regression" and self.update_on == "mistake")]
+
     def epsilon_tube(self) -> float:
         return self.epsilon
 

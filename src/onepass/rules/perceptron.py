@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from .. import schedules
 from ..core import Rule, Scalars, Step
-from ..errors import ParameterError
 from ..parameters import flag, number
 
 __all__ = ["Perceptron"]
@@ -16,6 +15,8 @@ __all__ = ["Perceptron"]
 @dataclasses.dataclass(repr=False)
 class Perceptron(Rule):
     """If m ≤ β: w ← w + ρ φ. With `strict`, only if m < β. A `schedule` gives ρ_t in place of ρ.
+
+    `strict` with β = 0 needs a start other than w = 0: give β > 0, or `core.Learner(..., w=…)`.
 
     Updates k ≤ (R² + 2β/ρ)/γ² on separable data of margin γ; for any u with β = 0,
     k ≤ L + R‖u‖√L + R²‖u‖², L the hinge loss of u over the update rounds.
@@ -30,12 +31,10 @@ class Perceptron(Rule):
     schedule: str | schedules.Schedule | None = None
 
     def validate(self) -> None:
-        if self.strict and self.beta == 0:
-            raise ParameterError(
-                "Perceptron(strict=True, beta=0) never starts: from w = 0 every margin is 0, and 0 < 0 is false; "
-                "give beta > 0 or strict=False"
-            )
         self._schedule()
+
+    def never_starts(self) -> bool:
+        return self.strict and self.beta == 0  # 0 < 0 is false
 
     def step(self, s: Scalars) -> Step:
         violated = s.m < self.beta if self.strict else s.m <= self.beta
