@@ -17,14 +17,19 @@ struct Scalars {
     double side;        // regression: sign of the residual; otherwise +1
 };
 
-// What it answers: w <- scale*w + add*phi. decay is scale without the intercept. Arrives as {0, 1, 1, 0, 1}.
+// What it answers: w <- scale*w + add*phi. decay is scale without the intercept. Then, the intercept spared,
+// |w_j| <- shrink * max(0, |w_j| - soft). Arrives as {0, 1, 1, 0, 1, 0, 1}.
 struct Step {
     double add;
     double scale;
     double decay;
     double gain;
     double forget;
+    double soft;
+    double shrink;
 };
+
+constexpr Step passive{0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0};
 
 constexpr int max_params = 16;
 constexpr int max_slots = 8;

@@ -1,5 +1,6 @@
 #include "engine.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace onepass {
@@ -35,6 +36,11 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.bias_in_norm = nb::cast<bool>(options["bias_in_norm"]);
     model.w.averaging = Averaging(nb::cast<int>(options["averaging"]));
     model.w.average_from = nb::cast<double>(options["average_from"]);
+    model.against = Against(nb::cast<int>(options["against"]));
+    model.roots = nb::cast<std::vector<double>>(options["roots"]);
+    model.w.lazy = nb::cast<bool>(rule["uses_soft"]);
+    model.w.threshold = nb::cast<double>(rule["theta"]);
+    model.w.pocketing = nb::cast<bool>(options["pocket"]);
     on_new_label = nb::none();
     to_row = options["to_row"];
     if (features.hashed()) model.w.set_features(size_t(1) << nb::cast<int>(options["hash_bits"]));
@@ -419,6 +425,16 @@ nb::dict Engine::state() const {
     out["z"] = table(w, w.z);
     out["bias"] = array({w.rows}, std::vector<double>(w.bias));
     out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
+    if (w.lazy) {
+        std::vector<double> owed(w.owed_then.data(), w.owed_then.data() + w.owed_then.size());
+        out["owed"] = array({owed.size()}, std::move(owed));
+        out["owed_now"] = array({1}, {w.owed_now});
+    }
+    if (w.pocketing) {
+        out["pocket"] = table(w, w.pocket);
+        out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
+        out["pocket_scalars"] = array({4}, {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0});
+    }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["scalars"] = array({9}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
                                  positional ? 1.0 : 0.0});
@@ -453,6 +469,23 @@ void Engine::set_state(nb::dict state) {
     fill(w, w.z, state["z"]);
     fill(w.bias, state["bias"]);
     fill(w.bias_sum, state["bias_sum"]);
+    if (w.lazy) {
+        std::vector<double> owed(w.features), now(1);
+        fill(owed, state["owed"]);
+        fill(now, state["owed_now"]);
+        std::copy(owed.begin(), owed.end(), w.owed_then.data());
+        w.owed_now = now[0];
+    }
+    if (w.pocketing) {
+        std::vector<double> pocket(4);
+        fill(w, w.pocket, state["pocket"]);
+        fill(w.pocket_bias, state["pocket_bias"]);
+        fill(pocket, state["pocket_scalars"]);
+        w.pocket_a = pocket[0];
+        w.run = pocket[1];
+        w.best_run = pocket[2];
+        w.in_pocket = pocket[3] != 0.0;
+    }
     std::vector<double> slots(size_t(model.slots)), scalars(9);
     fill(slots, state["slots"]);
     fill(scalars, state["scalars"]);

@@ -41,7 +41,8 @@ inline void python_step(const Scalars* s, const double*, double* state, Step* st
         nb::tuple answer = nb::cast<nb::tuple>(
             python_rule->step(s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
         *step = {nb::cast<double>(answer[0]), nb::cast<double>(answer[1]), nb::cast<double>(answer[2]),
-                 nb::cast<double>(answer[3]), nb::cast<double>(answer[4])};
+                 nb::cast<double>(answer[3]), nb::cast<double>(answer[4]), nb::cast<double>(answer[5]),
+                 nb::cast<double>(answer[6])};
         for (int i = 0; i < python_rule->slots; ++i) state[i] = nb::cast<double>(slots[size_t(i)]);
     } catch (nb::python_error& error) {
         error.restore();
@@ -60,7 +61,8 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
             python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
         nb::list row = nb::cast<nb::list>(answer[0]);
         for (int64_t r = 0; r < classes; ++r) coefficients[r] = nb::cast<double>(row[size_t(r)]);
-        *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0, 1.0};
+        *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0, 1.0,
+                 nb::cast<double>(answer[3]), nb::cast<double>(answer[4])};
         for (int i = 0; i < python_rule->slots; ++i) state[i] = nb::cast<double>(slots[size_t(i)]);
     } catch (nb::python_error& error) {
         error.restore();

@@ -5,6 +5,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include <type_traits>
+
 #include "lanes.hpp"
 #include "model.hpp"
 
@@ -79,10 +81,63 @@ inline void class_scores_wide(const Row& row, const double* v, size_t stride, do
     }
 }
 
+// The weights of a row's features side by side, as they are after paying what they owe. Added in the same lanes as the
+// stored ones would be, they give the same bits.
+template <class Row>
+inline double* gather_paid(const Model& M, const Row& row, const double* v) {
+    const Weights& w = M.w;
+    double* gathered = M.gathered(row.n * w.stride);
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        const double gap = w.lazy ? w.owed_now - w.owed_then.data()[j] : 0.0;
+        for (size_t r = 0; r < w.stride; ++r)
+            gathered[i * w.stride + r] = gap != 0.0 ? w.paid(v[j * w.stride + r], gap) : v[j * w.stride + r];
+    }
+    return gathered;
+}
+
+template <class V>
+inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
+    return row;
+}
+template <class V, class I>
+inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
+    return {row.x, row.n};
+}
+
+// Scores from the pocket, or from weights that still owe soft-thresholding.
+template <class Row>
+inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
+    const Weights& w = M.w;
+    const double* gathered = gather_paid(M, row, w.pocketing ? w.pocket.data() : w.v.data());
+    const double a = w.pocketing ? w.pocket_a : w.a;
+    const double* bias = w.pocketing ? w.pocket_bias.data() : w.bias.data();
+    if (w.rows == 1) {
+        out[0] = a * side_by_side(row).dot_norm(gathered).dot + bias[0] * M.constant;
+        return;
+    }
+    class_scores_wide(side_by_side(row), gathered, w.stride, scratch);
+    for (size_t r = 0; r < w.rows; ++r) out[r] = a * scratch[r] + bias[r] * M.constant;
+}
+
+// Settles what the features of a row owe, before they are moved.
+template <class Row>
+inline void settle(Weights& w, const Row& row) {
+    double *v = w.v.data(), *then = w.owed_then.data();
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        const double gap = w.owed_now - then[j];
+        if (gap == 0.0) continue;
+        then[j] = w.owed_now;
+        for (size_t r = 0; r < w.rows; ++r) v[j * w.stride + r] = w.paid(v[j * w.stride + r], gap);
+    }
+}
+
 // The readout's scores of one row, into out[rows].
 template <class Row>
 inline void score_row(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
+    if (w.lazy || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.rows == 1) {
         const double dot = row.dot_norm(w.v.data()).dot;
@@ -107,6 +162,7 @@ struct Move {
     double scale, decay;
     double coefficient;
     double largest;              // |coefficient|, or the largest of coefficients
+    double soft, shrink;         // the proximal step that follows
     const double* coefficients;  // of every class row; null where the pair moves
     size_t up, down;             // the pair
     double norm;                 // |x|^2, features alone
@@ -188,8 +244,9 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
     const bool averages = w.averaging != Averaging::none, covered = covers(M);
     const bool predictor = w.averaging == Averaging::predictor;
-    const bool fold = !(std::abs(a) >= (averages ? smallest_averaged_scale : smallest_scale) &&
-                        std::abs(a) <= (averages ? largest_averaged_scale : largest_scale));
+    const bool narrow = averages || w.lazy;
+    const bool fold = !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
+                        std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
     if (fold && !finite(a)) return Status::overflow;
     const double over = fold || a == 1.0 ? 1.0 : 1.0 / a;
     const double A = covered && predictor ? w.A + w.a : w.A;
@@ -210,8 +267,13 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         w.a = a;
         if (fold) w.fold();
     }
+    if (w.lazy) settle(w, row);
     write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
+    if (w.lazy) {
+        w.owed_now += move.soft / w.a;
+        w.a *= move.shrink;
+    }
     if (covered && !predictor) cover<many>(w);
     w.peak += reach;
     if (averages) w.z_peak += std::abs(w.A) * reach;
@@ -236,7 +298,7 @@ inline double bias_norm(const Weights& w) {
 template <class Row>
 inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const DotNorm d = row.dot_norm(w.v.data());
+    const DotNorm d = w.lazy ? side_by_side(row).dot_norm(gather_paid(M, row, w.v.data())) : row.dot_norm(w.v.data());
     if (!finite(d.norm)) return Status::not_finite;
     const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
     double sign = 1.0;
@@ -255,6 +317,33 @@ inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& m
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
+// The uniform and proportional families: -x is shared among all classes that score at least as much as the true one.
+inline void share(Model& M, Scalars& s, Move& move, double norm) {
+    const Weights& w = M.w;
+    const double *scores = M.scores.data(), truth = scores[move.up];
+    double errors = 0.0, over = 0.0;
+    for (size_t r = 0; r < w.rows; ++r)
+        if (r != move.up && scores[r] >= truth) {
+            errors += 1.0;
+            over += scores[r] - truth;
+        }
+    const bool proportional = M.against == Against::proportional && over > 0.0;
+    double* parts = M.coefficients.data();
+    double squares = 0.0, mixed = 0.0, bias = 0.0;
+    for (size_t r = 0; r < w.rows; ++r) {
+        const bool error = r != move.up && scores[r] >= truth;
+        parts[r] = r == move.up ? 1.0 : (error ? -(proportional ? (scores[r] - truth) / over : 1.0 / errors) : 0.0);
+        squares += parts[r] * parts[r];
+        mixed += parts[r] * scores[r];
+        bias += parts[r] * w.bias[r] * M.constant;
+    }
+    move.coefficients = parts;
+    move.phi_norm = squares * norm;
+    move.inner = mixed - bias;
+    s.m = mixed;
+    s.xx = squares * (norm + M.constant_norm());
+}
+
 // The same for class rows: the true class against its best-scoring rival, the lowest index among equals.
 template <class Row>
 inline Status face_classes(Model& M, const Row& row, double y, Scalars& s, Move& move) {
@@ -262,15 +351,23 @@ inline Status face_classes(Model& M, const Row& row, double y, Scalars& s, Move&
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    class_scores_wide(row, w.v.data(), w.stride, scores);
+    if (w.lazy) class_scores_wide(side_by_side(row), gather_paid(M, row, w.v.data()), w.stride, scores);
+    else class_scores_wide(row, w.v.data(), w.stride, scores);
     for (size_t r = 0; r < w.rows; ++r) {
         scores[r] = w.a * scores[r] + w.bias[r] * M.constant;
         if (!finite(scores[r])) return Status::overflow;
     }
     move.up = size_t(y);
     move.down = move.up == 0 ? 1 : 0;
-    for (size_t r = move.down + 1; r < w.rows; ++r)
-        if (r != move.up && scores[r] > scores[move.down]) move.down = r;
+    if (M.roots.empty()) {
+        for (size_t r = move.down + 1; r < w.rows; ++r)
+            if (r != move.up && scores[r] > scores[move.down]) move.down = r;
+    } else {  // the rival that costs most, score included
+        const double* roots = M.roots.data() + move.up * w.rows;
+        for (size_t r = move.down + 1; r < w.rows; ++r)
+            if (r != move.up && scores[r] + roots[r] > scores[move.down] + roots[move.down]) move.down = r;
+        s.target = roots[move.down];
+    }
     s.m = scores[move.up] - scores[move.down];
     s.xx = (M.solve ? 1.0 : 2.0) * (norm + M.constant_norm());
     move.coefficient = 1.0;
@@ -278,6 +375,7 @@ inline Status face_classes(Model& M, const Row& row, double y, Scalars& s, Move&
     move.norm = norm;
     move.phi_norm = 2.0 * norm;
     move.inner = s.m - (w.bias[move.up] - w.bias[move.down]) * M.constant;
+    if (M.against != Against::rival && s.m <= 0.0) share(M, s, move, norm);
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
@@ -298,6 +396,16 @@ inline Status take_coefficients(const Model& M, Move& move) {
     return Status::ok;
 }
 
+// A round that the weights passed unchanged: the longest run of them goes into the pocket.
+inline void survive(Weights& w) {
+    w.run += 1.0;
+    if (w.run <= w.best_run) return;
+    w.best_run = w.run;
+    if (w.in_pocket) return;
+    w.keep();
+    w.in_pocket = true;
+}
+
 // One round: score, rule, step, counters. Refused rounds leave the model as it was.
 template <bool many, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, double* out) {
@@ -310,7 +418,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
     if (status != Status::ok) return status;
     if (M.uses_ww) s.ww = M.w.ww + bias_norm(M.w);
 
-    Step step{0.0, 1.0, 1.0, 0.0, 1.0};
+    Step step = passive;
     double state[max_slots];
     const bool zero = s.xx < DBL_MIN, skip = zero || importance == 0.0;
     const bool all_scores = many && M.solve;
@@ -320,23 +428,32 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
                     &step);
         else M.step(&s, M.params, state, &step);
-        if (!finite(step.add) || !finite(step.scale) || !finite(step.decay)) return Status::overflow;
+        if (!finite(step.add) || !finite(step.scale) || !finite(step.decay) || !finite(step.soft) ||
+            !(step.shrink > 0.0 && step.shrink <= 1.0))
+            return Status::overflow;
         for (int i = 0; i < M.slots; ++i)
             if (!finite(state[i])) return Status::overflow;
     }
 
-    if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0) {
+    if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {
         if (covers(M)) cover<many>(M.w);
+        if (M.w.pocketing && !skip) survive(M.w);
     } else {
         move.scale = step.scale;
         move.decay = step.decay;
         move.add = step.add;
+        move.soft = step.soft;
+        move.shrink = step.shrink;
         move.largest = std::abs(step.add);
         move.coefficient *= step.add;
         if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
+        if (!all_scores && move.coefficients)  // shares of one step
+            for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
         status = apply<many>(M, row, move);
         if (status != Status::ok) return status;
         M.k += move.largest > 0.0;
+        M.w.run = 0.0;
+        M.w.in_pocket = false;
     }
     if (!skip)
         for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];

@@ -62,6 +62,11 @@ void Weights::set_features(size_t d) {
     if (d <= features) return;
     v.grow(d * stride);
     if (averaging != Averaging::none) z.grow(d * stride);
+    if (pocketing) pocket.grow(d * stride);
+    if (lazy) {
+        owed_then.grow(d);
+        for (size_t j = features; j < d; ++j) owed_then.data()[j] = owed_now;  // a new weight owes nothing
+    }
     features = d;
 }
 
@@ -69,6 +74,8 @@ void Weights::drop_features(size_t d) {
     if (d >= features) return;
     v.shrink(d * stride);
     z.shrink(d * stride);
+    pocket.shrink(d * stride);
+    owed_then.shrink(d);
     features = d;
 }
 
@@ -97,19 +104,22 @@ void Weights::set_rows(size_t classes) {
     if (rows == 1 || wanted > stride) {
         v = widened(v, features, rows, stride, wanted);
         if (averaging != Averaging::none) z = widened(z, features, rows, stride, wanted);
+        if (pocketing) pocket = widened(pocket, features, rows, stride, wanted);
         if (rows == 1) ww *= 0.5;
         stride = wanted;
     }
     widen(bias, classes);
     widen(bias_sum, classes);
+    widen(pocket_bias, classes);
     rows = classes;
 }
 
 void Weights::negate() {
-    for (Buffer* buffer : {&v, &z})
+    for (Buffer* buffer : {&v, &z, &pocket})
         for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = 0.0 - buffer->data()[i];
     for (double& b : bias) b = 0.0 - b;
     for (double& b : bias_sum) b = 0.0 - b;
+    for (double& b : pocket_bias) b = 0.0 - b;
 }
 
 void Weights::anchor() {
@@ -118,8 +128,28 @@ void Weights::anchor() {
     A = 0.0;
 }
 
+void Weights::pay() {
+    for (size_t j = 0; j < owed_then.size(); ++j) {
+        const double gap = owed_now - owed_then.data()[j];
+        owed_then.data()[j] = 0.0;
+        if (gap == 0.0) continue;
+        for (size_t r = 0; r < rows; ++r) {
+            double& value = v.data()[j * stride + r];
+            value = paid(value, gap);
+        }
+    }
+    owed_now = 0.0;
+}
+
+void Weights::keep() {
+    pocket = v;
+    pocket_bias = bias;
+    pocket_a = a;
+}
+
 void Weights::fold() {
     anchor();
+    pay();
     for (size_t i = 0; i < v.size(); ++i) v.data()[i] *= a;
     peak *= std::abs(a);
     a = 1.0;
@@ -143,6 +173,12 @@ void Weights::recompute_peaks() {
     peak = z_peak = 0.0;
     for (size_t i = 0; i < v.size(); ++i) peak = std::max(peak, std::abs(v.data()[i]));
     for (size_t i = 0; i < z.size(); ++i) z_peak = std::max(z_peak, std::abs(z.data()[i]));
+}
+
+double* Model::gathered(size_t size) const {
+    thread_local std::vector<double> numbers;
+    if (numbers.size() < size) numbers.resize(size);
+    return numbers.data();
 }
 
 double* Model::scratch() const {

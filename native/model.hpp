@@ -13,6 +13,9 @@ namespace onepass {
 // classify: y is a class index. regress: y is a real. direction: the row is phi itself (ranking, structured).
 enum class Task { classify, regress, direction };
 
+// With several classes: which rows of phi take the -x.
+enum class Against { rival, uniform, proportional };
+
 struct Model {
     Weights w;
     Task task = Task::classify;
@@ -25,6 +28,8 @@ struct Model {
     double constant = 1.0;  // value of the constant feature; 0 without an intercept
     bool bias_in_norm = true;
     bool uses_ww = false;
+    Against against = Against::rival;
+    std::vector<double> roots;  // with class costs: classes x classes, their square roots
 
     double t = 0.0, k = 0.0, skipped_zero = 0.0;
 
@@ -34,6 +39,7 @@ struct Model {
     double constant_norm() const { return bias_in_norm ? constant * constant : 0.0; }
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
+    double* gathered(size_t size) const;
     void size_scratch() {
         const size_t n = std::max<size_t>(w.stride, 8);
         scores.resize(n);

@@ -2,7 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
+#include <vector>
 
 #include "abi.hpp"
 #include "losses.hpp"
@@ -44,16 +45,30 @@ inline double tau_pa(double loss, double xx, double, double) { return loss / xx;
 inline double tau_pa1(double loss, double xx, double c, double C) { return std::min(c * C, loss / xx); }
 inline double tau_pa2(double loss, double xx, double c, double C) { return loss / (xx + 1.0 / (2.0 * c * C)); }
 
-// w <- max(0, 1 - eta*l2)*w - eta*c*gradient.   params: loss, its parameter, schedule[4], clock, l2
+// Gradient descent, w <- w - eta*c*gradient.   params: loss, its parameter, schedule[4], clock, then the penalty's
 inline double sgd_eta(const Scalars* s, const double* p) { return eta_at(p + 2, p[6] != 0.0 ? s->k + 1.0 : s->t); }
 
-inline void sgd(const Scalars* s, const double* p, double*, Step* step) {
+// The penalties that may follow a gradient step.   params from 7 on: l2 | lam1, lam2 | gravity, K
+inline void shrink_l2(const Scalars*, const double* p, double eta, Step* step) {
+    step->decay = std::max(0.0, 1.0 - eta * p[7]);
+}
+inline void elastic_net(const Scalars*, const double* p, double eta, Step* step) {
+    step->soft = eta * p[7];
+    step->shrink = 1.0 / (1.0 + eta * p[8]);
+}
+inline void truncate(const Scalars* s, const double* p, double eta, Step* step) {
+    if (std::fmod(s->t, p[8]) == 0.0) step->soft = p[8] * eta * p[7];
+}
+using Penalty = void (*)(const Scalars*, const double*, double, Step*);
+
+template <Penalty penalty>
+inline void descent(const Scalars* s, const double* p, double*, Step* step) {
     const double eta = sgd_eta(s, p);
     const Loss loss = Loss(int(p[0]));
     const double pulled = of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
                                           : s->side * pull(loss, p[1], s->side * (s->target - s->m));
     step->add = eta * s->importance * pulled;
-    step->decay = std::max(0.0, 1.0 - eta * p[7]);
+    penalty(s, p, eta, step);
 }
 
 // eta = 1/(lam*t); w <- (1 - 1/t)*w + eta*phi [m < target]; then onto the ball 1/sqrt(lam).   params: lam, project
@@ -79,8 +94,9 @@ inline void one_hot(const Scalars* s, const double* scores, int64_t classes, int
     step->add = 1.0;
 }
 
-// SGD on softmax cross-entropy (logistic) or on squares with targets +-1.   params: as sgd
-inline void sgd_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
+// Descent on softmax cross-entropy (logistic) or on squares with targets +-1.   params: as descent
+template <Penalty penalty>
+inline void descent_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
                      double* coefficients, Step* step) {
     const double eta = sgd_eta(s, p), c = eta * s->importance;
     if (Loss(int(p[0])) == Loss::logistic) {
@@ -92,7 +108,128 @@ inline void sgd_rows(const Scalars* s, const double* scores, int64_t classes, in
         for (int64_t r = 0; r < classes; ++r) coefficients[r] = c * ((r == y ? 1.0 : -1.0) - scores[r]);
     }
     step->add = 1.0;
-    step->decay = std::max(0.0, 1.0 - eta * p[7]);
+    penalty(s, p, eta, step);
+}
+
+// MIRA: alpha = clip((beta - m)/xx, 0, c*cap).   params: beta, cap, step on a tie
+inline void mira(const Scalars* s, const double* p, double*, Step* step) {
+    const double cap = s->importance * p[1];
+    if (p[0] == 0.0 && s->m == 0.0) step->add = p[2] != 0.0 ? cap : 0.0;
+    else step->add = std::min(cap, std::max(0.0, (p[0] - s->m) / s->xx));
+}
+
+// The Euclidean projection of z onto {v >= 0, sum v = total}, in place.
+inline void project_to_simplex(double* z, int64_t n, double total) {
+    thread_local std::vector<double> sorted;
+    sorted.assign(z, z + n);
+    std::sort(sorted.begin(), sorted.end(), std::greater<double>());
+    const double top = sorted[0];  // subtracted first: large numbers lose no digits
+    double sum = 0.0, threshold = 0.0;
+    for (int64_t j = 0; j < n; ++j) {
+        const double value = sorted[size_t(j)] - top;
+        sum += value;
+        const double candidate = (sum - total) / double(j + 1);
+        if (value - candidate > 0.0) threshold = candidate;
+    }
+    for (int64_t r = 0; r < n; ++r) z[r] = std::max(0.0, z[r] - top - threshold);
+}
+
+// Multiclass MIRA: tau = C*e_y - projection of (C*e_y + scores/xx).   params: as mira
+inline void mira_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
+                      double* coefficients, Step* step) {
+    const double cap = s->importance * p[1];
+    double best = scores[0];
+    int64_t errors = 0;
+    for (int64_t r = 0; r < classes; ++r) {
+        best = std::max(best, scores[r]);
+        errors += r != y && scores[r] >= scores[y];
+    }
+    step->add = 1.0;
+    if (errors && best == scores[y] && p[2] != 0.0) {
+        for (int64_t r = 0; r < classes; ++r)
+            coefficients[r] = r == y ? cap : (scores[r] >= scores[y] ? -cap / double(errors) : 0.0);
+        return;
+    }
+    for (int64_t r = 0; r < classes; ++r) coefficients[r] = (r == y ? cap : 0.0) + scores[r] / s->xx;
+    project_to_simplex(coefficients, classes, cap);
+    for (int64_t r = 0; r < classes; ++r) coefficients[r] = (r == y ? cap : 0.0) - coefficients[r];
+}
+
+// PA with every constraint s_y - s_r >= 1 at once (spec 01, 13.2); which says which variant.   params: as PA
+enum class Variant { hard, linear, squared };
+template <Variant variant>
+inline void passive_aggressive_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p,
+                                    double*, double* coefficients, Step* step) {
+    for (int64_t r = 0; r < classes; ++r) coefficients[r] = 0.0;
+    if (p[1] != 0.0 && s->m > 0.0) return;
+    const double c = p[2] != 0.0 ? 1.0 : s->importance;
+    const double kappa = variant == Variant::squared ? 1.0 + 1.0 / (2.0 * c * p[0] * s->xx) : 1.0;
+    thread_local std::vector<double> q, sorted;
+    q.clear();
+    for (int64_t r = 0; r < classes; ++r)
+        if (r != y) q.push_back((1.0 - scores[y] + scores[r]) / s->xx);
+    sorted = q;
+    std::sort(sorted.begin(), sorted.end(), std::greater<double>());
+    double used = 0.0, total = 0.0;
+    for (size_t j = 0; j < sorted.size() && sorted[j] - kappa * total > 0.0; ++j) {
+        used += sorted[j];
+        total = used / (1.0 + double(j + 1) * kappa);
+    }
+    if (variant == Variant::linear && total > c * p[0]) project_to_simplex(q.data(), int64_t(q.size()), c * p[0]);
+    else
+        for (double& value : q) value = std::max(0.0, value - kappa * total);
+    const double scale = p[2] != 0.0 ? s->importance : 1.0;
+    double sum = 0.0;
+    for (int64_t r = 0; r < classes; ++r) {
+        if (r == y) continue;
+        const double tau = q[size_t(r < y ? r : r - 1)];
+        coefficients[r] = -scale * tau;
+        sum += tau;
+    }
+    coefficients[y] = scale * sum;
+    step->add = 1.0;
+}
+
+// ROMMA: the smallest w with <w, phi> >= target and <w, w_t> >= |w_t|^2.   no params
+template <bool aggressive>
+inline void romma(const Scalars* s, const double*, double*, Step* step) {
+    if (aggressive ? s->m >= s->target : s->m > 0.0) return;
+    const double both = s->xx * s->ww;
+    if (both == 0.0 || s->target * s->m >= both) {
+        step->scale = 0.0;
+        step->add = s->target / s->xx;
+        return;
+    }
+    const double d = both - s->m * s->m;
+    if (d <= 1e-12 * both) return;
+    step->scale = (both - s->target * s->m) / d;
+    step->add = s->ww * (s->target - s->m) / d;
+}
+
+// ALMA for p = 2.   params: alpha, B, C, normalize, strict
+inline void alma(const Scalars* s, const double* p, double*, Step* step) {
+    const double length = p[3] != 0.0 ? std::sqrt(s->xx) : 1.0;
+    const double threshold = (1.0 - p[0]) * p[1] / std::sqrt(s->k + 1.0), margin = s->m / length;
+    if (margin > threshold || (p[4] != 0.0 && margin == threshold)) return;
+    const double add = p[2] / std::sqrt(s->k + 1.0) / length;
+    const double inside = 1.0 / std::max(1.0, std::sqrt(s->ww + 2.0 * add * s->m + add * add * s->xx));
+    step->scale = inside;
+    step->add = inside * add;
+}
+
+// Shifting Perceptron: w <- (1 - lam_k)*w + phi on a mistake.   params: lam, constant
+inline void shifting(const Scalars* s, const double* p, double*, Step* step) {
+    if (s->m > 0.0) return;
+    const double lam = p[1] != 0.0 ? p[0] : (p[0] > 0.0 ? p[0] / (p[0] + s->k) : 0.0);
+    step->scale = 1.0 - lam;
+    step->add = 1.0;
+}
+
+// MROC: ascent on the sigmoid of the pair's margin.   params: beta, mu, min_slope
+inline void mroc(const Scalars* s, const double* p, double*, Step* step) {
+    const double e = std::exp(-std::abs(p[0] * s->m));
+    const double slope = p[0] * e / ((1.0 + e) * (1.0 + e));
+    if (slope >= p[2]) step->add = s->importance * p[1] * slope;
 }
 
 struct Entry {
@@ -105,11 +242,19 @@ inline constexpr Entry table[] = {
     {perceptron, nullptr},
     {adaline, one_hot<adaline_rate>},
     {nlms, one_hot<nlms_rate>},
-    {passive_aggressive<tau_pa>, nullptr},
-    {passive_aggressive<tau_pa1>, nullptr},
-    {passive_aggressive<tau_pa2>, nullptr},
-    {sgd, sgd_rows},
+    {passive_aggressive<tau_pa>, passive_aggressive_rows<Variant::hard>},
+    {passive_aggressive<tau_pa1>, passive_aggressive_rows<Variant::linear>},
+    {passive_aggressive<tau_pa2>, passive_aggressive_rows<Variant::squared>},
+    {descent<shrink_l2>, descent_rows<shrink_l2>},
     {pegasos, nullptr},
+    {mira, mira_rows},
+    {romma<false>, nullptr},
+    {romma<true>, nullptr},
+    {alma, nullptr},
+    {shifting, nullptr},
+    {mroc, nullptr},
+    {descent<elastic_net>, descent_rows<elastic_net>},
+    {descent<truncate>, descent_rows<truncate>},
 };
 inline constexpr int count = int(sizeof(table) / sizeof(table[0]));
 

@@ -5,6 +5,7 @@
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,6 +49,19 @@ struct Weights {
     std::vector<double> bias_sum = {0.0};
     double averaged = 0.0;  // rounds covered
 
+    // L1 by laziness: every feature owes the soft-thresholding `owed_now - owed_then[j]` (in units of v).
+    bool lazy = false;
+    Buffer owed_then;
+    double owed_now = 0.0;
+    double threshold = HUGE_VAL;  // larger weights owe nothing
+
+    // The pocket: the weights of the longest run without an update.
+    bool pocketing = false;
+    Buffer pocket;
+    std::vector<double> pocket_bias = {0.0};
+    double pocket_a = 1.0, run = 0.0, best_run = 0.0;
+    bool in_pocket = false;
+
     double ww = 0.0;
     double since_recomputed = 0.0;  // updates of ww since it was exact
 
@@ -61,9 +75,18 @@ struct Weights {
     void anchor();                  // z <- z - A*v, A <- 0: the sum so far no longer depends on v
     void fold();                    // v <- a*v, a <- 1
     void clear();                   // w <- 0; what was averaged stays averaged
+    void pay();                     // settles what every feature owes
+    void keep();                    // puts the weights into the pocket
     void recompute_norm();
     void recompute_peaks();
-    size_t numbers() const { return v.size() + z.size(); }
+    size_t numbers() const { return v.size() + z.size() + owed_then.size() + pocket.size(); }
+
+    // A weight after paying: towards zero by `gap`, unless it is above the threshold.
+    double paid(double value, double gap) const {
+        const double size = value < 0.0 ? -value : value;
+        if (size > threshold) return value;
+        return size <= gap ? 0.0 : (value < 0.0 ? value + gap : value - gap);
+    }
 };
 
 }  // namespace onepass

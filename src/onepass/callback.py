@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -23,19 +24,20 @@ def step(rule: Rule) -> Callable[..., tuple[float, ...]]:
         if not isinstance(answer, Step):
             raise TypeError(f"{type(rule).__name__}.step must return a Step, got {answer!r}")
         slots[:] = [float(s.state[name]) for name in rule.slots]
-        return tuple(map(float, (answer.add, answer.scale, answer.decay, answer.gain, answer.forget)))
+        return tuple(map(float, dataclasses.astuple(answer)))
 
     return call
 
 
-def solve(rule: Rule) -> Callable[..., tuple[list[float], float, float]]:
+def solve(rule: Rule) -> Callable[..., tuple[Any, ...]]:
     """`rule.solve` over plain floats; the step's `add` is folded into the coefficients."""
 
-    def call(scores: list[float], y: int, *rest: Any) -> tuple[list[float], float, float]:
+    def call(scores: list[float], y: int, *rest: Any) -> tuple[Any, ...]:
         m, target, xx, ww, c, t, k, side, slots = rest
         s = Scalars(m, target, xx, ww, c, int(t), int(k), side, dict(zip(rule.slots, slots, strict=True)))
         coefficients, answer = rule.solve(np.array(scores), y, s)
         slots[:] = [float(s.state[name]) for name in rule.slots]
-        return [float(answer.add * c) for c in coefficients], float(answer.scale), float(answer.decay)
+        rest_of_step = (answer.scale, answer.decay, answer.soft, answer.shrink)
+        return [float(answer.add * c) for c in coefficients], *map(float, rest_of_step)
 
     return call

@@ -72,6 +72,7 @@ class Step:
     """w ← scale·w + add·φ. `decay` shrinks as `scale` does but spares the intercept: it is a penalty.
 
     `gain` and `forget` are for second-order weights: Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ.
+    `soft` and `shrink` are proximal steps that follow, the intercept spared: |w_j| ← shrink·max(0, |w_j| − soft).
     """
 
     add: float = 0.0
@@ -79,6 +80,8 @@ class Step:
     decay: float = 1.0
     gain: float = 0.0
     forget: float = 1.0
+    soft: float = 0.0
+    shrink: float = 1.0
 
     @property
     def passive(self) -> bool:
@@ -90,6 +93,9 @@ class Step:
 
 
 PASSIVE = Step()
+
+# How a task with several classes makes its direction: against the best rival, or against all that score no less.
+DIRECTIONS = ("rival", "uniform", "proportional")
 
 
 @dataclasses.dataclass(repr=False)
@@ -105,6 +111,9 @@ class Rule(Parameters):
     name: ClassVar[str] = ""
     tasks: ClassVar[Sequence[str]] = ()
     slots: ClassVar[Mapping[str, float]] = {}
+    exact: ClassVar[str] = ""  # the multiclass= word under which `solve` replaces `step`
+    additive: ClassVar[bool] = False  # does it only ever add multiples of φ? (the voted readout needs that)
+    readout: ClassVar[str] = "last"  # what readout="last" means for this rule
     code: ClassVar[int] = -1
     cfunc: ClassVar[int] = 0
 
@@ -115,9 +124,14 @@ class Rule(Parameters):
         """What the round cost before its update."""
         return max(0.0, s.target - s.m)
 
-    def sees_all_scores(self, task: str) -> bool:
+    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
         """Does `solve` replace `step` in this task?"""
-        return False
+        return task == "multiclass" and self.exact != "" and multiclass == self.exact
+
+    def require_multiclass(self, multiclass: str) -> None:
+        if multiclass not in (*DIRECTIONS, self.exact):
+            expected = ", ".join(word for word in (*DIRECTIONS, self.exact) if word)
+            raise ParameterError(f"multiclass={multiclass!r} is not defined for {self!r}; expected one of {expected}")
 
     def suffer_all(self, scores: Array, y: int) -> float:
         """The cost of a round for rules that look at all scores."""
@@ -138,6 +152,14 @@ class Rule(Parameters):
     def uses_ww(self) -> bool:
         """Does `step` read ‖w‖²? Ours say; a rule of yours is taken to."""
         return self.code < 0
+
+    def uses_soft(self) -> bool:
+        """Does it soft-threshold weights (L1)? Then absent features are caught up with lazily."""
+        return False
+
+    def theta(self) -> float:
+        """Weights above this are never soft-thresholded (truncated gradient)."""
+        return math.inf
 
     def epsilon_tube(self) -> float:
         """Half the width of the tube around y in regression within which nothing is learned."""
@@ -242,6 +264,8 @@ class Learner:
         task: str | Task = "binary",
         *,
         classes: int = 2,
+        multiclass: str = "rival",
+        costs: ArrayLike | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         bias_in_norm: bool = True,
@@ -251,7 +275,9 @@ class Learner:
         from . import rules, tasks
 
         self.rule = rules.make(rule)
-        self.task: Task = tasks.make(task, classes)
+        self.rule.require_multiclass(multiclass)
+        self.multiclass = multiclass
+        self.task: Task = tasks.make(task, classes, multiclass, costs)
         self.rule.require(self.task.name)
         if w is None:
             require_start(self.rule)
@@ -309,7 +335,7 @@ class Learner:
             side=direction.side,
             state=dict(self.state),
         )
-        all_scores = self.rule.sees_all_scores(self.task.name)
+        all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
         skip = importance == 0 or s.xx < ZERO_NORM
         step = PASSIVE
@@ -323,6 +349,9 @@ class Learner:
             moved = step.scale * w
             moved[:, :-1] *= step.decay
             moved += step.add * phi
+            features = moved[:, :-1]
+            softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
+            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {s.t}: the update of {self.rule!r} overflows; scale the features down")
 

@@ -153,7 +153,8 @@ def from_text(text: str, registry: dict[str, type[P]], what: str) -> P:
         if key not in fields:
             expected = ", ".join(fields) or "none"
             raise ParameterError(f"{what}={text!r}: {name} has no parameter {key or item!r}; it has: {expected}")
-        params[key] = _value(value.strip())
+        word = "options" in kind.__dataclass_fields__[key].metadata  # "none" may be one of the words
+        params[key] = value.strip() if word else _value(value.strip())
     return kind(**params)
 
 

@@ -40,14 +40,20 @@ class Binary(OneRow):
 
 
 class Multiclass:
-    """y ∈ 0..K−1: φ is +x in the row of y and −x in the row of its best-scoring rival."""
+    """y ∈ 0..K−1: φ is +x in the row of y and −x in the row of its best-scoring rival.
+
+    multiclass="uniform" and "proportional" share the −x among all classes that score at least as much as y (Crammer
+    and Singer 2003). With `costs` the rival is the r that maximises s_r + √cost(y, r), and the target is that root.
+    """
 
     name = "multiclass"
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, multiclass: str = "rival", costs: Any = None) -> None:
         if classes < 2:
             raise ParameterError(f"multiclass needs at least 2 classes, got {classes}")
         self.classes = classes
+        self.multiclass = multiclass
+        self.roots = None if costs is None else np.sqrt(np.asarray(costs, dtype=np.float64))
 
     def shape(self, d: int) -> tuple[int, int]:
         return self.classes, d
@@ -58,13 +64,31 @@ class Multiclass:
     def direction(self, w: Array, x: Array, y: Any, rule: Rule) -> Direction:
         if not 0 <= int(y) < self.classes:
             raise LabelError(f"a label must be 0..{self.classes - 1}, got {y!r}")
-        phi = np.zeros_like(w)
-        phi[int(y)] += x
-        phi[rival(self.scores(w, x), int(y))] -= x
-        return Direction(phi)
+        scores, y = self.scores(w, x), int(y)
+        if self.roots is not None:
+            other = rival(scores + self.roots[y], y)
+            return Direction(np.outer(_pair(len(w), y, other), x), target=float(self.roots[y, other]))
+        return Direction(np.outer(shares(scores, y, self.multiclass), x))
 
     def predict(self, w: Array, x: Array) -> int:
         return int(np.argmax(self.scores(w, x)))  # the lowest index among equals
+
+
+def _pair(classes: int, y: int, other: int) -> Array:
+    pair = np.zeros(classes)
+    pair[y], pair[other] = 1.0, -1.0
+    return pair
+
+
+def shares(scores: Array, y: int, multiclass: str) -> Array:
+    """The coefficient of x in each row of φ: +1 for y, −1 shared among the classes it should beat."""
+    errors = (scores >= scores[y]) & (np.arange(len(scores)) != y)
+    if multiclass in ("uniform", "proportional") and np.any(errors):
+        over = np.where(errors, scores - scores[y], 0.0)
+        proportional = multiclass == "proportional" and np.sum(over) > 0
+        part = over / np.sum(over) if proportional else errors / np.sum(errors)
+        return np.where(np.arange(len(scores)) == y, 1.0, -part)
+    return _pair(len(scores), y, rival(scores, y))
 
 
 def rival(scores: Array, y: int) -> int:
@@ -159,11 +183,11 @@ class Structured:
         return row
 
 
-def make(task: str | Task, classes: int = 2) -> Task:
+def make(task: str | Task, classes: int = 2, multiclass: str = "rival", costs: Any = None) -> Task:
     if not isinstance(task, str):
         return task
     if task == "multiclass":
-        return Multiclass(classes)
+        return Multiclass(classes, multiclass, costs)
     plain: dict[str, type[Task]] = {"binary": Binary, "regression": Regression, "ranking": Ranking}
     if task in plain:
         return plain[task]()

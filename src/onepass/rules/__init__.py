@@ -5,28 +5,63 @@ from __future__ import annotations
 from ..core import Rule, Scalars, Step
 from ..parameters import from_text
 from .adaline import Adaline, NormalizedLMS
-from .gradient import SGD, Pegasos
+from .alma import ALMA
+from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
+from .mira import MIRA
 from .passive_aggressive import PA, PA1, PA2
-from .perceptron import Perceptron
+from .perceptron import Perceptron, Pocket
+from .ranking import MROC, PAMIR
+from .romma import ROMMA, AggressiveROMMA
+from .shifting import Shifting
 
 __all__ = [
+    "ALMA",
+    "FOBOS",
+    "MIRA",
+    "MROC",
     "PA",
     "PA1",
     "PA2",
+    "PAMIR",
+    "ROMMA",
     "RULES",
     "SGD",
     "Adaline",
+    "AggressiveROMMA",
     "NormalizedLMS",
     "Pegasos",
     "Perceptron",
+    "Pocket",
     "Rule",
     "Scalars",
+    "Shifting",
     "Step",
+    "TruncatedGradient",
     "make",
 ]
 
 RULES: dict[str, type[Rule]] = {
-    kind.name: kind for kind in (Perceptron, Adaline, NormalizedLMS, PA, PA1, PA2, SGD, Pegasos)
+    kind.name: kind
+    for kind in (
+        Perceptron,
+        Pocket,
+        Adaline,
+        NormalizedLMS,
+        PA,
+        PA1,
+        PA2,
+        MIRA,
+        ROMMA,
+        AggressiveROMMA,
+        ALMA,
+        Shifting,
+        SGD,
+        FOBOS,
+        TruncatedGradient,
+        Pegasos,
+        PAMIR,
+        MROC,
+    )
 }
 
 

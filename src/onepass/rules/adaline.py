@@ -32,7 +32,7 @@ class LeastSquares(Rule):
     def step(self, s: Scalars) -> Step:
         return Step(add=self.rate(s) * (s.target - s.m))
 
-    def sees_all_scores(self, task: str) -> bool:
+    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
         return task == "multiclass"
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:

@@ -1,4 +1,4 @@
-"""Stochastic (sub)gradient descent on a loss, and Pegasos."""
+"""Stochastic (sub)gradient descent on a loss: plain, FOBOS, truncated; and Pegasos."""
 
 from __future__ import annotations
 
@@ -14,26 +14,23 @@ from ..errors import ParameterError
 from ..parameters import choice, flag, number
 from .adaline import one_hot
 
-__all__ = ["SGD", "Pegasos"]
+__all__ = ["FOBOS", "SGD", "Pegasos", "TruncatedGradient"]
 
 
 @dataclasses.dataclass(repr=False)
-class SGD(Rule):
-    """w ← max(0, 1 − η_t λ)·w − η_t c ∇ℓ, λ = `l2` (the intercept is not shrunk), c the importance.
+class GradientDescent(Rule):
+    """What descent on a loss shares: w ← w − η_t c ∇ℓ, c the importance; a penalty follows.
 
     `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates.
     With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
     in every row, and the other margin losses act on the best rival.
     """
 
-    name = "sgd"
     tasks = ("binary", "multiclass", "regression", "ranking", "structured")
-    code = 6
     loss: str | losses.Loss = "hinge"
     schedule: str | schedules.Schedule = "inv_sqrt"
     eta: float | None = number(None, above=0)
-    l2: float = number(0.0, at_least=0)
-    clock: str = choice("rounds", "rounds", "updates")
+    clock: str = choice("rounds", "rounds", "updates", kw_only=True)
 
     def validate(self) -> None:
         losses.make(self.loss)
@@ -45,6 +42,14 @@ class SGD(Rule):
             return ("binary", "multiclass", "regression")
         return ("binary", "multiclass", "ranking", "structured") if loss.margin else ("regression",)
 
+    def penalised(self, add: float, eta: float, s: Scalars) -> Step:
+        """The step with the rule's penalty."""
+        raise NotImplementedError
+
+    def penalty(self) -> Sequence[float]:
+        """The penalty's parameters for the native formula."""
+        raise NotImplementedError
+
     def step(self, s: Scalars) -> Step:
         eta = self._eta(s)
         loss = losses.make(self.loss)
@@ -53,7 +58,7 @@ class SGD(Rule):
             pull = loss.pull(s.m + (1.0 - s.target))
         else:
             pull = s.side * loss.pull(s.residual)
-        return Step(add=eta * s.importance * pull, decay=max(0.0, 1.0 - eta * self.l2))
+        return self.penalised(eta * s.importance * pull, eta, s)
 
     def suffer(self, s: Scalars) -> float:
         loss = losses.make(self.loss)
@@ -64,7 +69,7 @@ class SGD(Rule):
             return float(np.max(scores) - scores[y] + np.log(np.sum(np.exp(scores - np.max(scores)))))
         return float(0.5 * np.sum((one_hot(scores, y) - scores) ** 2))
 
-    def sees_all_scores(self, task: str) -> bool:
+    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
         return task == "multiclass" and losses.make(self.loss).name in ("logistic", "squared")
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
@@ -74,7 +79,7 @@ class SGD(Rule):
             pull = (np.arange(len(scores)) == y) - e / np.sum(e)
         else:
             pull = one_hot(scores, y) - scores
-        return eta * s.importance * pull, Step(add=1.0, decay=max(0.0, 1.0 - eta * self.l2))
+        return eta * s.importance * pull, self.penalised(1.0, eta, s)
 
     def proba(self, task: str) -> bool:
         return losses.make(self.loss).name == "logistic" and task in ("binary", "multiclass")
@@ -82,7 +87,7 @@ class SGD(Rule):
     def native(self) -> Sequence[float]:
         loss, schedule = losses.make(self.loss), self._schedule()
         clock = float(self.clock == "updates")
-        return [loss.code, loss.native(), schedule.code, *schedule.native(), clock, self.l2]
+        return [loss.code, loss.native(), schedule.code, *schedule.native(), clock, *self.penalty()]
 
     def _eta(self, s: Scalars) -> float:
         return self._schedule()(s.t if self.clock == "rounds" else s.k + 1)
@@ -92,8 +97,77 @@ class SGD(Rule):
         if self.eta is None:
             return schedule
         if isinstance(self.schedule, schedules.Schedule) or "eta" not in schedule.get_params():
-            raise ParameterError(f"SGD(eta={self.eta!r}) goes with a schedule given by name that has an eta")
+            raise ParameterError(f"{type(self).__name__}(eta={self.eta!r}) goes with a schedule by name that has an eta")
         return dataclasses.replace(schedule, eta=self.eta)  # type: ignore[call-arg]
+
+
+@dataclasses.dataclass(repr=False)
+class SGD(GradientDescent):
+    """w ← max(0, 1 − η_t λ)·w − η_t c ∇ℓ, λ = `l2` (the intercept is not shrunk), c the importance.
+
+    `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates.
+    With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
+    in every row, and the other margin losses act on the best rival.
+    """
+
+    name = "sgd"
+    code = 6
+    l2: float = number(0.0, at_least=0)
+
+    def penalised(self, add: float, eta: float, s: Scalars) -> Step:
+        return Step(add=add, decay=max(0.0, 1.0 - eta * self.l2))
+
+    def penalty(self) -> Sequence[float]:
+        return [self.l2]
+
+
+@dataclasses.dataclass(repr=False)
+class FOBOS(GradientDescent):
+    """Forward–backward splitting (Duchi and Singer 2009): a gradient step, then the proximal map of the elastic net.
+
+    w½ = w − η_t c ∇ℓ; w_j ← sign(w½_j) max(0, |w½_j| − η_t λ₁)/(1 + η_t λ₂), every round, lazily for absent features;
+    the intercept is spared. Σ[ℓ(w_t) + Ω(w_{t+1})] exceeds any u's by at most ‖u‖²/(2η) + (η/2) Σ‖g‖².
+    """
+
+    name = "fobos"
+    code = 14
+    lam1: float = number(0.0, at_least=0)
+    lam2: float = number(0.0, at_least=0)
+
+    def uses_soft(self) -> bool:
+        return True
+
+    def penalised(self, add: float, eta: float, s: Scalars) -> Step:
+        return Step(add=add, soft=eta * self.lam1, shrink=1.0 / (1.0 + eta * self.lam2))
+
+    def penalty(self) -> Sequence[float]:
+        return [self.lam1, self.lam2]
+
+
+@dataclasses.dataclass(repr=False)
+class TruncatedGradient(GradientDescent):
+    """Truncated gradient (Langford, Li and Zhang 2009): every K-th round, weights up to θ move K η_t g₀ towards zero.
+
+    `gravity` is g₀. θ = ∞ and K = 1 is FOBOS with λ₁ = g₀.
+    """
+
+    name = "truncated"
+    code = 15
+    gravity: float = number(0.0, at_least=0)
+    threshold: float = number(math.inf, above=0, infinite=True)
+    K: int = number(10, at_least=1, integer=True)
+
+    def uses_soft(self) -> bool:
+        return True
+
+    def theta(self) -> float:
+        return self.threshold
+
+    def penalised(self, add: float, eta: float, s: Scalars) -> Step:
+        return Step(add=add, soft=self.K * eta * self.gravity if s.t % self.K == 0 else 0.0)
+
+    def penalty(self) -> Sequence[float]:
+        return [self.gravity, float(self.K)]
 
 
 @dataclasses.dataclass(repr=False)

@@ -9,9 +9,12 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from ..core import Rule, Scalars, Step
+import numpy as np
+
+from ..core import Array, Rule, Scalars, Step
 from ..errors import ParameterError
 from ..parameters import choice, number
+from .mira import project_to_simplex
 
 __all__ = ["PA", "PA1", "PA2"]
 
@@ -26,6 +29,8 @@ class PassiveAggressive(Rule):
     """
 
     tasks = ("binary", "multiclass", "regression", "ranking", "structured")
+    exact = "all"
+    additive = True
 
     epsilon: float = number(0.1, at_least=0, kw_only=True)
     update_on: str = choice("loss", "loss", "mistake", kw_only=True)
@@ -41,6 +46,39 @@ class PassiveAggressive(Rule):
         if self.importance_mode == "scale_step":
             return Step(add=s.importance * self.tau(loss, s.xx, 1.0))
         return Step(add=self.tau(loss, s.xx, s.importance))
+
+    def slack(self, xx: float, c: float) -> float:
+        """κ of the all-constraints problem: how much one multiplier's use costs the others."""
+        return 1.0
+
+    def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
+        """multiclass="all": every s_y − s_r ≥ 1 at once; exact in O(K log K) (spec 01 §13.2)."""
+        plain = self.importance_mode == "scale_step"
+        c = 1.0 if plain else s.importance
+        if self.update_on == "mistake" and s.m > 0:
+            return np.zeros_like(scores), Step()
+        others = np.arange(len(scores)) != y
+        q = (1.0 - scores[y] + scores[others]) / s.xx
+        kappa, total, used = self.slack(s.xx, c), 0.0, 0.0
+        for j, value in enumerate(np.sort(q)[::-1], start=1):
+            if value - kappa * total <= 0:
+                break
+            used += value
+            total = used / (1.0 + j * kappa)
+        tau = np.maximum(0.0, q - kappa * total)
+        if total > self.cap(c):
+            tau = project_to_simplex(q, self.cap(c))
+        coefficients = np.empty_like(scores)
+        coefficients[others] = -tau
+        coefficients[y] = np.sum(tau)
+        return (s.importance if plain else 1.0) * coefficients, Step(add=1.0)
+
+    def suffer_all(self, scores: Array, y: int) -> float:
+        return max(0.0, 1.0 - float(scores[y] - np.max(np.delete(scores, y))))
+
+    def cap(self, c: float) -> float:
+        """The most that the multipliers may add up to."""
+        return math.inf
 
     def defined_for(self) -> Sequence[str]:
         # A regression round is not right or wrong, so "mistake" means nothing there.
@@ -99,6 +137,9 @@ class PA1(SoftPassiveAggressive):
     def tau(self, loss: float, xx: float, c: float) -> float:
         return min(c * self.aggressiveness(), loss / xx)
 
+    def cap(self, c: float) -> float:
+        return c * self.aggressiveness()
+
     def aggressiveness(self) -> float:
         if self.lam is not None:
             return math.inf if self.lam == 0 else 1.0 / self.lam
@@ -117,6 +158,9 @@ class PA2(SoftPassiveAggressive):
 
     def tau(self, loss: float, xx: float, c: float) -> float:
         return loss / (xx + 1.0 / (2.0 * c * self.aggressiveness()))
+
+    def slack(self, xx: float, c: float) -> float:
+        return 1.0 + 1.0 / (2.0 * c * self.aggressiveness() * xx)
 
     def aggressiveness(self) -> float:
         if self.lam is not None:

@@ -9,7 +9,7 @@ from .. import schedules
 from ..core import Rule, Scalars, Step
 from ..parameters import flag, number
 
-__all__ = ["Perceptron"]
+__all__ = ["Perceptron", "Pocket"]
 
 
 @dataclasses.dataclass(repr=False)
@@ -25,6 +25,7 @@ class Perceptron(Rule):
     name = "perceptron"
     tasks = ("binary", "multiclass", "ranking", "structured")
     code = 0
+    additive = True
     rho: float = number(1.0, above=0)
     beta: float = number(0.0, at_least=0)
     strict: bool = flag(False)
@@ -49,3 +50,11 @@ class Perceptron(Rule):
 
     def _schedule(self) -> schedules.Schedule:
         return schedules.Constant(self.rho) if self.schedule is None else schedules.make(self.schedule)
+
+
+@dataclasses.dataclass(repr=False)
+class Pocket(Perceptron):
+    """The Perceptron that predicts with the weights of its longest run without an update (Gallant 1990)."""
+
+    name = "pocket"
+    readout = "pocket"

@@ -1,0 +1,66 @@
+"""MIRA, the margin infused relaxed algorithm (Crammer and Singer 2003)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core import Array, Rule, Scalars, Step
+from ..parameters import choice, number
+
+__all__ = ["MIRA"]
+
+
+@dataclasses.dataclass(repr=False)
+class MIRA(Rule):
+    """w ← w + α φ, α = clip((β − m)/‖φ‖², 0, c·cap): with β = 0 the smallest w within reach, so ‖w‖ never grows.
+
+    multiclass="mira" solves the exact problem over all classes: τ = C e_y − Π(C e_y + s/‖x‖²), Π the projection onto
+    {ν ≥ 0, Σν = C}, C = c·cap. From w = 0 the rule stands still; tie_update="perceptron" takes the whole step where
+    m = 0 (with several classes, the uniform one where the true class ties with the best). β = 1 is PA-I with C = cap.
+    """
+
+    name = "mira"
+    tasks = ("binary", "multiclass", "ranking")
+    code = 8
+    exact = "mira"
+    additive = True
+    beta: float = number(0.0, at_least=0)
+    cap: float = number(1.0, above=0)
+    tie_update: str = choice("perceptron", "perceptron", "none")
+
+    def never_starts(self) -> bool:
+        return self.beta == 0 and self.tie_update == "none"
+
+    def step(self, s: Scalars) -> Step:
+        if self.beta == 0 and s.m == 0:
+            return Step(add=s.importance * self.cap if self.tie_update == "perceptron" else 0.0)
+        return Step(add=min(s.importance * self.cap, max(0.0, (self.beta - s.m) / s.xx)))
+
+    def suffer(self, s: Scalars) -> float:
+        return max(0.0, self.beta - s.m)
+
+    def suffer_all(self, scores: Array, y: int) -> float:
+        return float(np.max(scores) - scores[y])
+
+    def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
+        cap = s.importance * self.cap
+        errors = (scores >= scores[y]) & (np.arange(len(scores)) != y)
+        if np.any(errors) and np.max(scores) == scores[y] and self.tie_update == "perceptron":
+            return np.where(np.arange(len(scores)) == y, cap, -cap * errors / np.sum(errors)), Step(add=1.0)
+        truth = cap * (np.arange(len(scores)) == y)
+        return truth - project_to_simplex(truth + scores / s.xx, cap), Step(add=1.0)
+
+    def native(self) -> Sequence[float]:
+        return [self.beta, self.cap, float(self.tie_update == "perceptron")]
+
+
+def project_to_simplex(z: Array, total: float) -> Array:
+    """The nearest point with ν ≥ 0 and Σν = total, by sorting."""
+    z = z - np.max(z)  # the result does not change, large scores lose no digits
+    ordered = np.sort(z)[::-1]
+    thresholds = (np.cumsum(ordered) - total) / np.arange(1, len(z) + 1)
+    kept = np.flatnonzero(ordered - thresholds > 0)[-1]
+    return np.maximum(0.0, z - thresholds[kept])

@@ -1,0 +1,56 @@
+"""ROMMA, the relaxed online maximum margin algorithm (Li and Long 2002)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from ..core import Rule, Scalars, Step
+
+__all__ = ["ROMMA", "AggressiveROMMA"]
+
+DEGENERATE = 1e-12  # sin² of the angle between w and φ below which the two constraints count as parallel
+
+
+@dataclasses.dataclass(repr=False)
+class ROMMA(Rule):
+    """On a mistake (m ≤ 0): the smallest w with ⟨w, φ⟩ ≥ target and ⟨w, w_t⟩ ≥ ‖w_t‖²: w ← c w + d φ.
+
+    c = (‖φ‖²‖w‖² − target·m)/D, d = ‖w‖²(target − m)/D, D = ‖φ‖²‖w‖² − m²; from w = 0, w ← target·φ/‖φ‖².
+    Mistakes ≤ R²‖u‖² if u separates with margin 1. On streams that are not separable ‖w‖ may grow without bound.
+    """
+
+    name = "romma"
+    tasks = ("binary", "multiclass", "ranking", "structured")
+    code = 9
+
+    def violated(self, s: Scalars) -> bool:
+        return s.m <= 0
+
+    def step(self, s: Scalars) -> Step:
+        if not self.violated(s):
+            return Step()
+        both = s.xx * s.ww
+        if both == 0 or s.target * s.m >= both:  # no old constraint, or it holds by itself
+            return Step(scale=0.0, add=s.target / s.xx)
+        d = both - s.m * s.m
+        if d <= DEGENERATE * both:  # φ points against w: the constraints contradict each other
+            return Step()
+        return Step(scale=(both - s.target * s.m) / d, add=s.ww * (s.target - s.m) / d)
+
+    def uses_ww(self) -> bool:
+        return True
+
+    def native(self) -> Sequence[float]:
+        return []
+
+
+@dataclasses.dataclass(repr=False)
+class AggressiveROMMA(ROMMA):
+    """ROMMA that also corrects narrow margins: m < target."""
+
+    name = "aromma"
+    code = 10
+
+    def violated(self, s: Scalars) -> bool:
+        return s.m < s.target
