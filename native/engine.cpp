@@ -41,6 +41,8 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.lazy = nb::cast<bool>(rule["uses_soft"]);
     model.w.threshold = nb::cast<double>(rule["theta"]);
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
+    model.w.votes.most = nb::cast<double>(options["votes"]);
+    model.w.votes.on = model.w.votes.most > 0.0;
     on_new_label = nb::none();
     to_row = options["to_row"];
     if (features.hashed()) model.w.set_features(size_t(1) << nb::cast<int>(options["hash_bits"]));
@@ -68,6 +70,11 @@ void Engine::refuse(const Outcome& outcome) const {
         case Status::bad_index:
             raise("InputError", "X has column index " + column + " in row " + row +
                                     ", outside its shape; build it with scipy.sparse, which checks");
+        case Status::full:
+            PyErr_SetString(PyExc_MemoryError,
+                            ("row " + row + ": the voted readout already keeps max_vectors updates; raise it, or use "
+                             "readout='average', which needs no more memory with time").c_str());
+            throw nb::python_error();
         case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
         default: break;
     }
@@ -430,6 +437,17 @@ nb::dict Engine::state() const {
         out["owed"] = array({owed.size()}, std::move(owed));
         out["owed_now"] = array({1}, {w.owed_now});
     }
+    if (w.votes.on) {
+        const Votes& votes = w.votes;
+        out["votes_counts"] = array({votes.counts.size()}, std::vector<double>(votes.counts));
+        out["votes_value"] = array({votes.value.size()}, std::vector<double>(votes.value));
+        out["votes_index"] = array({votes.index.size()}, std::vector<double>(votes.index.begin(), votes.index.end()));
+        out["votes_ends"] = array({votes.ends.size()}, std::vector<double>(votes.ends.begin(), votes.ends.end()));
+        out["votes_coefficients"] = array({votes.coefficients.size()}, std::vector<double>(votes.coefficients));
+        out["votes_coefficient_ends"] =
+            array({votes.coefficient_ends.size()},
+                  std::vector<double>(votes.coefficient_ends.begin(), votes.coefficient_ends.end()));
+    }
     if (w.pocketing) {
         out["pocket"] = table(w, w.pocket);
         out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
@@ -460,6 +478,20 @@ static void fill(std::vector<double>& values, nb::object from) {
     values.assign(given.data(), given.data() + given.shape(0));
 }
 
+static std::vector<double> numbers_of(nb::object from) {
+    auto given = nb::cast<Vector<double>>(from);
+    return {given.data(), given.data() + given.shape(0)};
+}
+
+static std::vector<int64_t> whole_numbers_of(nb::object from, double below) {
+    std::vector<int64_t> out;
+    for (double value : numbers_of(from)) {
+        if (!(value >= 0.0 && value < below)) raise("ModelFileError", "an index is outside its table");
+        out.push_back(int64_t(value));
+    }
+    return out;
+}
+
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
     auto v = nb::cast<Matrix<double>>(state["v"]);
@@ -475,6 +507,19 @@ void Engine::set_state(nb::dict state) {
         fill(now, state["owed_now"]);
         std::copy(owed.begin(), owed.end(), w.owed_then.data());
         w.owed_now = now[0];
+    }
+    if (w.votes.on) {
+        Votes& votes = w.votes;
+        votes.counts = numbers_of(state["votes_counts"]);
+        votes.value = numbers_of(state["votes_value"]);
+        votes.coefficients = numbers_of(state["votes_coefficients"]);
+        votes.index = whole_numbers_of(state["votes_index"], double(w.features));
+        votes.ends = whole_numbers_of(state["votes_ends"], double(votes.index.size()) + 1.0);
+        votes.coefficient_ends =
+            whole_numbers_of(state["votes_coefficient_ends"], double(votes.coefficients.size()) + 1.0);
+        if (votes.value.size() != votes.index.size() || votes.ends.size() != votes.coefficient_ends.size() ||
+            votes.counts.size() != votes.ends.size() + 1 || !std::is_sorted(votes.ends.begin(), votes.ends.end()))
+            raise("ModelFileError", "the votes do not fit together");
     }
     if (w.pocketing) {
         std::vector<double> pocket(4);

@@ -120,6 +120,17 @@ inline void score_otherwise(const Model& M, const Row& row, double* out, double*
     for (size_t r = 0; r < w.rows; ++r) out[r] = a * scratch[r] + bias[r] * M.constant;
 }
 
+// Any row as doubles and 64-bit indices, for the readout that keeps rows.
+template <class Row, class Use>
+inline void with_numbers(const Row& row, Use use) {
+    RowCopy& copy = row_copy(row.n);
+    for (size_t i = 0; i < row.n; ++i) {
+        copy.x[i] = double(row.x[i]);
+        copy.index[i] = int64_t(row.column(i));
+    }
+    use(copy.x, copy.index);
+}
+
 // Settles what the features of a row owe, before they are moved.
 template <class Row>
 inline void settle(Weights& w, const Row& row) {
@@ -137,6 +148,7 @@ inline void settle(Weights& w, const Row& row) {
 template <class Row>
 inline void score_row(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
+    if (w.votes.on) return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
     if (w.lazy || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.rows == 1) {
@@ -258,6 +270,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         if (overflows<many>(w, row, move, fold ? 1.0 : a, over, A)) return Status::overflow;
     for (size_t r = 0; r < rows; ++r)
         if (!finite(move.scale * w.bias[r] + move.of<many>(r) * M.constant)) return Status::overflow;
+    if (w.votes.on && w.votes.full()) return Status::full;
 
     // From here on nothing fails.
     if (covered && predictor) cover<many>(w);
@@ -275,6 +288,11 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         w.a *= move.shrink;
     }
     if (covered && !predictor) cover<many>(w);
+    if (w.votes.on) {
+        double* coefficients = M.scratch();
+        for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
+        with_numbers(row, [&](const double* x, const int64_t* at) { M.record_vote(x, at, row.n, coefficients); });
+    }
     w.peak += reach;
     if (averages) w.z_peak += std::abs(w.A) * reach;
     if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
@@ -438,6 +456,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
     if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {
         if (covers(M)) cover<many>(M.w);
         if (M.w.pocketing && !skip) survive(M.w);
+        if (M.w.votes.on && !skip) M.w.votes.counts.back() += 1.0;
     } else {
         move.scale = step.scale;
         move.decay = step.decay;

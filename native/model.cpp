@@ -120,6 +120,7 @@ void Weights::negate() {
     for (double& b : bias) b = 0.0 - b;
     for (double& b : bias_sum) b = 0.0 - b;
     for (double& b : pocket_bias) b = 0.0 - b;
+    for (double& c : votes.coefficients) c = 0.0 - c;
 }
 
 void Weights::anchor() {
@@ -173,6 +174,46 @@ void Weights::recompute_peaks() {
     peak = z_peak = 0.0;
     for (size_t i = 0; i < v.size(); ++i) peak = std::max(peak, std::abs(v.data()[i]));
     for (size_t i = 0; i < z.size(); ++i) z_peak = std::max(z_peak, std::abs(z.data()[i]));
+}
+
+void Model::record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients) {
+    Votes& votes = w.votes;
+    votes.value.insert(votes.value.end(), x, x + n);
+    votes.index.insert(votes.index.end(), index, index + n);
+    votes.ends.push_back(int64_t(votes.index.size()));
+    votes.coefficients.insert(votes.coefficients.end(), coefficients, coefficients + w.rows);
+    votes.coefficient_ends.push_back(int64_t(votes.coefficients.size()));
+    votes.counts.push_back(1.0);
+}
+
+void Model::count_votes(const double* x, const int64_t* index, size_t n, double* out) const {
+    thread_local std::vector<double> spread, scores;
+    const Votes& votes = w.votes;
+    if (spread.size() < w.features) spread.resize(w.features);
+    for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = x[i];
+    scores.assign(w.rows, 0.0);
+    for (size_t r = 0; r < w.rows; ++r) out[r] = 0.0;
+    for (size_t k = 0;; ++k) {
+        if (w.rows == 1) {
+            out[0] += scores[0] > 0.0 ? votes.counts[k] : -votes.counts[k];
+        } else {
+            size_t best = 0;
+            for (size_t r = 1; r < w.rows; ++r)
+                if (scores[r] > scores[best]) best = r;
+            out[best] += votes.counts[k];
+        }
+        if (k == votes.ends.size()) break;
+        double dot = constant * constant;
+        for (size_t i = k ? size_t(votes.ends[k - 1]) : 0; i < size_t(votes.ends[k]); ++i)
+            dot += votes.value[i] * spread[size_t(votes.index[i])];
+        const size_t begin = k ? size_t(votes.coefficient_ends[k - 1]) : 0, end = size_t(votes.coefficient_ends[k]);
+        if (end - begin == 1 && w.rows > 1) {  // an update from before the third class
+            for (size_t r = 0; r < 2; ++r) scores[r] += half_of(votes.coefficients[begin], r) * dot;
+        } else {
+            for (size_t r = begin; r < end; ++r) scores[r - begin] += votes.coefficients[r] * dot;
+        }
+    }
+    for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
 }
 
 double* Model::gathered(size_t size) const {

@@ -40,6 +40,8 @@ struct Model {
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
     double* gathered(size_t size) const;
+    void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
+    void count_votes(const double* x, const int64_t* index, size_t n, double* out) const;
     void size_scratch() {
         const size_t n = std::max<size_t>(w.stride, 8);
         scores.resize(n);
@@ -55,7 +57,7 @@ struct Answers {
     double* scores;  // where to write the scores before each update (rows x outputs), or null
 };
 
-enum class Status { ok, not_finite, bad_index, bad_starts, overflow };
+enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full };
 
 struct Outcome {
     Status status = Status::ok;

@@ -27,6 +27,18 @@ MergedRow merge_row(const V* x, const I* index, size_t n) {
     return {values.data(), indices.data(), values.size()};
 }
 
+RowCopy& row_copy(size_t n) {
+    thread_local std::vector<double> values;
+    thread_local std::vector<int64_t> indices;
+    thread_local RowCopy copy;
+    if (values.size() < n) {
+        values.resize(n);
+        indices.resize(n);
+    }
+    copy = {values.data(), indices.data()};
+    return copy;
+}
+
 template MergedRow merge_row(const double*, const int32_t*, size_t);
 template MergedRow merge_row(const double*, const int64_t*, size_t);
 template MergedRow merge_row(const float*, const int32_t*, size_t);

@@ -36,6 +36,13 @@ struct MergedRow {
     size_t n;
 };
 
+// Room for a copy of a row, one per thread.
+struct RowCopy {
+    double* x;
+    int64_t* index;
+};
+RowCopy& row_copy(size_t n);
+
 template <class V, class I>
 MergedRow merge_row(const V* x, const I* index, size_t n);
 

@@ -36,6 +36,21 @@ class Buffer {
 
 enum class Averaging { none, predictor, post };
 
+// The voted readout: every update ever made, and how many rounds the weights after it stood. Score k of an x is the sum
+// over the first k updates of coefficient * (x_k . x), so no weight vector is stored.
+struct Votes {
+    bool on = false;
+    double most = 0.0;                  // vectors that may be stored
+    std::vector<double> counts = {0.0};  // of the start and of every update
+    std::vector<int64_t> index;
+    std::vector<double> value;
+    std::vector<int64_t> ends;          // where each update's row ends
+    std::vector<double> coefficients;   // of the class rows there were, one after the other
+    std::vector<int64_t> coefficient_ends;
+
+    bool full() const { return double(counts.size()) > most; }
+};
+
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
     Buffer v;
@@ -61,6 +76,8 @@ struct Weights {
     std::vector<double> pocket_bias = {0.0};
     double pocket_a = 1.0, run = 0.0, best_run = 0.0;
     bool in_pocket = false;
+
+    Votes votes;
 
     double ww = 0.0;
     double since_recomputed = 0.0;  // updates of ww since it was exact

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from . import core, rules, store
 from .core import Array, Rule
-from .errors import InputError, OnepassError
+from .errors import InputError, OnepassError, ParameterError
 from .model import KIND, LinearModel
 
 __all__ = ["check_rule"]
@@ -30,7 +30,7 @@ def check_rule(rule: str | Rule, *, seed: int = 0) -> list[str]:
     for task in rule.defined_for():
         if task not in _STREAMS:
             continue
-        for readout in ("last", "average", "average(kind=post)"):
+        for readout in _readouts(rule):
             for shape, present in _REPRESENTATIONS.items():
                 if task == "ranking" and shape not in ("rows", "named", "hashed"):
                     continue
@@ -41,6 +41,18 @@ def check_rule(rule: str | Rule, *, seed: int = 0) -> list[str]:
                     raise AssertionError(f"{rule!r} ({cell}): {error}") from error
                 tried.append(cell)
     return tried
+
+
+def _readouts(rule: Rule) -> list[str]:
+    """The readouts that the rule admits."""
+    admitted = []
+    for readout in ("last", "average", "average(kind=post)", "pocket", "voted"):
+        try:
+            core.make_readout(readout, rule)
+        except ParameterError:
+            continue
+        admitted.append(readout)
+    return admitted
 
 
 def _check_cell(rule: Rule, task: str, readout: str, shape: str, present: Callable[..., Any], seed: int) -> None:
@@ -135,7 +147,8 @@ def _regression(random: np.random.Generator) -> tuple[Array, NDArray[Any]]:
 
 
 def _ranking(random: np.random.Generator) -> tuple[Array, NDArray[Any]]:
-    return _rows(random), np.ones(ROUNDS)
+    X = _rows(random)  # separable: some rules (ROMMA) grow without bound on pairs that contradict each other
+    return X * np.where(X @ random.normal(size=FEATURES) < 0, -1.0, 1.0)[:, np.newaxis], np.ones(ROUNDS)
 
 
 _STREAMS: dict[str, Callable[[np.random.Generator], tuple[Array, NDArray[Any]]]] = {

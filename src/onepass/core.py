@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import FeatureError, InputError, NumericalError, ParameterError
-from .parameters import Parameters, choice, from_text, number
+from .parameters import Parameters, choice, flag, from_text, number
 
 __all__ = [
     "Average",
@@ -227,11 +227,41 @@ class Average(Readout):
     start: int = number(1, at_least=1, integer=True)
 
 
-READOUTS: dict[str, type[Readout]] = {"last": Last, "average": Average}
+@dataclasses.dataclass(repr=False)
+class Pocket(Readout):
+    """The weights of the longest run of rounds without an update (Gallant 1990).
+
+    With `ratchet`, `fit` lets new weights into the pocket only if they make fewer errors on its data.
+    """
+
+    name = "pocket"
+    ratchet: bool = flag(False)
 
 
-def make_readout(readout: str | Readout) -> Readout:
-    return readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
+@dataclasses.dataclass(repr=False)
+class Voted(Readout):
+    """A vote of all weights there have been, each counted by the rounds it stood (Freund and Schapire 1999).
+
+    Every update is stored; beyond `max_vectors` of them learning stops with MemoryError.
+    """
+
+    name = "voted"
+    max_vectors: int = number(10_000, at_least=1, integer=True)
+
+
+READOUTS: dict[str, type[Readout]] = {"last": Last, "average": Average, "pocket": Pocket, "voted": Voted}
+
+
+def make_readout(readout: str | Readout, rule: Rule) -> Readout:
+    """The readout, after checking that the rule admits it; "last" is the rule's own."""
+    if readout == "last":
+        readout = rule.readout
+    made = readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
+    if isinstance(made, Voted) and not rule.additive:
+        raise ParameterError(f"readout='voted' sums the updates of a rule that only adds; {rule!r} also shrinks")
+    if rule.uses_soft() and not isinstance(made, Last):
+        raise ParameterError(f"readout={made.name!r} would cost O(features) a round under the lazy L1 of {rule!r}")
+    return made
 
 
 def require_start(rule: Rule) -> None:
@@ -281,7 +311,7 @@ class Learner:
         self.rule.require(self.task.name)
         if w is None:
             require_start(self.rule)
-        self.readout = make_readout(readout)
+        self.readout = make_readout(readout, self.rule)
         self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
         self.bias_in_norm = bias_in_norm
         self.t = self.k = self.mistakes = self.skipped_zero = 0
@@ -291,6 +321,9 @@ class Learner:
         self._w: Array | None = None if w is None else self._with_intercept(np.array(w, dtype=np.float64))
         self._sum: Array | None = None  # Σ of the weights that the average readout covers
         self._summed = 0
+        self._pocket: Array | None = None
+        self._run = self._best_run = 0
+        self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
 
     @property
     def w(self) -> Array:
@@ -306,9 +339,18 @@ class Learner:
         """Scores of the predicting weights; changes nothing."""
         if self._w is None:
             return _plain(np.zeros(self.task.shape(1)[0]))
+        if self._voters:
+            ballots = [(self.task.scores(w, self._augment(x)), rounds) for w, rounds in self._voters]
+            if len(ballots[0][0]) == 1:
+                return float(sum(rounds if s[0] > 0 else -rounds for s, rounds in ballots))
+            counts = [(int(np.argmax(s)), rounds) for s, rounds in ballots]
+            return np.array([sum(c for best, c in counts if best == r) for r in range(len(ballots[0][0]))], dtype=float)
         return _plain(self.task.scores(self._predicting(), self._augment(x)))
 
     def predict(self, x: Any) -> Any:
+        if self._voters:
+            votes = np.atleast_1d(self.score(x))
+            return (1 if votes[0] > 0 else -1) if len(votes) == 1 else int(np.argmax(votes))
         w = np.zeros(self.task.shape(_width(self._augment(x)))) if self._w is None else self._predicting()
         return self.task.predict(w, self._augment(x))
 
@@ -359,6 +401,7 @@ class Learner:
         updated = step.add != 0.0 and bool(np.any(phi))
         record = Record(s.t, x, y, self.score(x), prediction, loss, step, updated, self._shaped(moved[:, :-1]))
         self._cover(w, moved)
+        self._keep(w, moved, not step.passive, skip)
         self._w = moved
         self.state = s.state
         self.t += 1
@@ -407,9 +450,26 @@ class Learner:
         self._sum = used.copy() if self._sum is None else self._sum + used
         self._summed += 1
 
+    def _keep(self, before: Array, after: Array, moved: bool, skipped: bool) -> None:
+        """What the pocket and voted readouts remember of a round."""
+        if isinstance(self.readout, Pocket) and not skipped:
+            self._run = 0 if moved else self._run + 1
+            if self._run > self._best_run:
+                self._best_run, self._pocket = self._run, before
+        if isinstance(self.readout, Voted) and not skipped:
+            if not self._voters:
+                self._voters.append((before, 0))
+            standing, rounds = self._voters[-1]
+            if moved:
+                self._voters.append((after, 1))
+            else:
+                self._voters[-1] = (standing, rounds + 1)
+
     def _predicting(self) -> Array:
         if self._w is None:
             return np.zeros(self.task.shape(1))
+        if self._pocket is not None:
+            return self._pocket
         return self._w if self._sum is None else self._sum / self._summed
 
     def _shaped(self, w: Array) -> Array:

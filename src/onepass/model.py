@@ -42,6 +42,8 @@ class LinearModel:
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
         hash_bits: int | None = None,
+        multiclass: str = "rival",
+        costs: Any = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
@@ -49,7 +51,11 @@ class LinearModel:
         self.task = task
         self.rule.require("binary" if task == "auto" else task)
         core.require_start(self.rule)
-        self.readout = core.make_readout(readout)
+        self.readout = core.make_readout(readout, self.rule)
+        self.rule.require_multiclass(multiclass)
+        self.multiclass = multiclass
+        classes = None if classes is None else list(classes)
+        self.costs = None if costs is None else _costs(costs, classes)
         self.fit_intercept = _flag("fit_intercept", fit_intercept)
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
@@ -62,7 +68,7 @@ class LinearModel:
             raise ParameterError(f"{self.rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
         self._engine = self._make_engine()
         if classes is not None:
-            self._declare(list(classes))
+            self._declare(classes)
         # Bound natively: one call from Python into the loop.
         self.learn_one = self._engine.learn_one
         self.predict_one = self._engine.predict_one
@@ -119,6 +125,12 @@ class LinearModel:
         a, big_a, averaged = s["scalars"][:3]
         if isinstance(self.readout, Average) and averaged > 0 and not last:
             w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
+        elif isinstance(self.readout, core.Pocket) and s["pocket_scalars"][2] > 0 and not last:
+            w, bias = s["pocket_scalars"][0] * s["pocket"], s["pocket_bias"]
+        elif "owed" in s:
+            gap = (s["owed_now"] - s["owed"])[:, np.newaxis]
+            small = np.abs(s["v"]) <= self.rule.theta()
+            w, bias = a * np.where(small, np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - gap), s["v"]), s["bias"]
         else:
             w, bias = a * s["v"], s["bias"]
         return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
@@ -241,6 +253,8 @@ class LinearModel:
             "bias_in_norm": self.bias_in_norm,
             "readout": to_config(self.readout),
             "hash_bits": self.hash_bits,
+            "multiclass": self.multiclass,
+            "costs": None if self.costs is None else self.costs.tolist(),
             "features": self.n_features,
             "extra": self.extra,
         }
@@ -260,6 +274,9 @@ class LinearModel:
                 bias_in_norm=config["bias_in_norm"],
                 readout=from_config(config["readout"], known_parameters()),
                 hash_bits=config["hash_bits"],
+                multiclass=config["multiclass"],
+                costs=config["costs"],
+                classes=None if config["costs"] is None else store.decode_values(config["classes"]),
             )
             model.declared = config["declared"]
             model.extra = dict(config["extra"])
@@ -309,8 +326,10 @@ class LinearModel:
                 "cfunc": rule.cfunc,
                 "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
                 "slots": [float(v) for v in rule.slots.values()],
-                "sees_all_scores": rule.sees_all_scores("multiclass"),
+                "sees_all_scores": rule.sees_all_scores("multiclass", self.multiclass),
                 "uses_ww": rule.uses_ww(),
+                "uses_soft": rule.uses_soft(),
+                "theta": rule.theta(),
                 "tube": rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
@@ -322,6 +341,10 @@ class LinearModel:
                 "bias_in_norm": self.bias_in_norm,
                 "averaging": averaging,
                 "average_from": float(average.start) if isinstance(average, Average) else 1.0,
+                "against": core.DIRECTIONS.index(self.multiclass) if self.multiclass in core.DIRECTIONS else 0,
+                "roots": [] if self.costs is None else np.sqrt(self.costs).ravel().tolist(),
+                "pocket": isinstance(average, core.Pocket),
+                "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
                 "to_row": to_row,
             },
         )
@@ -574,6 +597,18 @@ def _joined(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _costs(costs: Any, classes: list[Any] | None) -> Array:
+    """The cost of predicting column for row, in the order of the declared classes."""
+    if classes is None:
+        raise ParameterError("costs need classes: declare them, so that rows and columns have names")
+    table = np.array(costs, dtype=np.float64)
+    if table.shape != (len(classes), len(classes)) or not np.all(np.isfinite(table)) or np.any(table < 0):
+        raise ParameterError(f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}")
+    if np.any(np.diag(table) != 0) or np.any(table + np.eye(len(classes)) == 0):
+        raise ParameterError("costs must be 0 on the diagonal and above 0 elsewhere")
+    return table
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -26,7 +26,7 @@ class MIRA(Rule):
     tasks = ("binary", "multiclass", "ranking")
     code = 8
     exact = "mira"
-    additive = True
+    # Not for the voted readout: an update that is not capped ends at a score of exactly 0, whose vote is a coin's.
     beta: float = number(0.0, at_least=0)
     cap: float = number(1.0, above=0)
     tie_update: str = choice("perceptron", "perceptron", "none")
