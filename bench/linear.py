@@ -365,7 +365,7 @@ def main() -> None:
     unknown = set(groups) - {*CONTESTS, "costs"}
     if unknown:
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {','.join((*CONTESTS, 'costs'))}")
-    scale = 0.1 if given.quick else 1.0
+    scale = 0.2 if given.quick else 1.0
     repeats = given.repeats or (2 if given.quick else 5)
     warnings.filterwarnings("ignore")  # a peer's remarks about its own future
 

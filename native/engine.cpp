@@ -204,11 +204,12 @@ void Engine::learn_one(nb::handle x, nb::handle y, double importance) {
     auto lock = own();
     Read row;
     read(x, row, true);
-    const bool new_label = model.task == Task::classify && PyDict_Contains(labels.ptr(), y.ptr()) == 0;
-    if (!new_label) {
-        teach(row, answer(y), importance, 1.0);
+    PyObject* index = model.task == Task::classify ? PyDict_GetItemWithError(labels.ptr(), y.ptr()) : nullptr;
+    if (index || model.task != Task::classify) {
+        teach(row, index ? double(PyLong_AsSsize_t(index)) : answer(y), importance, 1.0);
         return;
     }
+    PyErr_Clear();  // not hashable: answer() says so
     // A new class reshapes the weights, so a refused round needs the old ones back.
     Model before = model;
     nb::list known = nb::list(classes);

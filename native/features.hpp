@@ -158,7 +158,8 @@ class Features {
             }
             at = PyLong_AsSsize_t(found);
         }
-        remember(name, at);
+        // A name that only this mapping holds will not come again as the same object: not worth a place.
+        if (Py_REFCNT(name) > 1) remember(name, at);
         return at;
     }
 

@@ -179,8 +179,9 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def _labels(self, y: Any, rows: int) -> NDArray[Any]:
         try:
             labels = column_or_1d(y, warn=True)
-            check_classification_targets(labels)
-        except ValueError as error:
+            if np.asarray(labels).dtype.kind not in "biu":  # whole numbers need no look at every one
+                check_classification_targets(labels)
+        except (TypeError, ValueError) as error:  # TypeError: labels that do not sort, None among them
             raise LabelError(str(error)) from None
         if len(labels) != rows:
             raise InputError(f"X has {rows} rows, y has {len(labels)} labels")
