@@ -31,10 +31,10 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
 #define DENSE(V, suffix)                                                                                           \
     engine.def(                                                                                                    \
         "learn",                                                                                                   \
-        [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object scores) { \
-            self.learn(batch<V>(X), y, importance, target, scores, loops->learn_##suffix, loops->check_##suffix);  \
+        [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores) { \
+            self.learn(batch<V>(X), y, importance, target, sets, scores, loops->learn_##suffix, loops->check_##suffix);  \
         },                                                                                                         \
-        nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());      \
+        nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none());      \
     engine.def(                                                                                                    \
         "score",                                                                                                   \
         [](Engine& self, Matrix<V> X, Out scores) {                                                                \
@@ -46,12 +46,12 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
     engine.def(                                                                                                  \
         "learn_csr",                                                                                             \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,      \
-           nb::object importance, nb::object target, nb::object scores) {                                        \
-            self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, scores,               \
+           nb::object importance, nb::object target, nb::object sets, nb::object scores) {                                        \
+            self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, sets, scores,               \
                        loops->learn_##suffix, loops->check_##suffix);                                            \
         },                                                                                                       \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
-        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "scores"_a.none());                              \
+        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none());                              \
     engine.def(                                                                                                  \
         "score_csr",                                                                                             \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores) {      \

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 namespace onepass {
 
 Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     : features(nb::cast<int>(options["hash_bits"])) {
-    model.task = task == "regress" ? Task::regress : (task == "direction" ? Task::direction : Task::classify);
+    const std::map<std::string, Task> tasks = {{"classify", Task::classify},
+                                               {"regress", Task::regress},
+                                               {"direction", Task::direction},
+                                               {"multilabel", Task::multilabel},
+                                               {"oneclass", Task::oneclass}};
+    model.task = tasks.at(task);
+    model.w.row_each = model.task == Task::multilabel;
     const int code = nb::cast<int>(rule["code"]);
     const uintptr_t address = nb::cast<uintptr_t>(rule["cfunc"]);
     const bool all_scores = nb::cast<bool>(rule["sees_all_scores"]);
@@ -30,7 +37,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     for (size_t i = 0; i < params.size(); ++i) model.params[i] = params[i];
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
     model.slots = int(slots.size());
-    model.uses_ww = nb::cast<bool>(rule["uses_ww"]);
+    model.uses_ww = nb::cast<bool>(rule["uses_ww"]) || model.task == Task::oneclass;
     model.tube = nb::cast<double>(rule["tube"]);
     model.constant = nb::cast<double>(options["constant"]);
     model.bias_in_norm = nb::cast<bool>(options["bias_in_norm"]);
@@ -167,7 +174,7 @@ double Engine::answer(nb::handle y) {
     return nb::cast<double>(on_new_label(y));
 }
 
-void Engine::teach(Read& row, double y, double importance, double target) {
+void Engine::teach(Read& row, double y, double importance, double target, const uint8_t* set) {
     const size_t before = model.w.features;
     const bool was_positional = positional;
     if (row.dense) {
@@ -181,10 +188,10 @@ void Engine::teach(Read& row, double y, double importance, double target) {
     Outcome outcome;
     if (row.dense) {
         const DenseBatch<double> X{row.x, 1, row.n};
-        outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, nullptr});
+        outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, set, nullptr});
     } else {
         outcome.status =
-            loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance, target);
+            loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance, target, set);
     }
     if (outcome.status == Status::ok) return;
     if (outcome.status == Status::not_finite) outcome.status = Status::overflow;
@@ -201,6 +208,7 @@ static void check_importance(double importance) {
 
 void Engine::learn_one(nb::handle x, nb::handle y, double importance) {
     check_importance(importance);
+    if (model.task == Task::multilabel) return learn_set(x, y, importance);
     auto lock = own();
     Read row;
     read(x, row, true);
@@ -219,6 +227,43 @@ void Engine::learn_one(nb::handle x, nb::handle y, double importance) {
         nb::error_scope keep_error;
         model = before;
         set_classes(known);
+        throw;
+    }
+}
+
+// Multilabel: y is a collection of labels. A set with a new label reshapes the weights, as a new class does.
+void Engine::learn_set(nb::handle x, nb::handle y, double importance) {
+    if (PyUnicode_Check(y.ptr()) || PyBytes_Check(y.ptr()))
+        raise("LabelError", "y must be a collection of labels, got " + text_of(y) + "; put a single label in a list");
+    nb::object members = nb::steal(PySequence_List(y.ptr()));
+    if (!members.is_valid()) {
+        PyErr_Clear();
+        raise("LabelError", "y must be a collection of labels, got " + text_of(y));
+    }
+    auto lock = own();
+    Read row;
+    read(x, row, true);
+    bool new_label = false;
+    for (nb::handle label : members) {
+        const int known = PyDict_Contains(labels.ptr(), label.ptr());
+        if (known < 0) throw nb::python_error();
+        new_label |= known == 0;
+    }
+    Model before;
+    if (new_label) before = model;
+    nb::list known = nb::list(classes);
+    try {
+        std::vector<size_t> in;
+        for (nb::handle label : members) in.push_back(size_t(answer(label)));
+        std::vector<uint8_t> set(std::max<size_t>(model.w.rows, 1), 0);
+        for (size_t r : in) set[r] = 1;
+        teach(row, 0.0, importance, 1.0, set.data());
+    } catch (...) {
+        if (new_label) {
+            nb::error_scope keep_error;
+            model = before;
+            set_classes(known);
+        }
         throw;
     }
 }
@@ -270,6 +315,12 @@ nb::object Engine::predict_one(nb::handle x) {
         scores = many.data();
     }
     scores_of(x, scores);
+    if (model.task == Task::multilabel) {
+        nb::set in;
+        for (size_t r = 0; r < nb::len(classes); ++r)
+            if (scores[r] > 0.0) in.add(nb::object(classes[r]));
+        return in;
+    }
     if (model.task != Task::classify) return nb::float_(scores[0]);
     const size_t known = size_t(PyList_GET_SIZE(classes.ptr()));
     if (known == 0) return nb::none();
@@ -307,7 +358,7 @@ void Engine::set_classes(nb::list all) {
         labels[label] = nb::int_(classes.size());
         classes.append(label);
     }
-    if (model.task == Task::classify) model.w.set_rows(classes.size());
+    if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_rows(classes.size());
     model.size_scratch();
 }
 
@@ -336,12 +387,22 @@ static size_t stored(const Batch& X) {
 }
 
 template <class Batch>
-void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object scores,
+void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
+                   nb::object scores,
                    Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     std::vector<Vector<double>> keep;
     Answers in{numbers(y, X.rows, "y", keep), numbers(importance, X.rows, "importance", keep),
-               numbers(target, X.rows, "target", keep), nullptr};
+               numbers(target, X.rows, "target", keep), nullptr, nullptr};
+    nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> marks;
+    if (!sets.is_none()) {
+        marks = nb::cast<decltype(marks)>(sets);
+        if (marks.shape(0) != X.rows || marks.shape(1) != model.w.rows)
+            raise("InputError", "the label sets have the wrong shape");
+        in.sets = marks.data();
+    } else if (model.task == Task::multilabel) {
+        raise("LabelError", "multilabel learning needs label sets");
+    }
     if (!scores.is_none()) {
         Out out = nb::cast<Out>(scores);
         if (out.shape(0) != X.rows || out.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
@@ -496,7 +557,7 @@ static std::vector<int64_t> whole_numbers_of(nb::object from, double below) {
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
     auto v = nb::cast<Matrix<double>>(state["v"]);
-    if (model.task == Task::classify) w.set_rows(v.shape(1));
+    if (model.task == Task::classify || model.task == Task::multilabel) w.set_rows(v.shape(1));
     w.set_features(v.shape(0));
     fill(w, w.v, state["v"]);
     fill(w, w.z, state["z"]);
@@ -551,6 +612,7 @@ void Engine::set_state(nb::dict state) {
 
 #define ONEPASS_INSTANTIATE(Batch, suffix)                                                               \
     template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object,     \
+                                       nb::object,                                                       \
                                        Outcome (*)(Model&, const Batch&, const Answers&),                \
                                        Outcome (*)(const Model&, const Batch&, size_t));                 \
     template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*), \

@@ -75,7 +75,8 @@ class Engine {
 
     // Batches. y: class indices or reals; importance, target, scores may be None.
     template <class Batch>
-    void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object scores,
+    void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
+               nb::object scores,
                Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
     template <class Batch>
@@ -124,7 +125,8 @@ class Engine {
     void read(nb::handle x, Read& row, bool learning);
     bool read_vector(PyObject* x, Read& row);
     void scores_of(nb::handle x, double* out);
-    void teach(Read& row, double y, double importance, double target);
+    void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr);
+    void learn_set(nb::handle x, nb::handle y, double importance);
     double answer(nb::handle y);
     std::unique_lock<std::mutex> own();
     [[noreturn]] void refuse(const Outcome& outcome) const;

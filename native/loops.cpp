@@ -129,8 +129,9 @@ inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
             const double y = in.y ? in.y[i] : 1.0;
             const double importance = in.importance ? in.importance[i] : 1.0;
             const double target = in.target ? in.target[i] : 1.0;
+            const uint8_t* set = in.sets ? in.sets + i * outputs : nullptr;
             double* out = in.scores ? in.scores + i * outputs : nullptr;
-            auto visit = [&](const auto& row) { return learn_row<many>(M, row, y, importance, target, out); };
+            auto visit = [&](const auto& row) { return learn_row<many>(M, row, y, importance, target, set, out); };
             const Status status = fine ? visit(plain_row(X, i)) : with_row(X, i, visit);
             if (status != Status::ok) return explain(X, i, status);
         }
@@ -140,7 +141,7 @@ inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
 
 template <class Batch>
 Outcome learn(Model& M, const Batch& X, const Answers& in) {
-    return M.w.rows > 1 ? learn_rows<true>(M, X, in) : learn_rows<false>(M, X, in);
+    return M.w.stride > 1 ? learn_rows<true>(M, X, in) : learn_rows<false>(M, X, in);
 }
 
 // Looks for malformed rows without learning. Rows whose norm overflows are well formed.
@@ -157,10 +158,10 @@ Outcome check(const Model&, const Batch& X, size_t from_row) {
 }
 
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance,
-                 double target) {
+                 double target, const uint8_t* set) {
     const SparseRow<double, int64_t> row{x, index, n};
-    return M.w.rows > 1 ? learn_row<true>(M, row, y, importance, target, nullptr)
-                        : learn_row<false>(M, row, y, importance, target, nullptr);
+    return M.w.stride > 1 ? learn_row<true>(M, row, y, importance, target, set, nullptr)
+                        : learn_row<false>(M, row, y, importance, target, nullptr, nullptr);
 }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {

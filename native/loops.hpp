@@ -112,7 +112,7 @@ inline void score_otherwise(const Model& M, const Row& row, double* out, double*
     const double* gathered = gather_paid(M, row, w.pocketing ? w.pocket.data() : w.v.data());
     const double a = w.pocketing ? w.pocket_a : w.a;
     const double* bias = w.pocketing ? w.pocket_bias.data() : w.bias.data();
-    if (w.rows == 1) {
+    if (w.stride == 1) {
         out[0] = a * side_by_side(row).dot_norm(gathered).dot + bias[0] * M.constant;
         return;
     }
@@ -151,7 +151,7 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     if (w.votes.on) return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
     if (w.lazy || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
-    if (w.rows == 1) {
+    if (w.stride == 1) {
         const double dot = row.dot_norm(w.v.data()).dot;
         out[0] = average
                      ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
@@ -364,7 +364,7 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
 
 // The same for class rows: the true class against its best-scoring rival, the lowest index among equals.
 template <class Row>
-inline Status face_classes(Model& M, const Row& row, double y, Scalars& s, Move& move) {
+inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* set, Scalars& s, Move& move) {
     Weights& w = M.w;
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
@@ -375,12 +375,24 @@ inline Status face_classes(Model& M, const Row& row, double y, Scalars& s, Move&
         scores[r] = w.a * scores[r] + w.bias[r] * M.constant;
         if (!finite(scores[r])) return Status::overflow;
     }
-    move.up = size_t(y);
-    move.down = move.up == 0 ? 1 : 0;
-    if (M.roots.empty()) {
+    if (M.task == Task::multilabel) {  // the lowest of those in against the highest of those out
+        move.up = move.down = w.rows;
+        for (size_t r = 0; r < w.rows; ++r) {
+            size_t& chosen = set[r] ? move.up : move.down;
+            if (chosen == w.rows || (set[r] ? scores[r] < scores[chosen] : scores[r] > scores[chosen])) chosen = r;
+        }
+        if (move.up == w.rows || move.down == w.rows) {  // all in, or all out: nothing to order
+            move.up = move.down = 0;
+            s.importance = 0.0;
+        }
+    } else if (M.roots.empty()) {
+        move.up = size_t(y);
+        move.down = move.up == 0 ? 1 : 0;
         for (size_t r = move.down + 1; r < w.rows; ++r)
             if (r != move.up && scores[r] > scores[move.down]) move.down = r;
     } else {  // the rival that costs most, score included
+        move.up = size_t(y);
+        move.down = move.up == 0 ? 1 : 0;
         const double* roots = M.roots.data() + move.up * w.rows;
         for (size_t r = move.down + 1; r < w.rows; ++r)
             if (r != move.up && scores[r] + roots[r] > scores[move.down] + roots[move.down]) move.down = r;
@@ -426,19 +438,29 @@ inline void survive(Weights& w) {
 
 // One round: score, rule, step, counters. Refused rounds leave the model as it was.
 template <bool many, class Row>
-inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, double* out) {
+inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
+                        double* out) {
     Scalars s{0.0, target, 0.0, 0.0, importance, M.t + 1.0, M.k, 1.0};
     Move move;
     if (out) score_row(M, row, out, M.scores.data());
     Status status;
-    if constexpr (many) status = face_classes(M, row, y, s, move);
+    if constexpr (many) status = face_classes(M, row, y, set, s, move);
     else status = face(M, row, y, s, move);
     if (status != Status::ok) return status;
     if (M.uses_ww) s.ww = M.w.ww + bias_norm(M.w);
 
     Step step = passive;
     double state[max_slots];
-    const bool zero = s.xx < DBL_MIN, skip = zero || importance == 0.0;
+    double distance = 0.0;
+    if (!many && M.task == Task::oneclass) {  // phi is the unit vector from w to x, the target a distance
+        const double squared = s.ww - 2.0 * s.m + s.xx;
+        distance = squared > 0.0 ? std::sqrt(squared) : 0.0;
+        s.m = -distance;
+        s.target = -M.tube;
+        s.xx = 1.0;
+        if (distance == 0.0) s.importance = 0.0;
+    }
+    const bool zero = s.xx < DBL_MIN, skip = zero || s.importance == 0.0;
     const bool all_scores = many && M.solve;
     if (!skip) {
         for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
@@ -451,6 +473,10 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             return Status::overflow;
         for (int i = 0; i < M.slots; ++i)
             if (!finite(state[i])) return Status::overflow;
+        if (!many && M.task == Task::oneclass) {
+            step.add /= distance;
+            step.scale = 1.0 - step.add;
+        }
     }
 
     if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {

@@ -88,24 +88,24 @@ static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t st
     for (size_t j = 0; j < features; ++j)
         for (size_t r = 0; r < std::max<size_t>(rows, 2); ++r)
             wide.data()[j * new_stride + r] =
-                rows == 1 ? half_of(old.data()[j], r) : old.data()[j * stride + r];
+                stride == 1 ? half_of(old.data()[j], r) : old.data()[j * stride + r];
     return wide;
 }
 
 static void widen(std::vector<double>& values, size_t classes) {
-    if (values.size() == 1) values = {half_of(values[0], 0), half_of(values[0], 1)};
+    if (values.size() == 1 && classes > 1) values = {half_of(values[0], 0), half_of(values[0], 1)};
     values.resize(classes, 0.0);
 }
 
 void Weights::set_rows(size_t classes) {
-    if (classes <= std::max<size_t>(rows, 2)) return;
+    if (classes <= (row_each ? rows * (stride > 1) : std::max<size_t>(rows, 2))) return;
     // Rows are padded to whole vectors of eight; a class that fits the padding is already there, as zeros.
     const size_t wanted = (classes + 7) / 8 * 8;
-    if (rows == 1 || wanted > stride) {
+    if (stride == 1 || wanted > stride) {
         v = widened(v, features, rows, stride, wanted);
         if (averaging != Averaging::none) z = widened(z, features, rows, stride, wanted);
         if (pocketing) pocket = widened(pocket, features, rows, stride, wanted);
-        if (rows == 1) ww *= 0.5;
+        if (stride == 1) ww *= 0.5;
         stride = wanted;
     }
     widen(bias, classes);

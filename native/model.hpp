@@ -11,7 +11,8 @@
 namespace onepass {
 
 // classify: y is a class index. regress: y is a real. direction: the row is phi itself (ranking, structured).
-enum class Task { classify, regress, direction };
+// multilabel: every class is in or out. oneclass: w is the centre of the rows.
+enum class Task { classify, regress, direction, multilabel, oneclass };
 
 // With several classes: which rows of phi take the -x.
 enum class Against { rival, uniform, proportional };
@@ -24,7 +25,7 @@ struct Model {
     double params[max_params] = {};
     double state[max_slots] = {};
     int slots = 0;
-    double tube = 0.0;      // regression: half-width of the insensitive tube
+    double tube = 0.0;      // regression: half-width of the insensitive tube; oneclass: the radius
     double constant = 1.0;  // value of the constant feature; 0 without an intercept
     bool bias_in_norm = true;
     bool uses_ww = false;
@@ -54,6 +55,7 @@ struct Answers {
     const double* y;
     const double* importance;
     const double* target;
+    const uint8_t* sets;  // multilabel: rows x classes, 1 for in
     double* scores;  // where to write the scores before each update (rows x outputs), or null
 };
 
@@ -77,7 +79,7 @@ struct Loops {
 #undef ONEPASS_DECLARE
     // One sparse row whose indices are known to be inside and distinct, in any order.
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
-                        double target);
+                        double target, const uint8_t* set);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
 };
 

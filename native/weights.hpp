@@ -53,6 +53,7 @@ struct Votes {
 
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
+    bool row_each = false;  // a row for every class, even for one or two
     Buffer v;
     double a = 1.0;
     std::vector<double> bias = {0.0};
