@@ -88,7 +88,7 @@ def test_clone_and_parameters():
     assert copy.get_params()["rule__C"] == 0.5
     copy.set_params(rule__C=0.25, readout="last")
     assert model.rule.C == 0.5 and copy.rule.C == 0.25
-    with pytest.raises(ParameterError, match="finite number > 0|number > 0"):
+    with pytest.raises(ParameterError, match=r"number > 0"):
         copy.set_params(rule__C=-1)
     assert copy.rule.C == 0.25
 
@@ -115,7 +115,7 @@ def test_frames(frame):
     assert set(model.weights_) == set(names)
     np.testing.assert_array_equal(model.predict(table), LinearClassifier("pa1").fit(X, y).predict(X))
     assert model.predict_one(dict(zip(names, X[0], strict=True))) == model.predict(table)[0]
-    with pytest.raises(ValueError, match="[Ff]eature names"):
+    with pytest.raises(ValueError, match=r"[Ff]eature names"):
         model.predict(frame(X, columns=names[::-1]))
 
 
