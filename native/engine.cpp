@@ -115,8 +115,17 @@ bool Engine::read_vector(PyObject* x, Read& row) {
 void Engine::read(nb::handle x, Read& row, bool learning) {
     const bool mapping = PyDict_Check(x.ptr());
     if (!mapping && !read_vector(x.ptr(), row)) {
-        row.keep = to_row(x);  // a float64 vector, or a mapping
-        if (row.keep.is_none() || !read_vector(row.keep.ptr(), row)) {
+        row.keep = to_row(x);  // a float64 vector, a mapping, or (indices, values, columns) of a sparse row
+        if (PyTuple_Check(row.keep.ptr())) {
+            nb::tuple parts = nb::cast<nb::tuple>(row.keep);
+            auto index = nb::cast<Vector<int64_t>>(parts[0]);
+            auto value = nb::cast<Vector<double>>(parts[1]);
+            scratch_.clear();
+            scratch_.index.assign(index.data(), index.data() + index.shape(0));
+            scratch_.value.assign(value.data(), value.data() + value.shape(0));
+            row.columns = nb::cast<size_t>(parts[2]);
+            row.n = scratch_.index.size();
+        } else if (!read_vector(row.keep.ptr(), row)) {
             features.read(row.keep, scratch_, model.w.v.data(), model.w.stride);
             row.n = scratch_.index.size();
         }
@@ -124,21 +133,24 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         features.read(x, scratch_, model.w.v.data(), model.w.stride);
         row.n = scratch_.index.size();
     }
-    if (row.x) {
-        row.dense = true;
+    if (row.x || row.columns) {
+        row.dense = row.x != nullptr;
+        const double* values = row.dense ? row.x : scratch_.value.data();
         for (size_t i = 0; i < row.n; ++i)
-            if (!std::isfinite(row.x[i]))
-                raise("InputError",
-                      "x must hold finite numbers, but x[" + std::to_string(i) + "] is " + std::to_string(row.x[i]));
+            if (!std::isfinite(values[i]))
+                raise("InputError", "x must hold finite numbers, but x[" +
+                                        std::to_string(row.dense ? int64_t(i) : scratch_.index[i]) + "] is " +
+                                        std::to_string(values[i]));
+        const size_t width = row.dense ? row.n : row.columns;
         const bool started = model.w.features > 0 && !features.hashed();
         if (features.size() > 0 && !positional)
             raise("FeatureError",
                   "this model has learned named features; give it a mapping of names to numbers, not a row");
-        if (features.hashed() && row.n > model.w.features)
-            raise("FeatureError", "x has " + std::to_string(row.n) + " features, but hash_bits leaves room for " +
+        if (features.hashed() && width > model.w.features)
+            raise("FeatureError", "x has " + std::to_string(width) + " features, but hash_bits leaves room for " +
                                       std::to_string(model.w.features) + "; raise hash_bits");
-        if (started && row.n != model.w.features && !(features.size() > row.n))
-            raise("FeatureError", "x has " + std::to_string(row.n) + " features, but this model has learned rows of " +
+        if (started && width != model.w.features && !(features.size() > width))
+            raise("FeatureError", "x has " + std::to_string(width) + " features, but this model has learned rows of " +
                                       std::to_string(model.w.features));
         return;
     }
@@ -177,9 +189,9 @@ double Engine::answer(nb::handle y) {
 void Engine::teach(Read& row, double y, double importance, double target, const uint8_t* set) {
     const size_t before = model.w.features;
     const bool was_positional = positional;
-    if (row.dense) {
+    if (row.dense || row.columns) {
         positional = true;
-        model.w.set_features(row.n);
+        model.w.set_features(row.dense ? row.n : row.columns);
     } else {
         row.added = features.admit(scratch_);
         if (!features.hashed()) model.w.set_features(features.size());
@@ -286,7 +298,7 @@ void Engine::check_one(nb::handle x) {
 void Engine::scores_of(nb::handle x, double* out) {
     Read row;
     read(x, row, false);
-    if (row.dense && model.w.features == 0) {
+    if ((row.dense || row.columns) && model.w.features == 0) {
         for (size_t r = 0; r < model.w.rows; ++r) out[r] = 0.0;
     } else if (row.dense) {
         loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, out);
@@ -487,7 +499,8 @@ static nb::object table(const Weights& w, const Buffer& buffer) {
     return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
 }
 
-nb::dict Engine::state() const {
+nb::dict Engine::state() {
+    auto lock = own();
     const Weights& w = model.w;
     nb::dict out;
     out["v"] = table(w, w.v);

@@ -94,7 +94,7 @@ class Engine {
     void set_features(size_t d);
     void set_classes(nb::list classes);
     void flip_classes();
-    nb::dict state() const;
+    nb::dict state();
     void set_state(nb::dict state);
 
     // The callbacks, which may lead back to whoever owns this engine.
@@ -114,7 +114,8 @@ class Engine {
         const double* x = nullptr;
         size_t n = 0;
         bool dense = false;
-        size_t added = 0;  // names that are new with this row
+        size_t columns = 0;  // of a sparse row of a matrix: its width
+        size_t added = 0;    // names that are new with this row
         Py_buffer view{};
         nb::object keep;
         ~Read() {

@@ -87,8 +87,7 @@ static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t st
     wide.grow(features * new_stride);
     for (size_t j = 0; j < features; ++j)
         for (size_t r = 0; r < std::max<size_t>(rows, 2); ++r)
-            wide.data()[j * new_stride + r] =
-                stride == 1 ? half_of(old.data()[j], r) : old.data()[j * stride + r];
+            wide.data()[j * new_stride + r] = stride == 1 ? half_of(old.data()[j], r) : old.data()[j * stride + r];
     return wide;
 }
 

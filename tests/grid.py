@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import zlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Tempered(Rule):
 
     name = "tempered"
     tasks = TASKS
-    slots = {"suffered": 0.0, "rounds": 1.0}
+    slots: ClassVar[Mapping[str, float]] = {"suffered": 0.0, "rounds": 1.0}
     C: float = number(0.5, above=0)
 
     def step(self, s: Scalars) -> Step:
@@ -89,7 +89,7 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "adaline-optimal": ("adaline:schedule=optimal(alpha=0.1)", TASKS),
     "nlms": ("nlms:mu=0.5", TASKS),
     "pa": ("pa", TASKS),
-    "pa-mistake": ("pa:update_on=mistake,epsilon=0.3", TASKS),
+    "pa-mistake": ("pa:update_on=mistake", CLASSIFY),
     "pa1": ("pa1:C=0.1", TASKS),
     "pa1-scale_step": ("pa1:lam=5,importance_mode=scale_step", TASKS),
     "pa2": ("pa2", TASKS),
@@ -114,6 +114,9 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "user-python": (Tempered, TASKS),
     "user-c": (tempered_in_c, TASKS),
 }
+
+# They read ‖w‖², intercept included, and so refuse bias_in_norm=False.
+READS_WW = {"pegasos-project", "user-python", "user-c"}
 
 READOUTS: dict[str, Any] = {"last": "last", "average": "average", "post": Average(kind="post", start=5)}
 
@@ -177,6 +180,7 @@ class Representation:
         return self.make(X[start:stop])
 
     def row(self, X: NDArray[np.float64], i: int) -> Any:
+        """Row i for `learn_one`: of a sparse matrix the matrix of that row, as its own indexing gives it."""
         part = self.make(X[i : i + 1])
         return part if sparse.issparse(part) else part[0]
 
@@ -221,7 +225,7 @@ class Cell:
 
     def settings(self) -> dict[str, Any]:
         """Keyword arguments of a model; the intercept's options take turns from cell to cell."""
-        turn = OPTIONS[self.seed % len(OPTIONS)]
+        turn = OPTIONS[self.seed % (len(OPTIONS) - (self.rule in READS_WW))]
         return {"readout": READOUTS[self.readout], **dict(self.form.options), **turn}
 
     def model(self, classes: list[Any] | None = None, task: str | None = None) -> LinearModel:

@@ -58,9 +58,7 @@ def run(*args: str) -> Result:
 
 
 def onepass(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "onepass", *args], capture_output=True, **{"text": True, **options}
-    )
+    return subprocess.run([sys.executable, "-m", "onepass", *args], capture_output=True, **{"text": True, **options})
 
 
 def table(output: str) -> list[list[str]]:
@@ -150,9 +148,7 @@ def test_models_prints_where_letters_are_lacking() -> None:
         (("demo", "--plot", "a.nonsense"), "expected a name ending in one of"),
     ],
 )
-def test_a_wrong_option_is_one_line_and_code_2(
-    args: tuple[str, ...], expected: str, stub: type[StubModel]
-) -> None:
+def test_a_wrong_option_is_one_line_and_code_2(args: tuple[str, ...], expected: str, stub: type[StubModel]) -> None:
     result = run(*args)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
@@ -230,9 +226,7 @@ def test_streams_of_awkward_length(examples: int, every: tuple[str, ...], stub: 
     assert f"all {examples:,}" in result.stdout
 
 
-def test_progress_goes_to_stderr_and_quiet_silences_it(
-    stub: type[StubModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_goes_to_stderr_and_quiet_silences_it(stub: type[StubModel], monkeypatch: pytest.MonkeyPatch) -> None:
     args = ("demo", "--rule", "pa1", "--rule", "pa", "--examples", "500")
     loud, quiet = run(*args), run(*args, "--quiet")
     assert [line.split()[0] for line in loud.stderr.splitlines()] == ["pa1", "pa"]

@@ -76,9 +76,7 @@ def test_the_seed_means_the_same_in_another_process() -> None:
         "for X, y in SEA(5000, seed=3).chunks(900): h.update(X.tobytes()); h.update(y.tobytes())\n"
         "print(h.hexdigest())"
     )
-    ran = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in "12"
-    ]
+    ran = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in "12"]
     assert ran[0].stdout == ran[1].stdout
     assert len(ran[0].stdout.strip()) == 64
 

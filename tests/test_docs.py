@@ -48,7 +48,9 @@ def test_contributed_rules_pass_their_check():
         assert onepass.check_rule(namespace[name]())
 
 
-@pytest.mark.parametrize("registry", [rules.RULES, losses.LOSSES, schedules.SCHEDULES], ids=["rule", "loss", "schedule"])
+@pytest.mark.parametrize(
+    "registry", [rules.RULES, losses.LOSSES, schedules.SCHEDULES], ids=["rule", "loss", "schedule"]
+)
 def test_every_rule_loss_schedule_and_parameter_is_listed(registry):
     text = RULES.read_text()
     for name, kind in registry.items():

@@ -367,9 +367,7 @@ def test_an_empty_stream_is_an_empty_run(stream: Any, model: Any) -> None:
 def test_progress_sees_the_run_grow() -> None:
     for model in (Perceptron(), Chunky()):
         seen: list[tuple[int, float]] = []
-        run = prequential(
-            model, SEA(10_000), every=100_000, progress=lambda r, s=seen: s.append((r.examples, r.value))
-        )
+        run = prequential(model, SEA(10_000), every=100_000, progress=lambda r, s=seen: s.append((r.examples, r.value)))
         assert [t for t, _ in seen] == [4096, 8192, 10_000]
         assert seen[-1] == (run.examples, run.value)
 

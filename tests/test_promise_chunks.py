@@ -15,6 +15,7 @@ import grid
 import numpy as np
 import pytest
 from grid import CELLS, Cell, Stream, saved
+from scipy import sparse
 
 import onepass
 from onepass import losses, rules, schedules
@@ -27,9 +28,24 @@ def cuts(rng: np.random.Generator, n: int, most: int) -> list[int]:
     return [*ends[ends < n].tolist(), n]
 
 
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of files here; that they survive a power cut is test_store's business."""
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+
+
 def feed(model: Any, cell: Cell, s: Stream, start: int, stop: int, importance: bool = True) -> None:
     c = s.importance[start:stop] if importance else None
     model.learn_many(cell.form.part(s.X, start, stop), s.y[start:stop], c)
+
+
+def teach(model: Any, cell: Cell, s: Stream, i: int, importance: bool = True) -> None:
+    c = float(s.importance[i]) if importance else 1.0
+    x = cell.form.row(s.X, i)
+    if sparse.issparse(x):  # learn_one of such a row: test_learn_one_takes_the_rows_of_a_sparse_matrix
+        model.learn_many(x, s.y[i : i + 1], [c])
+    else:
+        model.learn_one(x, s.y[i], c)
 
 
 def whole(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generator, folder: Path) -> Any:
@@ -47,7 +63,7 @@ def chunks(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generator, 
 
 def one_by_one(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generator, folder: Path) -> Any:
     for i in range(len(s.X)):
-        model.learn_one(cell.form.row(s.X, i), s.y[i], float(s.importance[i]))
+        teach(model, cell, s, i)
     return model
 
 
@@ -69,7 +85,7 @@ def through_pickles(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Ge
             feed(model, cell, s, start, stop)
         else:
             for i in range(start, stop):
-                model.learn_one(cell.form.row(s.X, i), s.y[i], float(s.importance[i]))
+                teach(model, cell, s, i)
         model = pickle.loads(pickle.dumps(model))
         start = stop
     return model
@@ -107,11 +123,7 @@ def test_same_bytes_however_the_data_arrives(cell: Cell, tmp_path: Path) -> None
     s = cell.stream()
     rng = np.random.default_rng(cell.seed)
     expected = saved(whole(cell.model(s.classes), cell, s, rng, tmp_path))
-    differing = [
-        way.__name__
-        for way in WAYS
-        if saved(way(cell.model(s.classes), cell, s, rng, tmp_path)) != expected
-    ]
+    differing = [way.__name__ for way in WAYS if saved(way(cell.model(s.classes), cell, s, rng, tmp_path)) != expected]
     assert not differing
 
 
@@ -140,8 +152,8 @@ def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
     predicted = []
     for i in range(len(s.X)):
         x = cell.form.row(s.X, i)
-        predicted.append(by_one.predict_one(x))
-        by_one.learn_one(x, s.y[i])
+        predicted.append(by_one.predict_many(x)[0] if sparse.issparse(x) else by_one.predict_one(x))
+        teach(by_one, cell, s, i, importance=False)
     assert by_one.t == len(s.X)
 
     start = 0
@@ -156,6 +168,22 @@ def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
     expected = saved(by_one)
     for way, model in (("chunks", by_chunk), ("predict_then_learn", at_once), ("files", resumed)):
         assert saved(model) == expected, way
+
+
+@pytest.mark.parametrize("index", ["csr32", "csr64"])
+@pytest.mark.parametrize("task", grid.TASKS)
+def test_learn_one_takes_the_rows_of_a_sparse_matrix(task: str, index: str) -> None:
+    """partial_fit(X, y) is the loop of learn_one(X[i], y[i]) for a CSR matrix too, bit for bit."""
+    cell = Cell("pa1", task, index, "average")
+    s = cell.stream()
+    at_once, by_one = cell.model(s.classes), cell.model(s.classes)
+    at_once.learn_many(cell.form.make(s.X), s.y)
+    scores = at_once.score_many(cell.form.make(s.X))
+    for i in range(len(s.X)):
+        row = cell.form.row(s.X, i)
+        by_one.learn_one(row, s.y[i])
+        assert np.array_equal(np.atleast_1d(at_once.score_one(row)), scores[i])
+    assert saved(by_one) == saved(at_once)
 
 
 def test_the_grid_holds_every_rule_loss_and_schedule() -> None:
@@ -178,10 +206,10 @@ def test_different_streams_give_different_bytes() -> None:
         elif change == "label":
             y[5] = "yes" if y[5] == "no" else "no"
         elif change == "importance":
-            c[7] = c[7] + 0.01
+            c[7] += 0.01
         elif change == "order":
             X[[3, 4]], y[[3, 4]], c[[3, 4]] = X[[4, 3]], y[[4, 3]], c[[4, 3]]
-        model = LinearModel("pa1:C=0.01", classes=s.classes)
+        model = LinearModel("adaline", classes=s.classes)
         model.learn_many(X, y, c)
         models.append(saved(model))
     assert len(set(models)) == len(models)

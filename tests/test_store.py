@@ -40,9 +40,7 @@ DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32
 
 
 def small() -> bytes:
-    return store.to_bytes(
-        "linear", {"rule": "pa1", "C": 0.1}, {"w": np.arange(3.0), "b": np.array([True, False])}
-    )
+    return store.to_bytes("linear", {"rule": "pa1", "C": 0.1}, {"w": np.arange(3.0), "b": np.array([True, False])})
 
 
 def seal(data: bytes) -> bytes:
@@ -181,9 +179,7 @@ def test_same_input_gives_the_same_bytes() -> None:
 
 def test_written_file_is_to_bytes(tmp_path: Path) -> None:
     path = tmp_path / "m.onepass"
-    store.write(
-        path, "linear", {"rule": "pa1", "C": 0.1}, {"w": np.arange(3.0), "b": np.array([True, False])}
-    )
+    store.write(path, "linear", {"rule": "pa1", "C": 0.1}, {"w": np.arange(3.0), "b": np.array([True, False])})
     assert path.read_bytes() == small()
 
 
@@ -204,9 +200,7 @@ def test_format_1_stays_readable() -> None:
 def test_words_of_the_format_inside_values_do_no_harm() -> None:
     tricky = f'"sha256":"{ZEROS}"'
     kind, config, arrays = store.from_bytes(
-        store.to_bytes(
-            tricky, {tricky: [tricky, tricky[:-1] + "\\"]}, {tricky: np.zeros(1), "sha256": np.ones(1)}
-        ),
+        store.to_bytes(tricky, {tricky: [tricky, tricky[:-1] + "\\"]}, {tricky: np.zeros(1), "sha256": np.ones(1)}),
         "memory",
     )
     assert kind == tricky
@@ -214,9 +208,7 @@ def test_words_of_the_format_inside_values_do_no_harm() -> None:
     assert arrays.keys() == {tricky, "sha256"}
     # In the data as well.
     text = np.frombuffer(tricky.encode(), np.uint8)
-    np.testing.assert_array_equal(
-        store.from_bytes(store.to_bytes("k", {}, {"t": text}), "memory")[2]["t"], text
-    )
+    np.testing.assert_array_equal(store.from_bytes(store.to_bytes("k", {}, {"t": text}), "memory")[2]["t"], text)
 
 
 @pytest.mark.parametrize(
@@ -324,9 +316,7 @@ def test_appended_and_swapped_bytes_are_refused() -> None:
             store.from_bytes(data + extra, "here")
     end = 8 + int.from_bytes(data[:8], "little")
     with pytest.raises(DamagedFileError):
-        store.from_bytes(
-            data[:end] + data[end + 8 : end + 16] + data[end : end + 8] + data[end + 16 :], "here"
-        )
+        store.from_bytes(data[:end] + data[end + 8 : end + 16] + data[end : end + 8] + data[end + 16 :], "here")
 
 
 @given(st.data())
@@ -436,9 +426,7 @@ def test_directory_and_missing_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_pickle_bomb_does_not_go_off(
-    protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pickle_bomb_does_not_go_off(protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crater = tmp_path / "crater"
     monkeypatch.setenv("BOMB", str(crater))
     bomb = pickle.dumps(Bomb(), protocol)
@@ -639,9 +627,7 @@ def test_order_of_syncing(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("number", "refused"), [(errno.EIO, True), (errno.EINVAL, False)])
-def test_folder_that_cannot_be_synced(
-    number: int, refused: bool, old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_that_cannot_be_synced(number: int, refused: bool, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def second_fails(handle: int) -> None:

@@ -47,22 +47,30 @@ class Batch:
         return Batch(len(order), self.columns, csr=csr, names=self.names)
 
     def require_finite(self) -> None:
-        """Raise where a number is NaN or infinite. The loops see to it themselves, row by row."""
+        """Raise what the loops raise of a malformed row, before any row is learned."""
         data = self.dense if self.csr is None else self.csr[0]
         assert data is not None
         bad = np.flatnonzero(~np.isfinite(data))
-        if not len(bad):
-            return
-        if self.csr is None:
-            row, column = divmod(int(bad[0]), self.columns)
-        else:
-            row, column = int(np.searchsorted(self.csr[2], bad[0], side="right")) - 1, int(self.csr[1][bad[0]])
-        value = data.flat[bad[0]]
-        shown = "NaN" if np.isnan(value) else ("infinity" if value > 0 else "-infinity")
-        raise InputError(
-            f"X must hold finite numbers, but X[{row}, {column}] is {shown}; drop or impute the row. "
-            "Nothing of this call was learned"
-        )
+        if len(bad):
+            row, column = divmod(int(bad[0]), self.columns) if self.csr is None else self._place(int(bad[0]))
+            value = {"nan": "NaN", "inf": "infinity", "-inf": "-infinity"}[str(float(data.flat[bad[0]]))]
+            raise InputError(
+                f"X must hold finite numbers, but X[{row}, {column}] is {value}; drop or impute the row. "
+                "Nothing of this call was learned"
+            )
+        if self.csr is not None:
+            outside = np.flatnonzero((self.csr[1] < 0) | (self.csr[1] >= self.columns))
+            if len(outside):
+                row, column = self._place(int(outside[0]))
+                raise InputError(
+                    f"X has column index {column} in row {row}, outside its shape; "
+                    "build it with scipy.sparse, which checks"
+                )
+
+    def _place(self, position: int) -> tuple[int, int]:
+        """Row and column of a stored element."""
+        assert self.csr is not None
+        return int(np.searchsorted(self.csr[2], position, side="right")) - 1, int(self.csr[1][position])
 
 
 def is_mappings(X: Any) -> bool:
@@ -88,7 +96,10 @@ def as_batch(X: Any) -> Batch:
     names = list(X.columns) if hasattr(X, "columns") else None
     if names is not None and not all(isinstance(name, str) for name in names):
         names = None  # a frame's default 0, 1, 2, … are positions, not names
-    table = np.asarray(X)
+    try:
+        table = np.asarray(X)
+    except (TypeError, ValueError):
+        raise FeatureError("X must be a table: its rows are of different lengths or kinds") from None
     if table.ndim != 2:
         raise FeatureError(f"X must be a table of rows and columns, got {table.ndim} dimension(s): {_shape(X)}")
     if table.dtype not in (np.float64, np.float32):
@@ -104,11 +115,11 @@ def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
         weights = np.asarray(given)
         if weights.dtype.kind not in "biufO":
             raise TypeError(f"got {weights.dtype}")
+        if weights.ndim == 0:
+            weights = np.full(rows, weights)
         weights = np.ascontiguousarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"importance must hold one number >= 0 per row: {error}") from None
-    if weights.ndim == 0:
-        weights = np.full(rows, float(weights))
     if weights.shape != (rows,):
         raise InputError(f"importance must hold one number per row: X has {rows} rows, got shape {weights.shape}")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -118,18 +129,33 @@ def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
 
 
 def to_row(x: Any) -> Any:
-    """A single example that is neither a dict nor a float64 vector: as one of the two."""
+    """A single example that is neither a dict nor a float64 vector: as one of the two.
+
+    A row of a sparse matrix comes as (indices, values, columns), so that it is learned as the matrix would be.
+    """
     if isinstance(x, Mapping):
         return x
     if hasattr(x, "tocsr"):
-        x = x.toarray()
+        batch = as_batch(x)
+        if batch.rows != 1:
+            raise FeatureError(f"x must be one row of numbers, got {batch.rows}; use learn_many for several")
+        batch.require_finite()
+        assert batch.csr is not None
+        indices, order = np.unique(batch.csr[1], return_inverse=True)
+        values = np.zeros(len(indices))
+        np.add.at(values, order, batch.csr[0])
+        return indices.astype(np.int64), values, batch.columns
     if isinstance(x, (str, bytes)) or x is None or not hasattr(x, "__len__"):
         raise InputError(f"x must be a mapping of names to numbers or a row of numbers, got {x!r} ({type(x).__name__})")
-    row = np.asarray(x)
+    try:
+        row = np.asarray(x)
+    except (TypeError, ValueError):
+        raise FeatureError(f"x must be one row of numbers, got nested values: {x!r:.80}") from None
     if row.ndim == 2 and row.shape[0] == 1:
         row = row[0]
     if row.ndim != 1:
-        raise FeatureError(f"x must be one row of numbers, got an array of shape {row.shape}; use learn_many for several")
+        got = f"an array of shape {row.shape}"
+        raise FeatureError(f"x must be one row of numbers, got {got}; use learn_many for several")
     return np.ascontiguousarray(_as_numbers(row), dtype=np.float64)
 
 
@@ -137,9 +163,12 @@ def _as_numbers(table: NDArray[Any]) -> NDArray[np.float64]:
     if table.dtype.kind == "c":
         raise InputError("Complex data not supported: X must hold real numbers")
     try:
+        if table.dtype.kind not in "biufO":
+            raise TypeError("such values have no one number")
         return table.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"X must hold numbers, got {table.dtype}: {error}; use learn_one with mappings for text") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        advice = "use learn_one with mappings for text"
+        raise InputError(f"X must hold numbers, got {table.dtype}: {error}; {advice}") from None
 
 
 def _shape(X: Any) -> str:

@@ -62,7 +62,9 @@ def _check_cell(rule: Rule, task: str, readout: str, shape: str, present: Callab
     def make() -> LinearModel:
         declared = {"binary": [-1, 1], "multiclass": list(range(CLASSES))}.get(task)
         bits = 12 if shape == "hashed" else None
-        return LinearModel(rule, task, classes=declared, fit_intercept=task != "ranking", readout=readout, hash_bits=bits)
+        return LinearModel(
+            rule, task, classes=declared, fit_intercept=task != "ranking", readout=readout, hash_bits=bits
+        )
 
     reference = core.Learner(rule, task, classes=CLASSES, fit_intercept=task != "ranking", readout=readout)
     whole, single, resumed = make(), make(), make()

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .batches import to_row
 from .core import Array
-from .errors import DamagedFileError, InputError, LabelError, ParameterError
+from .errors import DamagedFileError, InputError, LabelError, NumericalError, ParameterError
 from .parameters import Parameters, flag
 from .store import decode_values, encode_values
 
@@ -34,6 +34,10 @@ __all__ = ["DECODERS", "Decoder", "Multiclass", "Sequence", "Weights", "differen
 
 Features = dict[str | int, float]
 Transform = Callable[[float], float]
+
+# Beyond this a sum over positions could overflow, and no answer would be the best one.
+LARGEST_SCORE = 1e300
+QUIETLY = np.errstate(over="ignore", invalid="ignore")
 
 
 class Weights(Protocol):
@@ -175,6 +179,7 @@ class Labelled(Parameters):
             names = self._cache[feature] = tuple(f"{text}|{feature}" for text in self._texts)
         return names
 
+    @QUIETLY
     def emissions(self, w: Weights, rows: list[dict[str, float]]) -> Array:
         """Σⱼ xⱼ w[label|j] for each row (down) and label (across)."""
         names = [name for row in rows for feature in row for name in self.names_of(feature)]
@@ -185,6 +190,8 @@ class Labelled(Parameters):
         for scores, row in zip(out, rows, strict=True):
             scores[:] = products[start : start + len(row)].sum(axis=0)
             start += len(row)
+        if not np.all(np.abs(out) <= LARGEST_SCORE):
+            raise NumericalError("row 0: the scores overflow; scale the features down or choose smaller steps")
         return out
 
 
@@ -343,6 +350,7 @@ class Sequence(Labelled):
         return weights[: n * n].reshape(n, n), weights[n * n : -n], weights[-n:]
 
 
+@QUIETLY
 def viterbi(emissions: Array, links: Array, start: Array, end: Array) -> list[int]:
     """The best path: argmax over labels of Σ emissions + links + start + end."""
     best = start + emissions[0]
@@ -357,6 +365,7 @@ def viterbi(emissions: Array, links: Array, start: Array, end: Array) -> list[in
     return path[::-1]
 
 
+@QUIETLY
 def viterbi_counting_errors(
     emissions: Array, links: Array, start: Array, end: Array, truth: list[int], gains: Array
 ) -> list[int]:

@@ -54,7 +54,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
                 self,
                 X,
                 accept_sparse="csr",
-                dtype=[np.float64, np.float32],
+                dtype="numeric",  # refuses text; `as_batch` makes floats of the rest
                 order="C",
                 ensure_all_finite=False,
                 accept_large_sparse=True,
@@ -110,7 +110,13 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
-        generator = check_random_state(self.random_state)
+        if not isinstance(self.shuffle, (bool, np.bool_)):
+            raise ParameterError(f"shuffle={self.shuffle!r}: expected True or False")
+        try:
+            generator = check_random_state(self.random_state)
+        except ValueError:
+            expected = "None, a whole number or a numpy.random.RandomState"
+            raise ParameterError(f"random_state={self.random_state!r}: expected {expected}") from None
         if self.shuffle:
             table.require_finite()  # here, where rows still have their own numbers
         for _ in range(self.passes):
@@ -221,7 +227,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
         if isinstance(params.get("class_weight"), dict):
             table = params["class_weight"]
-            params["class_weight"] = {"labels": encode_values(list(table)), "weights": [float(w) for w in table.values()]}
+            weights = [float(weight) for weight in table.values()]
+            params["class_weight"] = {"labels": encode_values(list(table)), "weights": weights}
         if not isinstance(params.get("random_state"), (int, type(None))):
             params["random_state"] = None  # a generator's state is not kept; it is used by fit alone
         return params

@@ -62,9 +62,7 @@ def _absolute(y: Any, prediction: Any) -> float:
     try:
         return abs(float(y) - (0.0 if prediction is None else float(prediction)))
     except (TypeError, ValueError):
-        raise InputError(
-            f"mae and rmse need numbers, got y={y!r:.80}, prediction={prediction!r:.80}"
-        ) from None
+        raise InputError(f"mae and rmse need numbers, got y={y!r:.80}, prediction={prediction!r:.80}") from None
 
 
 def _squared(y: Any, prediction: Any) -> float:
@@ -184,9 +182,7 @@ def _one_by_one(
 
 def _pairs(stream: Any) -> Iterator[tuple[Any, Any]]:
     if not hasattr(stream, "__iter__") and not hasattr(stream, "chunks"):
-        raise ParameterError(
-            f"stream={stream!r:.80}: expected an iterable of (x, y), or one with chunks(size)"
-        )
+        raise ParameterError(f"stream={stream!r:.80}: expected an iterable of (x, y), or one with chunks(size)")
     if not hasattr(stream, "__iter__"):
         for X, y in stream.chunks(CHUNK):
             yield from zip(X, y.tolist() if isinstance(y, np.ndarray) else y, strict=True)

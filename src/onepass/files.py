@@ -26,9 +26,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed."""
     kind, config, arrays = store.read(path)
     if kind != KIND:
-        raise ForeignFileError(f"{os.fspath(path)} holds a onepass model of kind {kind!r}, which this version does not know")
+        raise ForeignFileError(f"{os.fspath(path)}: holds a model of kind {kind!r}, which this onepass does not know")
     model = LinearModel.from_state(config, arrays)
-    return estimator_of(model)
+    try:
+        return estimator_of(model)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DamagedFileError(f"{os.fspath(path)}: its estimator cannot be made again ({error})") from None
 
 
 def estimator_of(model: LinearModel, **given: Any) -> Any:

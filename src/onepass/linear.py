@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -93,7 +95,8 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             labels = self._labels(y, table.rows)
             if model is None:
                 if classes is None:
-                    raise LabelError("classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])")
+                    example = "partial_fit(X, y, classes=[…])"
+                    raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
                 declared = np.unique(np.asarray(classes))
                 self._class_dtype = declared.dtype
                 model = self._begin(declared.tolist())
@@ -165,6 +168,8 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         return tags
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
+        if self.task not in ("auto", "binary", "multiclass"):
+            raise ParameterError(f"task={self.task!r}: expected one of auto, binary, multiclass")
         return LinearModel(
             self.rule,
             self.task,
@@ -208,7 +213,13 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def _class_weights(self, labels: list[Any]) -> Array:
         if not isinstance(self.class_weight, dict):
             raise ParameterError(f"class_weight={self.class_weight!r}: expected None, 'balanced' (fit only) or a dict")
-        return np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+        for label, weight in self.class_weight.items():
+            if not isinstance(weight, Real) or not 0 <= weight < math.inf:
+                raise ParameterError(f"class_weight[{label!r}]={weight!r}: expected a finite number >= 0")
+        try:
+            return np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+        except TypeError:
+            raise LabelError("a label must be hashable") from None
 
     def _attributes(self) -> dict[str, Any]:
         out = super()._attributes()

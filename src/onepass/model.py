@@ -266,6 +266,12 @@ class LinearModel:
     @classmethod
     def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         try:
+            parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
+            for key, value in arrays.items():
+                part, dot, name = key.partition(".")
+                parts[part if dot else ""][name or key] = value
+            classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
+            _check_parts(config, classes, names, parts[""])
             model = cls(
                 from_config(config["rule"], known_parameters()),
                 config["task"],
@@ -280,16 +286,13 @@ class LinearModel:
             )
             model.declared = config["declared"]
             model.extra = dict(config["extra"])
-            model._engine.set_classes(store.decode_values(config["classes"]))
-            parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
-            for key, value in arrays.items():
-                part, dot, name = key.partition(".")
-                parts[part if dot else ""][name or key] = value
             model.extra_arrays = parts["extra"]
-            model._engine.set_names(store.decode_names(parts["names"]))
+            model._engine.set_classes(classes)
+            model._engine.set_names(names)
             model._engine.set_state(parts[""])
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-            raise DamagedFileError(f"the model's parts do not fit together ({error}); restore it from a backup") from None
+            detail = f"the model's parts do not fit together ({error})"
+            raise DamagedFileError(f"{detail}; restore it from a backup") from None
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -409,7 +412,8 @@ class LinearModel:
         if self.hash_bits is not None:
             if batch.columns > d:
                 raise FeatureError(
-                    f"X has {batch.columns} columns, but hash_bits={self.hash_bits} leaves room for {d}; raise hash_bits"
+                    f"X has {batch.columns} columns, but hash_bits={self.hash_bits} leaves room for {d}; "
+                    "raise hash_bits"
                 )
         elif d and batch.columns != d and not (names and batch.columns <= d):
             raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {d} features")
@@ -432,6 +436,7 @@ class LinearModel:
         y = as_targets(y) if self.task == "regression" else as_labels(y)
         if len(y) != batch.rows:
             raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
+        fresh = self.t == 0
         try:
             if self.task == "regression":
                 return [self._run(batch, y, c, predict)]
@@ -440,7 +445,7 @@ class LinearModel:
                 return [self._run(batch, indices, c, predict)]
             return self._learn_growing(batch, y, c, predict)
         finally:
-            if batch.names and self.t and not self.names and self.hash_bits is None:
+            if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
                 self._engine.set_names(batch.names)  # so that mappings may follow
 
     def _run(self, batch: Batch, y: Array | None, c: Array | None, predict: bool) -> Any:
@@ -545,7 +550,7 @@ def as_targets(y: Any) -> Array:
         if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(v, str) for v in given.flat)):
             raise TypeError
         targets = np.ascontiguousarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise LabelError(f"y must hold numbers for regression, got {_short(y)}") from None
     if given.ndim != 1:
         raise LabelError(f"y must hold one number per row, got shape {given.shape}")
@@ -555,10 +560,41 @@ def as_targets(y: Any) -> Array:
     return targets
 
 
+def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]]) -> None:
+    """The sizes that must agree, and numbers that learning can only leave finite: raise `DamagedFileError` if not.
+
+    A checksum detects damage, not a forger; the loops index by these sizes.
+    """
+    d, bits = config["features"], config["hash_bits"]
+    rows = len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
+    averaged = config["readout"]["type"] == "readout:Average"
+    table, row = (d, rows), (rows,)
+    shapes = {"v": table, "z": table if averaged else (0, rows), "bias": row, "bias_sum": row, "scalars": (9,)}
+    for key, shape in shapes.items():
+        if s[key].shape != shape and not (key == "z" and d == 0):
+            detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
+            raise DamagedFileError(f"{detail}; restore it from a backup")
+    a, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
+    numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
+    for true, what in (
+        (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
+        (a != 0 and (counters >= 0).all() and (counters == np.floor(counters)).all(), "a counter is not a count"),
+        (len(set(classes)) == len(classes), "a class appears twice"),
+        (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
+        (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),
+        (len(names) == d or (not names and (bits is not None or s["scalars"][8])), "not every feature has a name"),
+        (bits is None or d == 1 << bits, f"hash_bits={bits} does not go with {d} features"),
+        (isinstance(config["declared"], bool), "declared is neither true nor false"),
+    ):
+        if not true:
+            raise DamagedFileError(f"the model's parts do not fit together: {what}; restore it from a backup")
+
+
 def known_parameters() -> dict[str, type[Parameters]]:
     """The classes a model file may name: ours, and the user's rules that this program has defined."""
     users: list[type[Parameters]] = [*_subclasses(Rule)]
-    ours: list[type[Parameters]] = [*LOSSES.values(), *SCHEDULES.values(), *core.READOUTS.values(), *rules.RULES.values()]
+    families: tuple[dict[str, type[Any]], ...] = (LOSSES, SCHEDULES, core.READOUTS, rules.RULES)
+    ours: list[type[Parameters]] = [kind for family in families for kind in family.values()]
     return {f"{kind.family}:{kind.__name__}": kind for kind in (*users, *ours)}
 
 

@@ -136,8 +136,8 @@ _CALL = re.compile(r"\s*([A-Za-z_][\w\-]*)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
 
 def from_text(text: str, registry: dict[str, type[P]], what: str) -> P:
     """Read ``"pa1"``, ``"pa1:C=0.1"``, ``"huber(delta=2)"`` or ``"sgd:loss=huber(delta=2),eta=0.5"``."""
-    match = _CALL.fullmatch(text)
-    name = match.group(1).lower() if match else text
+    match = _CALL.fullmatch(text) if isinstance(text, str) else None
+    name = match.group(1).lower() if match else ""
     if match is None or name not in registry:
         expected = ", ".join(sorted(registry))
         raise ParameterError(f"{what}={text!r} is not a {what}; expected one of {expected}, or a {what} object")
@@ -153,6 +153,8 @@ def from_text(text: str, registry: dict[str, type[P]], what: str) -> P:
         if key not in fields:
             expected = ", ".join(fields) or "none"
             raise ParameterError(f"{what}={text!r}: {name} has no parameter {key or item!r}; it has: {expected}")
+        if key in params:
+            raise ParameterError(f"{what}={text!r}: {key} is given twice; expected it once")
         word = "options" in kind.__dataclass_fields__[key].metadata  # "none" may be one of the words
         params[key] = value.strip() if word else _value(value.strip())
     return kind(**params)

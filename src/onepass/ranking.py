@@ -438,6 +438,13 @@ class Query:
         query = cls(room, key)
         query.kind = kind
         relevance, importance = arrays["relevance"], arrays["importance"]
+        at = arrays.get("indices", np.zeros(0))
+        if not all(np.isfinite(array).all() for array in arrays.values()) or np.any(importance < 0):
+            raise ValueError("a number is not finite")
+        if kind not in ("dense", "sparse", "named") or np.any(at < 0) or np.any(at >= columns):
+            raise ValueError("a row does not fit the weights")
+        if kind == "dense" and not (arrays["rows"].ndim == 2 and 0 < arrays["rows"].shape[1] <= columns):
+            raise ValueError("a row does not fit the weights")
         rows: list[Any]
         if kind == "dense":
             rows = list(arrays["rows"])

@@ -292,9 +292,7 @@ def _parse_header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
     """The metadata, and where the header ends."""
     if len(data) < 9:
         found = f"{len(data)} bytes" if data else "an empty file"
-        raise ForeignFileError(
-            f"{where}: expected a onepass model file, found {found}; give a file that `save` wrote"
-        )
+        raise ForeignFileError(f"{where}: expected a onepass model file, found {found}; give a file that `save` wrote")
     end = 8 + _header_length(data, where)
     try:
         if end > len(data):
@@ -360,9 +358,7 @@ def _dumps(value: object, sort_keys: bool = True) -> str:
 
 
 def _loads(text: str) -> Any:
-    return json.loads(
-        text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_duplicates
-    )
+    return json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_duplicates)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -416,8 +412,7 @@ def _plain(value: object, at: str, depth: int) -> Any:
         for key in value:
             if type(key) is not str or _has_surrogates(key):
                 raise ParameterError(
-                    f"{at}: key {key!r} is not a str of valid Unicode; JSON has no other keys, "
-                    "store a list of pairs"
+                    f"{at}: key {key!r} is not a str of valid Unicode; JSON has no other keys, store a list of pairs"
                 )
         return {key: _plain(item, f"{at}.{key}", depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple) and kind in (list, tuple):
@@ -503,9 +498,7 @@ def _decode(item: object, depth: int) -> Any:
                 return bytes.fromhex(content).decode("utf-8", "surrogatepass")
         except ValueError:
             pass
-    raise DamagedFileError(
-        f"expected a label as encode_values writes it, got {_shown(item)}; train and save again"
-    )
+    raise DamagedFileError(f"expected a label as encode_values writes it, got {_shown(item)}; train and save again")
 
 
 def _shown(value: object) -> str:
@@ -566,8 +559,7 @@ def _name_bytes(name: object) -> bytes:
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         return hex(name).encode()
     raise ParameterError(
-        f"feature name {_shown(name)} is of type {type(name).__name__}; expected str or int: "
-        "convert it with str()"
+        f"feature name {_shown(name)} is of type {type(name).__name__}; expected str or int: convert it with str()"
     )
 
 

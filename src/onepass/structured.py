@@ -60,7 +60,8 @@ class WeightView:
 
     def dot(self, features: Mapping[Any, float]) -> float:
         """⟨w, features⟩."""
-        return math.fsum((self.many(list(features)) * list(features.values())).tolist())
+        with np.errstate(over="ignore", invalid="ignore"):  # the round will be refused
+            return float(np.sum(self.many(list(features)) * list(features.values())))
 
 
 class StructuredLearner(LinearEstimator):
@@ -255,6 +256,8 @@ class StructuredLearner(LinearEstimator):
             if declared is not None:
                 self._declare(declared)
             inputs = self._inputs(X, reset=reset)
+            if not inputs:
+                raise InputError("X holds no examples; there is nothing to learn")
             answers = self._answers(y, len(inputs))
             c = self._weights_of(weight, Batch(len(inputs), 1), whole=whole)
             decoder = self._knowing(answers)
@@ -309,6 +312,8 @@ class StructuredLearner(LinearEstimator):
         else:
             try:
                 labels = column_or_1d(y, warn=True)
+                if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+                    raise ValueError("Input y contains NaN or infinity; every example needs a label")
                 check_classification_targets(labels)
             except ValueError as error:
                 raise LabelError(str(error)) from None

@@ -178,7 +178,7 @@ class Structured:
         for name, value in features.items():
             column = self.columns.setdefault(name, len(self.columns))
             if column >= self.dimension:
-                raise ParameterError(f"more than dimension={self.dimension} features; give Structured a larger dimension")
+                raise ParameterError(f"more than {self.dimension} features; give Structured a larger dimension")
             row[column] += value
         return row
 

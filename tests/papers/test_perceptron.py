@@ -8,6 +8,7 @@ import pytest
 from onepass import rules
 from onepass.core import Learner
 from onepass.errors import ParameterError
+from onepass.model import LinearModel
 
 from . import transcriptions
 from .bounds import assert_within
@@ -42,7 +43,10 @@ def test_worked_numbers(rule, w, scores, updates):
 def test_strict_from_zero_is_refused():
     """00 §3: from w = 0 the strict rule with β = 0 never starts."""
     with pytest.raises(ParameterError, match="never starts"):
-        rules.Perceptron(strict=True)
+        Learner(rules.Perceptron(strict=True))
+    with pytest.raises(ParameterError, match="never starts"):
+        LinearModel(rules.Perceptron(strict=True))
+    assert Learner(rules.Perceptron(strict=True), fit_intercept=False, w=[0.0, -1.0]).learn((0, 1), 1).updated
     learner = Learner(rules.Perceptron(beta=1, strict=True), fit_intercept=False)
     assert learner.learn((0, 1), 1).updated
     assert not learner.learn((0, 1), 1).updated  # m = β exactly

@@ -43,9 +43,7 @@ RULES = (
     show_default="a twentieth of the stream",
     help="Examples from one report to the next, and in the window.",
 )
-@click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png", help="Draw the errors."
-)
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png", help="Draw the errors.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, only the table.")
 def command(
     rules: tuple[str, ...], examples: int, seed: int, every: int | None, plot: Path | None, quiet: bool
@@ -91,9 +89,7 @@ def command(
     click.echo(f"{stream.noise:.0%} of the labels are wrong: no rule can do better than that for long.\n")
     click.echo(summary(rules, runs))
     if rules == RULES:
-        click.echo(
-            "\nsgd takes ever smaller steps unless its schedule is constant, and so falls behind the drift."
-        )
+        click.echo("\nsgd takes ever smaller steps unless its schedule is constant, and so falls behind the drift.")
     if plot is not None:
         _draw(figure, plot, rules, runs)
         click.echo(f"\nerrors drawn in {plot}")

@@ -1,0 +1,65 @@
+"""Importing is cheap, and scikit-learn comes only with an estimator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import onepass
+from onepass.model import LinearModel
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "heavy"),
+    [
+        ("import onepass", ["scipy", "sklearn", "pandas", "click", "onepass._native"]),
+        ("from onepass.model import LinearModel; LinearModel('pa1').learn_one({'a': 1}, 'x')", ["scipy", "sklearn"]),
+        ("import onepass.cli", ["scipy", "sklearn", "pandas", "matplotlib"]),
+        ("from onepass import prequential, datasets, rules, check_rule", ["scipy", "sklearn", "pandas"]),
+    ],
+    ids=["onepass", "model", "cli", "evaluate"],
+)
+def test_what_an_import_brings(statement, heavy):
+    loaded = json.loads(run(f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"))
+    assert not set(heavy) & set(loaded)
+
+
+def test_import_time():
+    code = "import time, numpy; t = time.perf_counter(); import onepass.model; print(time.perf_counter() - t)"
+    assert min(float(run(code)) for _ in range(3)) < 0.3
+
+
+def test_every_public_name_resolves():
+    for name in onepass.__all__:
+        assert getattr(onepass, name) is not None
+    assert set(onepass.__all__) <= set(dir(onepass))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = onepass.nothing
+
+
+def test_model_and_estimator_open_each_others_files(tmp_path):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(50, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = LinearModel("pa1:C=0.1", readout="average")
+    model.learn_many(X, y)
+    model.save(tmp_path / "model.onepass")
+    estimator = onepass.load(tmp_path / "model.onepass")
+    assert isinstance(estimator, onepass.LinearClassifier)
+    np.testing.assert_array_equal(estimator.predict(X), model.predict_many(X))
+    estimator.save(tmp_path / "estimator.onepass")
+    again = LinearModel.load(tmp_path / "estimator.onepass")
+    again.learn_many(X, y)
+    estimator.partial_fit(X, y)
+    np.testing.assert_array_equal(again.score_many(X)[:, 0], estimator.decision_function(X))
+    numbers = onepass.LinearRegressor("nlms").fit(X, X[:, 1])
+    numbers.save(tmp_path / "numbers.onepass")
+    np.testing.assert_array_equal(LinearModel.load(tmp_path / "numbers.onepass").predict_many(X), numbers.predict(X))

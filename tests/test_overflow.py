@@ -1,0 +1,107 @@
+"""Overflow is refused for its row: the rows before it stay learned, the error says which row it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grid
+import numpy as np
+import pytest
+from grid import LABELS, saved
+from refusals import KINDS, NAN, ROWS, answers, learner, refuses, table
+
+from onepass.errors import InputError, NumericalError
+from onepass.linear import LinearClassifier, LinearRegressor
+
+FAR = 3  # the row that overflows
+
+
+def overflowing(form: str, cause: str, kind: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    X, c = table(0.5), np.ones(ROWS)
+    if cause == "features":
+        X[FAR] = 1e200
+    else:
+        c[[FAR - 1, FAR]] = 1e308  # one is still a number, two are not
+        X[[FAR - 1, FAR]] = 1.0
+    y = answers(kind).copy()
+    if kind != "regression":
+        y[:] = LABELS[kind][0]
+    return grid.REPRESENTATIONS[form].make(X), y, c
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("verb", ["fit", "partial_fit", "learn_many", "predict_then_learn", "learn_one"])
+@pytest.mark.parametrize("cause", ["features", "importance"])
+@pytest.mark.parametrize("form", grid.REPRESENTATIONS)
+@pytest.mark.parametrize("kind", ["binary", "regression"])
+def test_overflow(kind: str, form: str, cause: str, verb: str, first: bool) -> None:
+    if (form, cause) == ("f32", "features"):
+        pytest.skip("float32 holds no such number")
+    table_form = grid.REPRESENTATIONS[form].table
+    if not table_form and verb in ("fit", "partial_fit"):
+        pytest.skip("tables only")
+    rule = "sgd:loss=squared,schedule=constant" if kind == "regression" else "perceptron:beta=1e300"
+    X, y, c = overflowing(form, cause, kind)
+    got, expected = (learner(kind, form, rule=rule) for _ in range(2))
+    if first:
+        got, expected = (type(got)(**got.get_params()) for _ in range(2))
+    declared = {"classes": LABELS[kind]} if kind != "regression" else {}
+
+    def learn(estimator: Any, stop: int) -> None:
+        if verb == "fit":
+            estimator.fit(X[:stop], y[:stop], sample_weight=c[:stop])
+        elif verb == "partial_fit":
+            estimator.partial_fit(X[:stop], y[:stop], sample_weight=c[:stop], **declared)
+        elif verb == "learn_one":
+            for i in range(stop):
+                estimator.learn_one(X[i], y[i], float(c[i]))
+        else:
+            getattr(estimator, verb)(X[:stop], y[:stop], c[:stop])
+
+    learn(expected, FAR)
+    with pytest.raises(NumericalError, match="overflows; scale the features down or choose smaller steps") as caught:
+        learn(got, ROWS)
+    assert isinstance(caught.value, ArithmeticError)
+    assert saved(got) == saved(expected)
+    if verb != "learn_one":
+        assert caught.value.row == FAR
+        assert f"row {FAR}:" in str(caught.value)
+
+
+def test_a_malformed_row_after_an_overflow_refuses_the_whole_call() -> None:
+    for kind in KINDS:
+        for first in (False, True):
+            estimator = LinearRegressor() if kind == "regression" else LinearClassifier()
+            X = table(0.5)
+            estimator.learn_many(X[:1], answers(kind)[:1])
+            if not first:
+                estimator = learner(kind)
+            X[2], X[4, 1] = 1e200, NAN
+            refuses(estimator, InputError, r"X\[4, 1\]", lambda e=estimator, k=kind, X=X: e.learn_many(X, answers(k)))
+
+
+@pytest.mark.parametrize("form", ["f64", "csr32", "named", "hashed"])
+def test_a_new_class_whose_row_overflows_is_not_let_in(form: str) -> None:
+    X, y = table(0.5), ["a", "b", "a", "c", "d"]
+    X[FAR] = 1e200
+    got, expected = (LinearClassifier(hash_bits=5 if form == "hashed" else None) for _ in range(2))
+    make = grid.REPRESENTATIONS[form].make
+    expected.learn_many(make(X)[:FAR], y[:FAR])
+    with pytest.raises(NumericalError) as caught:
+        got.learn_many(make(X), y)
+    assert caught.value.row == FAR
+    assert saved(got) == saved(expected)
+    assert list(got.classes_) == ["a", "b"]
+
+
+@pytest.mark.parametrize("verb", ["fit", "fit shuffled"])
+def test_fit_names_the_row_as_it_was_given(verb: str) -> None:
+    X = table(0.5)
+    X[FAR] = 1e200
+    estimator = LinearRegressor(shuffle=verb != "fit", passes=3, random_state=0)
+    with pytest.raises(NumericalError, match=f"row {FAR}:") as caught:
+        estimator.fit(X, answers("regression"))
+    assert caught.value.row == FAR
+    X[FAR] = NAN
+    with pytest.raises(InputError, match=rf"X\[{FAR}, 0\]"):
+        estimator.fit(X, answers("regression"))
