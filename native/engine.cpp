@@ -169,6 +169,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
 }
 
 double Engine::answer(nb::handle y) {
+    if (model.task == Task::oneclass) return 0.0;  // there is nothing to answer
     if (model.task == Task::regress) {
         const double real = PyFloat_AsDouble(y.ptr());
         if ((real == -1.0 && PyErr_Occurred()) || !std::isfinite(real) || PyUnicode_Check(y.ptr())) {

@@ -21,6 +21,7 @@ class Engine:
         y: NDArray[Any] | None,
         importance: NDArray[Any] | None,
         target: NDArray[Any] | None,
+        sets: NDArray[Any] | None,
         scores: NDArray[Any] | None,
     ) -> None: ...
     def learn_csr(
@@ -32,6 +33,7 @@ class Engine:
         y: NDArray[Any] | None,
         importance: NDArray[Any] | None,
         target: NDArray[Any] | None,
+        sets: NDArray[Any] | None,
         scores: NDArray[Any] | None,
     ) -> None: ...
     def score(self, X: NDArray[Any], scores: NDArray[Any]) -> None: ...

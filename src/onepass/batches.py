@@ -34,6 +34,15 @@ class Batch:
         csr = (data[low:high], indices[low:high], starts[start : stop + 1] - low)
         return Batch(stop - start, self.columns, csr=csr, names=self.names)
 
+    def single(self) -> Any:
+        """The one row of a batch of one, as `learn_one` takes it."""
+        if self.dense is not None:
+            return self.dense[0].astype(np.float64)
+        assert self.csr is not None
+        import scipy.sparse
+
+        return scipy.sparse.csr_matrix(self.csr, shape=(1, self.columns))
+
     def take(self, order: NDArray[Any]) -> Batch:
         """The rows in another order, copied."""
         if self.dense is not None:

@@ -186,6 +186,7 @@ class Direction:
     phi: Array
     target: float = 1.0
     side: float = 1.0
+    m: float | None = None  # ⟨w, φ⟩, unless the task measures otherwise
 
 
 class Task(Protocol):
@@ -296,6 +297,7 @@ class Learner:
         classes: int = 2,
         multiclass: str = "rival",
         costs: ArrayLike | None = None,
+        radius: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         bias_in_norm: bool = True,
@@ -307,7 +309,7 @@ class Learner:
         self.rule = rules.make(rule)
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
-        self.task: Task = tasks.make(task, classes, multiclass, costs)
+        self.task: Task = tasks.make(task, classes, multiclass, costs, radius)
         self.rule.require(self.task.name)
         if w is None:
             require_start(self.rule)
@@ -367,7 +369,7 @@ class Learner:
             w = np.zeros_like(phi)  # where x is not a row, the width is known only now
         normed = phi if self.bias_in_norm else phi[:, :-1]
         s = Scalars(
-            m=float(np.sum(w * phi)),
+            m=float(np.sum(w * phi)) if direction.m is None else direction.m,
             target=direction.target,
             xx=float(np.sum(normed * normed)),
             ww=float(np.sum(w * w)),

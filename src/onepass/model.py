@@ -21,7 +21,15 @@ from .schedules import SCHEDULES
 __all__ = ["LinearModel"]
 
 KIND = "linear"
-TASKS = ("auto", "binary", "multiclass", "regression", "ranking", "structured")
+TASKS = ("auto", "binary", "multiclass", "multilabel", "oneclass", "regression", "ranking", "structured")
+# What the loops call each task; all others classify.
+LOOPS = {
+    "multilabel": "multilabel",
+    "oneclass": "oneclass",
+    "regression": "regress",
+    "ranking": "direction",
+    "structured": "direction",
+}
 
 
 class LinearModel:
@@ -44,6 +52,7 @@ class LinearModel:
         hash_bits: int | None = None,
         multiclass: str = "rival",
         costs: Any = None,
+        radius: float = 1.0,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
@@ -60,6 +69,9 @@ class LinearModel:
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
         self.hash_bits = _bits(hash_bits)
+        self.radius = _positive("radius", radius)
+        if task == "oneclass" and (self.fit_intercept or not isinstance(self.readout, core.Last)):
+            raise ParameterError("task='oneclass' has a centre, not a score: fit_intercept=False and readout='last'")
         self.declared = classes is not None
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
@@ -227,6 +239,23 @@ class LinearModel:
         p = self.probabilities(scores)[0]
         return {label: float(q) for label, q in zip(self.classes, p, strict=False)}
 
+    def distances(self, X: Any) -> Array:
+        """One-class: ‖x − w‖ of every row."""
+        w = self.weights()[0][0]
+        if is_mappings(X):
+            rows = [self._engine.row_of(x) for x in X]
+            norms = np.array([sum(value * value for _, value in row) for row in rows])
+        else:
+            batch = self._placed(as_batch(X))
+            if batch.dense is not None:
+                norms = np.sum(np.square(batch.dense, dtype=np.float64), axis=1)
+            else:
+                assert batch.csr is not None
+                squares = np.concatenate([[0.0], np.cumsum(np.square(batch.csr[0], dtype=np.float64))])
+                norms = squares[batch.csr[2][1:]] - squares[batch.csr[2][:-1]]
+        squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
+        return np.sqrt(np.maximum(0.0, squared))
+
     def learn_direction(self, x: Any, target: float = 1.0, importance: float = 1.0) -> None:
         """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
         self._engine.learn_direction(x, target, importance)
@@ -255,6 +284,7 @@ class LinearModel:
             "hash_bits": self.hash_bits,
             "multiclass": self.multiclass,
             "costs": None if self.costs is None else self.costs.tolist(),
+            "radius": self.radius,
             "features": self.n_features,
             "extra": self.extra,
         }
@@ -282,6 +312,7 @@ class LinearModel:
                 hash_bits=config["hash_bits"],
                 multiclass=config["multiclass"],
                 costs=config["costs"],
+                radius=config["radius"],
                 classes=None if config["costs"] is None else store.decode_values(config["classes"]),
             )
             model.declared = config["declared"]
@@ -320,7 +351,7 @@ class LinearModel:
     def _make_engine(self) -> _native.Engine:
         rule, average = self.rule, self.readout
         averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
-        kind = {"regression": "regress", "ranking": "direction", "structured": "direction"}.get(self.task, "classify")
+        kind = LOOPS.get(self.task, "classify")
         native = rule.code >= 0 and not rule.cfunc
         engine = _native.Engine(
             kind,
@@ -329,11 +360,11 @@ class LinearModel:
                 "cfunc": rule.cfunc,
                 "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
                 "slots": [float(v) for v in rule.slots.values()],
-                "sees_all_scores": rule.sees_all_scores("multiclass", self.multiclass),
+                "sees_all_scores": kind == "classify" and rule.sees_all_scores("multiclass", self.multiclass),
                 "uses_ww": rule.uses_ww(),
                 "uses_soft": rule.uses_soft(),
                 "theta": rule.theta(),
-                "tube": rule.epsilon_tube(),
+                "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
                 "solve": callback.solve(rule),
@@ -372,7 +403,7 @@ class LinearModel:
         label = _item(label)
         self._admissible(label, known)
         self._engine.set_classes([*known, label])
-        if len(known) == 1 and _sorts_before(label, known[0]):
+        if len(known) == 1 and self.task != "multilabel" and _sorts_before(label, known[0]):
             self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
             return 0
         return len(known)
@@ -433,11 +464,15 @@ class LinearModel:
         if batch.rows == 0:
             raise InputError("X has no rows; expected at least one")
         c = as_importance(importance, batch.rows)
-        y = as_targets(y) if self.task == "regression" else as_labels(y)
-        if len(y) != batch.rows:
-            raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
         fresh = self.t == 0
         try:
+            if self.task == "oneclass":
+                return [self._run(batch, None, c, predict)]
+            if self.task == "multilabel":
+                return self._learn_sets(batch, y, c, predict)
+            y = as_targets(y) if self.task == "regression" else as_labels(y)
+            if len(y) != batch.rows:
+                raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
             if self.task == "regression":
                 return [self._run(batch, y, c, predict)]
             indices = self._indices(y)
@@ -448,13 +483,42 @@ class LinearModel:
             if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
                 self._engine.set_names(batch.names)  # so that mappings may follow
 
-    def _run(self, batch: Batch, y: Array | None, c: Array | None, predict: bool) -> Any:
+    def _learn_sets(self, batch: Batch, y: Any, c: Array | None, predict: bool) -> list[Any]:
+        """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
+        rows = batch.rows
+        sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
+        if sets is not None and sets.ndim == 2:
+            if not self.classes and not self.declared:
+                self._engine.set_classes(list(range(sets.shape[1])))
+            if sets.shape != (rows, len(self.classes)) or not np.all((sets == 0) | (sets == 1)):
+                raise LabelError(f"y must be {rows} × {len(self.classes)} of 0 and 1, got shape {sets.shape}")
+            return [self._run(batch, None, c, predict, np.ascontiguousarray(sets, dtype=np.uint8))]
+        collections = _collections(y, rows)
+        self._check_labels([label for members in collections for label in members])
+        table = {label: index for index, label in enumerate(self.classes)}
+        if all(label in table for members in collections for label in members):
+            marks = np.zeros((rows, len(table)), dtype=np.uint8)
+            for row, members in enumerate(collections):
+                marks[row, [table[label] for label in members]] = 1
+            return [self._run(batch, None, c, predict, marks)]
+        batch.require_finite()  # labels that are new on the way: one by one
+        predictions = []
+        for i, members in enumerate(collections):
+            row = batch.part(i, i + 1)
+            if predict:
+                predictions.append(self.predict_one(row.single()))
+            self.learn_one(row.single(), members, 1.0 if c is None else float(c[i]))
+        return [predictions]
+
+    def _run(
+        self, batch: Batch, y: Array | None, c: Array | None, predict: bool, sets: NDArray[np.uint8] | None = None
+    ) -> Any:
         scores = np.zeros((batch.rows, int(self._engine.rows))) if predict else None
         if batch.dense is not None:
-            self._engine.learn(batch.dense, y, c, None, scores)
+            self._engine.learn(batch.dense, y, c, None, sets, scores)
         else:
             assert batch.csr is not None
-            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, scores)
+            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, sets, scores)
         return None if scores is None else self._predictions(scores)
 
     def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, predict: bool) -> list[Any]:
@@ -487,7 +551,7 @@ class LinearModel:
         return parts
 
     def _learn_mappings(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
-        ys = (as_targets(y) if self.task == "regression" else as_labels(y)).tolist()
+        ys = self._answers(y, len(X))
         if len(X) != len(ys):
             raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
         weights = as_importance(importance, len(X))
@@ -499,7 +563,9 @@ class LinearModel:
                 self._engine.check_one(x)
             except InputError as error:
                 raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
-        if self.task != "regression":
+        if self.task == "multilabel":
+            self._check_labels([label for members in ys for label in members])
+        elif self.task not in ("regression", "oneclass"):
             self._check_labels(ys)
         predictions = []
         for row, (x, label, c) in enumerate(zip(X, ys, cs, strict=True)):
@@ -510,6 +576,13 @@ class LinearModel:
             except NumericalError as error:
                 raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
         return [predictions]
+
+    def _answers(self, y: Any, rows: int) -> list[Any]:
+        if self.task == "oneclass":
+            return [None] * rows
+        if self.task == "multilabel":
+            return _collections(y, rows)
+        return list((as_targets(y) if self.task == "regression" else as_labels(y)).tolist())
 
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
@@ -532,6 +605,8 @@ class LinearModel:
             raise
 
     def _predictions(self, scores: Array) -> Any:
+        if self.task == "multilabel":
+            return (scores > 0).astype(np.int64)
         if self.task not in ("auto", "binary", "multiclass"):
             return scores[:, 0]
         classes = self.classes
@@ -633,6 +708,16 @@ def _joined(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _collections(y: Any, rows: int) -> list[list[Any]]:
+    try:
+        collections = [[_item(label) for label in members] for members in y if not isinstance(members, str)]
+    except TypeError:
+        raise LabelError("y must hold a collection of labels for every row") from None
+    if len(collections) != rows:
+        raise LabelError(f"y must hold a collection of labels for each of {rows} rows, got {len(collections)}")
+    return collections
 
 
 def _costs(costs: Any, classes: list[Any] | None) -> Array:

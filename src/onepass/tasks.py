@@ -12,7 +12,7 @@ import numpy as np
 from .core import Array, Direction, Rule, Task
 from .errors import InputError, LabelError, ParameterError
 
-__all__ = ["Binary", "Multiclass", "Ranking", "Regression", "Structured", "make"]
+__all__ = ["Binary", "Multiclass", "Multilabel", "OneClass", "Ranking", "Regression", "Structured", "make"]
 
 
 class OneRow:
@@ -96,6 +96,50 @@ def rival(scores: Array, y: int) -> int:
     others = np.array(scores)
     others[y] = -np.inf
     return int(np.argmax(others))
+
+
+class Multilabel(Multiclass):
+    """y a set of classes: φ is +x in the lowest-scoring row of those in y, −x in the highest of those out.
+
+    With all classes in, or none, there is nothing to order and nothing is learned.
+    """
+
+    name = "multilabel"
+
+    def direction(self, w: Array, x: Array, y: Any, rule: Rule) -> Direction:
+        inside = np.isin(np.arange(self.classes), list(y))
+        if np.all(inside) or not np.any(inside):
+            return Direction(np.zeros_like(w))
+        scores = self.scores(w, x)
+        lowest = int(np.argmin(np.where(inside, scores, np.inf)))
+        highest = int(np.argmax(np.where(inside, -np.inf, scores)))
+        return Direction(np.outer(_pair(len(w), lowest, highest), x))
+
+    def predict(self, w: Array, x: Array) -> Any:
+        return set(np.flatnonzero(self.scores(w, x) > 0).tolist())
+
+
+class OneClass(OneRow):
+    """No y: w is a centre that should have every x within `radius`. φ = (x − w)/‖x − w‖ should reach −radius, m = −‖x − w‖.
+
+    The score is ‖x − w‖ − radius: above 0 is an anomaly.
+    """
+
+    name = "oneclass"
+
+    def __init__(self, radius: float = 1.0) -> None:
+        self.radius = radius
+
+    def scores(self, w: Array, x: Any) -> Array:
+        return np.array([np.linalg.norm(x - w[0]) - self.radius])
+
+    def direction(self, w: Array, x: Array, y: Any, rule: Rule) -> Direction:
+        distance = float(np.linalg.norm(x - w[0]))
+        phi = (x - w) / distance if distance > 0 else np.zeros_like(w)
+        return Direction(phi, target=-self.radius, m=-distance)
+
+    def predict(self, w: Array, x: Array) -> int:
+        return 1 if self.scores(w, x)[0] <= 0 else -1
 
 
 class Regression(OneRow):
@@ -183,12 +227,18 @@ class Structured:
         return row
 
 
-def make(task: str | Task, classes: int = 2, multiclass: str = "rival", costs: Any = None) -> Task:
+def make(
+    task: str | Task, classes: int = 2, multiclass: str = "rival", costs: Any = None, radius: float = 1.0
+) -> Task:
     if not isinstance(task, str):
         return task
     if task == "multiclass":
         return Multiclass(classes, multiclass, costs)
+    if task == "multilabel":
+        return Multilabel(classes)
+    if task == "oneclass":
+        return OneClass(radius)
     plain: dict[str, type[Task]] = {"binary": Binary, "regression": Regression, "ranking": Ranking}
     if task in plain:
         return plain[task]()
-    raise ParameterError(f"task={task!r}: expected one of binary, multiclass, ranking, regression, or a Task")
+    raise ParameterError(f"task={task!r}: expected one of binary, multiclass, multilabel, oneclass, ranking, regression, or a Task")

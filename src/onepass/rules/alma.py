@@ -21,7 +21,7 @@ class ALMA(Rule):
     """
 
     name = "alma"
-    tasks = ("binary", "multiclass", "ranking")
+    tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 11
     alpha: float = number(0.9, above=0, at_most=1)
     B: float | None = number(None, above=0)  # √8/α unless given

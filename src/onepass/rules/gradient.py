@@ -40,7 +40,7 @@ class GradientDescent(Rule):
         loss = losses.make(self.loss)
         if loss.name == "squared":
             return ("binary", "multiclass", "regression")
-        return ("binary", "multiclass", "ranking", "structured") if loss.margin else ("regression",)
+        return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         """The step with the rule's penalty."""
@@ -179,7 +179,7 @@ class Pegasos(Rule):
     """
 
     name = "pegasos"
-    tasks = ("binary", "multiclass", "ranking", "structured")
+    tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 7
     lam: float = number(1e-4, above=0)
     project: bool = flag(False)

@@ -23,7 +23,7 @@ class MIRA(Rule):
     """
 
     name = "mira"
-    tasks = ("binary", "multiclass", "ranking")
+    tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 8
     exact = "mira"
     # Not for the voted readout: an update that is not capped ends at a score of exactly 0, whose vote is a coin's.

@@ -28,7 +28,7 @@ class PassiveAggressive(Rule):
     the default lets it multiply the loss term of the problem.
     """
 
-    tasks = ("binary", "multiclass", "regression", "ranking", "structured")
+    tasks = ("binary", "multiclass", "multilabel", "oneclass", "regression", "ranking", "structured")
     exact = "all"
     additive = True
 
@@ -81,8 +81,9 @@ class PassiveAggressive(Rule):
         return math.inf
 
     def defined_for(self) -> Sequence[str]:
-        # A regression round is not right or wrong, so "mistake" means nothing there.
-        return [task for task in self.tasks if not (task == "regression" and self.update_on == "mistake")]
+        # A round of these is not right or wrong, so "mistake" means nothing there.
+        neither = ("regression", "oneclass") if self.update_on == "mistake" else ()
+        return [task for task in self.tasks if task not in neither]
 
     def epsilon_tube(self) -> float:
         return self.epsilon

@@ -23,7 +23,7 @@ class Perceptron(Rule):
     """
 
     name = "perceptron"
-    tasks = ("binary", "multiclass", "ranking", "structured")
+    tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 0
     additive = True
     rho: float = number(1.0, above=0)

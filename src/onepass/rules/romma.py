@@ -21,7 +21,7 @@ class ROMMA(Rule):
     """
 
     name = "romma"
-    tasks = ("binary", "multiclass", "ranking", "structured")
+    tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 9
 
     def violated(self, s: Scalars) -> bool:

@@ -22,7 +22,7 @@ class Shifting(Rule):
     """
 
     name = "shifting"
-    tasks = ("binary", "multiclass", "ranking")
+    tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 12
     lam: float | None = number(None, at_least=0)
     decay: str = choice("harmonic", "harmonic", "constant")
