@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import core, datasets, decoders, errors, losses, rules, schedules
     from .checks import check_rule
-    from .core import Average, Last, Rule, Scalars, Step
+    from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import Run, prequential
     from .files import load
     from .linear import LinearClassifier, LinearRegressor
     from .model import LinearModel
+    from .multilabel import MultilabelClassifier
+    from .oneclass import OneClass
     from .ranking import Ranker
     from .structured import StructuredLearner
 
@@ -28,12 +30,16 @@ _HOME = {
     "LinearClassifier": "linear",
     "LinearModel": "model",
     "LinearRegressor": "linear",
+    "MultilabelClassifier": "multilabel",
+    "OneClass": "oneclass",
+    "Pocket": "core",
     "Ranker": "ranking",
     "Rule": "core",
     "Run": "evaluate",
     "Scalars": "core",
     "Step": "core",
     "StructuredLearner": "structured",
+    "Voted": "core",
     "check_rule": "checks",
     "core": None,
     "datasets": None,
@@ -52,12 +58,16 @@ __all__ = [
     "LinearClassifier",
     "LinearModel",
     "LinearRegressor",
+    "MultilabelClassifier",
+    "OneClass",
+    "Pocket",
     "Ranker",
     "Rule",
     "Run",
     "Scalars",
     "Step",
     "StructuredLearner",
+    "Voted",
     "check_rule",
     "core",
     "datasets",

@@ -113,6 +113,8 @@ class Rule(Parameters):
     slots: ClassVar[Mapping[str, float]] = {}
     exact: ClassVar[str] = ""  # the multiclass= word under which `solve` replaces `step`
     additive: ClassVar[bool] = False  # does it only ever add multiples of φ? (the voted readout needs that)
+    mistake_driven: ClassVar[bool] = False  # is a pass without an update the end of learning?
+    batch: ClassVar[bool] = False  # is its step a gradient, which may be summed over a whole set?
     readout: ClassVar[str] = "last"  # what readout="last" means for this rule
     code: ClassVar[int] = -1
     cfunc: ClassVar[int] = 0

@@ -23,6 +23,7 @@ from .core import Array, Readout, Rule
 from .errors import InputError, NumericalError, ParameterError
 from .model import LinearModel
 from .parameters import to_config
+from .training import Training
 
 __all__ = ["LinearEstimator"]
 
@@ -108,27 +109,24 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         return model
 
     def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
+        """Go through the data as `mode`, `passes` and `shuffle` say; `stopped_by_` tells which test ended it."""
         if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
-        if not isinstance(self.shuffle, (bool, np.bool_)):
-            raise ParameterError(f"shuffle={self.shuffle!r}: expected True or False")
+        orders = {False: "sequential", True: "shuffle", "random": "random"}
+        if not isinstance(self.shuffle, (bool, np.bool_, str)) or self.shuffle not in orders:
+            raise ParameterError(f"shuffle={self.shuffle!r}: expected False, True or 'random'")
         try:
             generator = check_random_state(self.random_state)
         except ValueError:
             expected = "None, a whole number or a numpy.random.RandomState"
             raise ParameterError(f"random_state={self.random_state!r}: expected {expected}") from None
-        if self.shuffle:
-            table.require_finite()  # here, where rows still have their own numbers
-        for _ in range(self.passes):
-            if not self.shuffle:
-                model.learn_many(table, y, importance)
-                continue
-            order = generator.permutation(table.rows)
-            try:
-                model.learn_many(table.take(order), y[order], None if importance is None else importance[order])
-            except NumericalError as error:
-                row = int(order[error.row])
-                raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
+        options = {name: getattr(self, name) for name in ("mode", "tol", "tol_w", "reduction") if hasattr(self, name)}
+        order = orders[bool(self.shuffle) if not isinstance(self.shuffle, str) else self.shuffle]
+        training = Training(passes=int(self.passes), order=order, random=generator, **options)
+        training.run(model, table, y, importance)
+        self.stopped_by_ = training.stopped_by
+        self.n_passes_ = training.passes_made
+        self.losses_ = training.losses
 
     def _started(self) -> bool:
         """Has anything been learned?"""
@@ -224,7 +222,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """The constructor's parameters as JSON."""
         from .store import encode_values
 
-        params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
+        plain = self.get_params(deep=False)
+        params = {name: value.tolist() if hasattr(value, "tolist") else to_config(value) for name, value in plain.items()}
         if isinstance(params.get("class_weight"), dict):
             table = params["class_weight"]
             weights = [float(weight) for weight in table.values()]

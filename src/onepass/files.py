@@ -17,6 +17,8 @@ __all__ = ["load"]
 _HOMES = {
     "LinearClassifier": "linear",
     "LinearRegressor": "linear",
+    "MultilabelClassifier": "multilabel",
+    "OneClass": "oneclass",
     "Ranker": "ranking",
     "StructuredLearner": "structured",
 }
@@ -39,7 +41,13 @@ def estimator_of(model: LinearModel, **given: Any) -> Any:
 
     `given` replaces parameters that no file can hold.
     """
-    by_task = {"regression": "LinearRegressor", "ranking": "Ranker", "structured": "StructuredLearner"}
+    by_task = {
+        "multilabel": "MultilabelClassifier",
+        "oneclass": "OneClass",
+        "ranking": "Ranker",
+        "regression": "LinearRegressor",
+        "structured": "StructuredLearner",
+    }
     name = model.extra.get("estimator") or by_task.get(model.task, "LinearClassifier")
     if name not in _HOMES:
         raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_HOMES)}")
@@ -49,6 +57,7 @@ def estimator_of(model: LinearModel, **given: Any) -> Any:
         params = _params(saved)
     else:
         shared = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
+        shared += ("multiclass", "costs", "radius")
         params = {key: getattr(model, key) for key in shared if key in kind._get_param_names()}
     return kind(**params, **given)._adopt(model, model.extra.get("fitted", {}))
 

@@ -42,8 +42,16 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     bias_in_norm : count it in ‖x‖² (scikit-learn's and River's Passive-Aggressive do not).
     readout : which weights predict: "last" or "average".
     hash_bits : None gives every feature name its own weight; b hashes names into 2^b weights.
+    multiclass : with more than two classes, learn against the best "rival", or against all that score no less, shared
+        "uniform" or "proportional"; "mira" (for mira) and "all" (for pa, pa1, pa2) solve for all classes at once.
+    costs : what predicting the column costs where the row is true, classes in sorted order; the rival is then the one
+        that costs most, and the margin to reach is the root of its cost.
     class_weight : label → importance, or "balanced" (`fit` only).
-    passes, shuffle, random_state : how often and in which order `fit` goes through its data.
+    mode : how `fit` goes through its data: "online"; "incremental", up to `passes` times until a test ends it
+        (`stopped_by_`); "batch", one summed (or `reduction="mean"`) step a pass, for perceptron and adaline.
+    passes, shuffle, random_state : how often, and in which order: False, True (a new one each pass), "random" (drawn).
+    tol, tol_w : the incremental tests: five passes without the loss falling by `tol`; weights that move less than
+        `tol_w` of their length. Rules driven by mistakes stop at a pass without an update.
     """
 
     def __init__(
@@ -56,9 +64,15 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
         hash_bits: int | None = None,
+        multiclass: str = "rival",
+        costs: Any = None,
         class_weight: dict[Any, float] | str | None = None,
+        mode: str = "online",
         passes: int = 1,
-        shuffle: bool = False,
+        shuffle: bool | str = False,
+        tol: float | None = 1e-3,
+        tol_w: float | None = 1e-6,
+        reduction: str = "sum",
         random_state: Any = None,
     ) -> None:
         self.rule = rule
@@ -68,9 +82,15 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.bias_in_norm = bias_in_norm
         self.readout = readout
         self.hash_bits = hash_bits
+        self.multiclass = multiclass
+        self.costs = costs
         self.class_weight = class_weight
+        self.mode = mode
         self.passes = passes
         self.shuffle = shuffle
+        self.tol = tol
+        self.tol_w = tol_w
+        self.reduction = reduction
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -179,6 +199,8 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             bias_in_norm=self.bias_in_norm,
             readout=self.readout,
             hash_bits=self.hash_bits,
+            multiclass=self.multiclass,
+            costs=self.costs,
         )
 
     def _labels(self, y: Any, rows: int) -> NDArray[Any]:
@@ -248,8 +270,12 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
         hash_bits: int | None = None,
+        mode: str = "online",
         passes: int = 1,
-        shuffle: bool = False,
+        shuffle: bool | str = False,
+        tol: float | None = 1e-3,
+        tol_w: float | None = 1e-6,
+        reduction: str = "sum",
         random_state: Any = None,
     ) -> None:
         self.rule = rule
@@ -258,8 +284,12 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.bias_in_norm = bias_in_norm
         self.readout = readout
         self.hash_bits = hash_bits
+        self.mode = mode
         self.passes = passes
         self.shuffle = shuffle
+        self.tol = tol
+        self.tol_w = tol_w
+        self.reduction = reduction
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import _native, callback, core, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
-from .core import Array, Average, Readout, Rule
+from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, from_config, to_config
@@ -256,6 +256,55 @@ class LinearModel:
         squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
         return np.sqrt(np.maximum(0.0, squared))
 
+    def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
+        """Learn a table in order; the mean loss of its rows, each before its own update."""
+        batch = self._placed(as_batch(X))
+        c = as_importance(importance, batch.rows)
+        targets = as_targets(y) if self.task == "regression" else self._indices(as_labels(y))
+        scores = np.zeros((batch.rows, int(self._engine.rows)))
+        last = core.make_readout("last", self.rule)
+        if type(self.readout) is not type(last):
+            raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
+        self._run_into(batch, targets, c, scores)
+        losses = [self._suffered(s, t) for s, t in zip(scores, targets, strict=True)]
+        weights = np.ones(batch.rows) if c is None else c
+        return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
+
+    def _suffered(self, scores: Array, y: float) -> float:
+        """The rule's loss of one example from its scores."""
+        rule = self.rule
+        if self.task == "regression":
+            side = -1.0 if y < scores[0] else 1.0
+            return rule.suffer(Scalars(side * scores[0], side * y - rule.epsilon_tube(), 1.0, 0.0, 1.0, 1, 0, side))
+        if len(scores) == 1:
+            return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
+        if rule.sees_all_scores("multiclass", self.multiclass):
+            return rule.suffer_all(scores, int(y))
+        rivals = np.delete(scores, int(y))
+        return rule.suffer(Scalars(float(scores[int(y)] - np.max(rivals)), 1.0, 1.0, 0.0, 1.0, 1, 0))
+
+    def add_rows(self, batch: Batch, coefficients: Array) -> None:
+        """w ← w + Σ coefficients_i x_i in one step (batch learning); one-row models."""
+        state = self._engine.state()
+        w = state["v"] * state["scalars"][0]
+        if len(w) == 0:
+            w = np.zeros((batch.columns, 1))
+        if batch.dense is not None:
+            w[:, 0] += batch.dense.T @ coefficients
+        else:
+            assert batch.csr is not None
+            data, indices, starts = batch.csr
+            np.add.at(w[:, 0], indices, data * np.repeat(coefficients, np.diff(starts)))
+        bias = state["bias"] + np.sum(coefficients) * (self.intercept_scaling if self.fit_intercept else 0.0)
+        if not (np.all(np.isfinite(w)) and np.all(np.isfinite(bias))):
+            raise NumericalError(f"the batch step of {self.rule!r} overflows; scale the features down")
+        scalars = state["scalars"].copy()
+        scalars[0] = 1.0
+        scalars[5] += batch.rows
+        scalars[6] += float(np.any(coefficients))
+        scalars[8] = 1.0
+        self._engine.set_state({**state, "v": w, "z": state["z"], "bias": bias, "scalars": scalars})
+
     def learn_direction(self, x: Any, target: float = 1.0, importance: float = 1.0) -> None:
         """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
         self._engine.learn_direction(x, target, importance)
@@ -493,6 +542,8 @@ class LinearModel:
             if sets.shape != (rows, len(self.classes)) or not np.all((sets == 0) | (sets == 1)):
                 raise LabelError(f"y must be {rows} × {len(self.classes)} of 0 and 1, got shape {sets.shape}")
             return [self._run(batch, None, c, predict, np.ascontiguousarray(sets, dtype=np.uint8))]
+        if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
+            y = [[label] for label in sets.tolist()]  # a plain column: sets of one
         collections = _collections(y, rows)
         self._check_labels([label for members in collections for label in members])
         table = {label: index for index, label in enumerate(self.classes)}
@@ -509,6 +560,14 @@ class LinearModel:
                 predictions.append(self.predict_one(row.single()))
             self.learn_one(row.single(), members, 1.0 if c is None else float(c[i]))
         return [predictions]
+
+    def _run_into(self, batch: Batch, y: Array, c: Array | None, scores: Array) -> None:
+        """Learn, writing the scores before each update."""
+        if batch.dense is not None:
+            self._engine.learn(batch.dense, y, c, None, None, scores)
+        else:
+            assert batch.csr is not None
+            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, None, scores)
 
     def _run(
         self, batch: Batch, y: Array | None, c: Array | None, predict: bool, sets: NDArray[np.uint8] | None = None
@@ -642,6 +701,8 @@ def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any]
     """
     d, bits = config["features"], config["hash_bits"]
     rows = len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
+    if config["task"] == "multilabel":
+        rows = max(1, len(classes))
     averaged = config["readout"]["type"] == "readout:Average"
     table, row = (d, rows), (rows,)
     shapes = {"v": table, "z": table if averaged else (0, rows), "bias": row, "bias_sum": row, "scalars": (9,)}

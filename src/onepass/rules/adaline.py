@@ -54,6 +54,7 @@ class Adaline(LeastSquares):
 
     name = "adaline"
     code = 1
+    batch = True
     rho: float = number(0.01, above=0)
     schedule: str | schedules.Schedule | None = None
 

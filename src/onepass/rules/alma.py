@@ -23,6 +23,7 @@ class ALMA(Rule):
     name = "alma"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 11
+    mistake_driven = True
     alpha: float = number(0.9, above=0, at_most=1)
     B: float | None = number(None, above=0)  # √8/α unless given
     C: float = number(math.sqrt(2.0), above=0)

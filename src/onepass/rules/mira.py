@@ -25,6 +25,7 @@ class MIRA(Rule):
     name = "mira"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 8
+    mistake_driven = True
     exact = "mira"
     # Not for the voted readout: an update that is not capped ends at a score of exactly 0, whose vote is a coin's.
     beta: float = number(0.0, at_least=0)

@@ -25,7 +25,9 @@ class Perceptron(Rule):
     name = "perceptron"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 0
+    mistake_driven = True
     additive = True
+    batch = True
     rho: float = number(1.0, above=0)
     beta: float = number(0.0, at_least=0)
     strict: bool = flag(False)

@@ -23,6 +23,7 @@ class ROMMA(Rule):
     name = "romma"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 9
+    mistake_driven = True
 
     def violated(self, s: Scalars) -> bool:
         return s.m <= 0

@@ -24,6 +24,7 @@ class Shifting(Rule):
     name = "shifting"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 12
+    mistake_driven = True
     lam: float | None = number(None, at_least=0)
     decay: str = choice("harmonic", "harmonic", "constant")
 
