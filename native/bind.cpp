@@ -28,30 +28,46 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
     return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0)};
 }
 
-#define DENSE(V, suffix)                                                                                           \
-    engine.def(                                                                                                    \
-        "learn",                                                                                                   \
-        [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores) { \
-            self.learn(batch<V>(X), y, importance, target, sets, scores, loops->learn_##suffix, loops->check_##suffix);  \
-        },                                                                                                         \
-        nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none());      \
-    engine.def(                                                                                                    \
-        "score",                                                                                                   \
-        [](Engine& self, Matrix<V> X, Out scores) {                                                                \
-            self.score(batch<V>(X), scores, loops->score_##suffix, loops->check_##suffix);                         \
-        },                                                                                                         \
+#define DENSE(V, suffix)                                                                                       \
+    engine.def(                                                                                                \
+        "learn",                                                                                               \
+        [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object sets, \
+           nb::object scores) {                                                                                \
+            self.learn(batch<V>(X), y, importance, target, sets, scores, loops->learn_##suffix,                \
+                       loops->check_##suffix);                                                                 \
+        },                                                                                                     \
+        nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(),     \
+        "scores"_a.none());                                                                                    \
+    engine.def(                                                                                                \
+        "score",                                                                                               \
+        [](Engine& self, Matrix<V> X, Out scores) {                                                            \
+            self.score(batch<V>(X), scores, loops->score_##suffix, loops->check_##suffix);                     \
+        },                                                                                                     \
         nb::arg("X").noconvert(), "scores"_a);
+
+#define CHECKS(V, suffix)                                                                           \
+    engine.def(                                                                                     \
+        "check", [](Engine& self, Matrix<V> X) { self.check(batch<V>(X), loops->check_##suffix); }, \
+        nb::arg("X").noconvert());
+
+#define CSR_CHECKS(V, I, suffix)                                                                \
+    engine.def(                                                                                 \
+        "check_csr",                                                                            \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns) { \
+            self.check(batch<V, I>(data, indices, starts, columns), loops->check_##suffix);     \
+        },                                                                                      \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a);
 
 #define CSR(V, I, suffix)                                                                                        \
     engine.def(                                                                                                  \
         "learn_csr",                                                                                             \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,      \
-           nb::object importance, nb::object target, nb::object sets, nb::object scores) {                                        \
-            self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, sets, scores,               \
+           nb::object importance, nb::object target, nb::object sets, nb::object scores) {                       \
+            self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, sets, scores,         \
                        loops->learn_##suffix, loops->check_##suffix);                                            \
         },                                                                                                       \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
-        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none());                              \
+        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none());             \
     engine.def(                                                                                                  \
         "score_csr",                                                                                             \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores) {      \
@@ -86,11 +102,17 @@ NB_MODULE(_native, module) {
     engine.def(nb::init<const std::string&, nb::dict, nb::dict>(), "task"_a, "rule"_a, "options"_a);
     DENSE(double, dense_f64)
     DENSE(float, dense_f32)
+    CHECKS(double, dense_f64)
+    CHECKS(float, dense_f32)
+    CSR_CHECKS(double, int32_t, csr_f64_i32)
+    CSR_CHECKS(double, int64_t, csr_f64_i64)
+    CSR_CHECKS(float, int32_t, csr_f32_i32)
+    CSR_CHECKS(float, int64_t, csr_f32_i64)
     CSR(double, int32_t, csr_f64_i32)
     CSR(double, int64_t, csr_f64_i64)
     CSR(float, int32_t, csr_f32_i32)
     CSR(float, int64_t, csr_f32_i64)
-    engine.def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a = 1.0)
+    engine.def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0))
         .def("learn_direction", &Engine::learn_direction, "x"_a, "target"_a = 1.0, "importance"_a = 1.0)
         .def("score_one", &Engine::score_one, "x"_a.none())
         .def("predict_one", &Engine::predict_one, "x"_a.none())
@@ -110,6 +132,7 @@ NB_MODULE(_native, module) {
             [](Engine& self, nb::object hook) { self.on_new_label = hook; }, nb::arg().none())
         .def_prop_ro("names", [](Engine& self) { return self.features.names(); })
         .def_prop_ro("classes", [](Engine& self) { return self.classes; })
+        .def_prop_ro("columns", [](Engine& self) { return self.columns; })
         .def_prop_ro("positional", [](Engine& self) { return self.positional; })
         .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
         .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })

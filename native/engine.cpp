@@ -56,13 +56,17 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.size_scratch();
 }
 
-std::unique_lock<std::mutex> Engine::own() {
-    std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
-    if (!lock.owns_lock()) {
+Engine::Owned Engine::own() {
+    if (!busy_.try_lock()) {
+        if (owner_.load() == std::this_thread::get_id()) {
+            PyErr_SetString(PyExc_RuntimeError, "a model cannot be used from inside its own step or its own input");
+            throw nb::python_error();
+        }
         nb::gil_scoped_release release;  // whoever learns a batch may need the interpreter to finish
-        lock.lock();
+        busy_.lock();
     }
-    return lock;
+    owner_.store(std::this_thread::get_id());
+    return Owned{this};
 }
 
 void Engine::refuse(const Outcome& outcome) const {
@@ -79,8 +83,10 @@ void Engine::refuse(const Outcome& outcome) const {
                                     ", outside its shape; build it with scipy.sparse, which checks");
         case Status::full:
             PyErr_SetString(PyExc_MemoryError,
-                            ("row " + row + ": the voted readout already keeps max_vectors updates; raise it, or use "
-                             "readout='average', which needs no more memory with time").c_str());
+                            ("row " + row +
+                             ": the voted readout already keeps max_vectors updates; raise it, or use "
+                             "readout='average', which needs no more memory with time")
+                                .c_str());
             throw nb::python_error();
         case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
         default: break;
@@ -142,16 +148,16 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
                                         std::to_string(row.dense ? int64_t(i) : scratch_.index[i]) + "] is " +
                                         std::to_string(values[i]));
         const size_t width = row.dense ? row.n : row.columns;
-        const bool started = model.w.features > 0 && !features.hashed();
+        const bool started = columns > 0 && !features.hashed();
         if (features.size() > 0 && !positional)
             raise("FeatureError",
                   "this model has learned named features; give it a mapping of names to numbers, not a row");
         if (features.hashed() && width > model.w.features)
             raise("FeatureError", "x has " + std::to_string(width) + " features, but hash_bits leaves room for " +
                                       std::to_string(model.w.features) + "; raise hash_bits");
-        if (started && width != model.w.features && !(features.size() > width))
+        if (started && width != columns)
             raise("FeatureError", "x has " + std::to_string(width) + " features, but this model has learned rows of " +
-                                      std::to_string(model.w.features));
+                                      std::to_string(columns));
         return;
     }
     if (positional && features.size() == 0 && !features.hashed())
@@ -190,14 +196,16 @@ double Engine::answer(nb::handle y) {
 void Engine::teach(Read& row, double y, double importance, double target, const uint8_t* set) {
     const size_t before = model.w.features;
     const bool was_positional = positional;
+    const size_t columns_before = columns;
     if (row.dense || row.columns) {
         positional = true;
-        model.w.set_features(row.dense ? row.n : row.columns);
+        columns = row.dense ? row.n : row.columns;
+        model.w.set_features(columns);
     } else {
         row.added = features.admit(scratch_);
         if (!features.hashed()) model.w.set_features(features.size());
     }
-    python_rule = python_ ? &callback_ : nullptr;
+    const RuleScope scope(python_ ? &callback_ : nullptr);
     Outcome outcome;
     if (row.dense) {
         const DenseBatch<double> X{row.x, 1, row.n};
@@ -211,6 +219,7 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     features.forget(row.added);
     if (!features.hashed()) model.w.drop_features(before);
     positional = was_positional;
+    columns = columns_before;
     refuse(outcome);
 }
 
@@ -219,7 +228,12 @@ static void check_importance(double importance) {
         raise("InputError", "importance must be a finite number >= 0, got " + std::to_string(importance));
 }
 
-void Engine::learn_one(nb::handle x, nb::handle y, double importance) {
+void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight) {
+    const double importance = PyFloat_AsDouble(weight.ptr());
+    if (importance == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        raise("InputError", "importance must be a finite number >= 0, got " + text_of(weight));
+    }
     check_importance(importance);
     if (model.task == Task::multilabel) return learn_set(x, y, importance);
     auto lock = own();
@@ -362,6 +376,7 @@ nb::list Engine::row_of(nb::handle x) {
 void Engine::set_features(size_t d) {
     model.w.set_features(d);
     positional = true;
+    columns = d;
 }
 
 void Engine::set_classes(nb::list all) {
@@ -401,9 +416,9 @@ static size_t stored(const Batch& X) {
 
 template <class Batch>
 void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-                   nb::object scores,
-                   Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+                   nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
     std::vector<Vector<double>> keep;
     Answers in{numbers(y, X.rows, "y", keep), numbers(importance, X.rows, "importance", keep),
                numbers(target, X.rows, "target", keep), nullptr, nullptr};
@@ -421,10 +436,11 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
         if (out.shape(0) != X.rows || out.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
         in.scores = out.data();
     }
-    auto lock = own();
     for (size_t i = 0; i < X.rows; ++i) {
         if (in.y && !std::isfinite(in.y[i]))
             raise("LabelError", "y must hold finite numbers, but y[" + std::to_string(i) + "] is not");
+        if (in.y && model.task == Task::classify && !(in.y[i] >= 0.0 && in.y[i] < double(nb::len(classes))))
+            raise("LabelError", "y must hold class indices, but y[" + std::to_string(i) + "] is outside the classes");
         if (in.importance && !(in.importance[i] >= 0.0 && std::isfinite(in.importance[i])))
             raise("InputError", "importance must be finite and >= 0, but entry " + std::to_string(i) + " is " +
                                     std::to_string(in.importance[i]));
@@ -432,9 +448,11 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     const size_t features_before = model.w.features;
     const double t_before = model.t;
     const bool was_positional = positional;
+    const size_t columns_before = columns;
     model.w.set_features(X.columns);
     positional = true;
-    python_rule = python_ ? &callback_ : nullptr;
+    columns = X.columns;
+    const RuleScope scope(python_ ? &callback_ : nullptr);
     // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
     // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first.
     const bool copy_first = stored(X) >= model.w.numbers();
@@ -466,8 +484,16 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     if (model.t == t_before) {
         model.w.drop_features(features_before);
         positional = was_positional;
+        columns = columns_before;
     }
     refuse(outcome);
+}
+
+template <class Batch>
+void Engine::check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    const Outcome outcome = check_loop(model, X, 0);
+    if (outcome.status != Status::ok) refuse(outcome);
 }
 
 template <class Batch>
@@ -530,8 +556,8 @@ nb::dict Engine::state() {
         out["pocket_scalars"] = array({4}, {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0});
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
-    out["scalars"] = array({9}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
-                                 positional ? 1.0 : 0.0});
+    out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
+                                  positional ? 1.0 : 0.0, double(columns)});
     return out;
 }
 
@@ -607,7 +633,7 @@ void Engine::set_state(nb::dict state) {
         w.best_run = pocket[2];
         w.in_pocket = pocket[3] != 0.0;
     }
-    std::vector<double> slots(size_t(model.slots)), scalars(9);
+    std::vector<double> slots(size_t(model.slots)), scalars(10);
     fill(slots, state["slots"]);
     fill(scalars, state["scalars"]);
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
@@ -620,16 +646,17 @@ void Engine::set_state(nb::dict state) {
     model.k = scalars[6];
     model.skipped_zero = scalars[7];
     positional = scalars[8] != 0.0;
+    columns = size_t(scalars[9]);
     w.recompute_peaks();
     model.size_scratch();
 }
 
-#define ONEPASS_INSTANTIATE(Batch, suffix)                                                               \
-    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object,     \
-                                       nb::object,                                                       \
-                                       Outcome (*)(Model&, const Batch&, const Answers&),                \
-                                       Outcome (*)(const Model&, const Batch&, size_t));                 \
-    template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*), \
+#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                       \
+    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
+                                       Outcome (*)(Model&, const Batch&, const Answers&),                        \
+                                       Outcome (*)(const Model&, const Batch&, size_t));                         \
+    template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
+    template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),         \
                                        Outcome (*)(const Model&, const Batch&, size_t));
 ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
 

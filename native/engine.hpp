@@ -5,9 +5,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "features.hpp"
@@ -31,6 +33,13 @@ struct PythonRule {
     int slots;
 };
 inline thread_local const PythonRule* python_rule = nullptr;
+
+// The rule that callbacks of this thread go to, for as long as a call lasts: a step may run another model.
+struct RuleScope {
+    const PythonRule* outer;
+    explicit RuleScope(const PythonRule* rule) : outer(python_rule) { python_rule = rule; }
+    ~RuleScope() { python_rule = outer; }
+};
 
 inline void python_step(const Scalars* s, const double*, double* state, Step* step) {
     step->add = std::nan("");  // what remains if the call fails: the round is refused
@@ -61,8 +70,8 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
             python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
         nb::list row = nb::cast<nb::list>(answer[0]);
         for (int64_t r = 0; r < classes; ++r) coefficients[r] = nb::cast<double>(row[size_t(r)]);
-        *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0, 1.0,
-                 nb::cast<double>(answer[3]), nb::cast<double>(answer[4])};
+        *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0,
+                 1.0, nb::cast<double>(answer[3]), nb::cast<double>(answer[4])};
         for (int i = 0; i < python_rule->slots; ++i) state[i] = nb::cast<double>(slots[size_t(i)]);
     } catch (nb::python_error& error) {
         error.restore();
@@ -76,16 +85,17 @@ class Engine {
     // Batches. y: class indices or reals; importance, target, scores may be None.
     template <class Batch>
     void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-               nb::object scores,
-               Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+               nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
     template <class Batch>
     void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
 
     // One example: a mapping of names, or a row of numbers.
-    void learn_one(nb::handle x, nb::handle y, double importance);
+    void learn_one(nb::handle x, nb::handle y, nb::handle importance);
     void learn_direction(nb::handle x, double target, double importance);
+    template <class Batch>
+    void check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t));
     nb::object score_one(nb::handle x);
     nb::object predict_one(nb::handle x);
     void check_one(nb::handle x);
@@ -107,6 +117,7 @@ class Engine {
     nb::object on_new_label;  // called with a label that is not in `labels`; registers it or raises
     nb::object to_row;        // called with an x that is neither a mapping nor a plain float64 vector
     bool positional = false;  // rows, not names, came first
+    size_t columns = 0;       // of those rows
     std::string rule_text;    // for messages
 
  private:
@@ -129,13 +140,22 @@ class Engine {
     void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr);
     void learn_set(nb::handle x, nb::handle y, double importance);
     double answer(nb::handle y);
-    std::unique_lock<std::mutex> own();
+    // One writer or reader at a time; a rule's step that comes back to its own model is refused, not left to hang.
+    struct Owned {
+        Engine* engine;
+        ~Owned() {
+            engine->owner_.store(std::thread::id());
+            engine->busy_.unlock();
+        }
+    };
+    Owned own();
     [[noreturn]] void refuse(const Outcome& outcome) const;
 
     PythonRule callback_;
     bool python_ = false;
     NamedRow scratch_;
     std::mutex busy_;
+    std::atomic<std::thread::id> owner_;
 };
 
 }  // namespace onepass

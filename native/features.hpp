@@ -61,38 +61,20 @@ class Features {
     void read(nb::handle mapping, NamedRow& row, const double* weights, size_t stride) {
         row.clear();
         bool categorical = false;
-        if (PyDict_Check(mapping.ptr())) {
-            PyObject *name, *value;
-            Py_ssize_t position = 0;
-            const size_t size = size_t(PyDict_GET_SIZE(mapping.ptr()));
-            row.name.resize(size);
-            row.value.resize(size);
-            size_t kept = 0;
-            while (PyDict_Next(mapping.ptr(), &position, &name, &value)) {
-                if (PyFloat_CheckExact(value) && PyUnicode_CheckExact(name)) {
-                    const double number = PyFloat_AS_DOUBLE(value);
-                    if (std::isfinite(number)) {
-                        __builtin_prefetch(&cache_[slot(name)]);
-                        row.name[kept] = name;
-                        row.value[kept] = number;
-                        kept += number != 0.0;
-                        continue;
-                    }
-                }
-                kept += read_item(name, value, row, kept, categorical);
-            }
-            row.name.resize(kept);
-            row.value.resize(kept);
-        } else {
+        if (!(PyDict_Check(mapping.ptr()) && read_plain(mapping.ptr(), row))) {
+            // Anything that may run Python code while it is read is read from a list of its items, which holds them.
+            row.clear();
+            categorical = true;  // names may repeat
             nb::object items = nb::steal(PyMapping_Items(mapping.ptr()));
             if (!items.is_valid()) throw nb::python_error();
-            row.made.push_back(items);  // keeps the names alive
-            size_t kept = 0;
+            row.made.push_back(items);
             row.name.resize(nb::len(items));
             row.value.resize(nb::len(items));
+            size_t kept = 0;
             for (nb::handle item : items) {
-                nb::tuple pair = nb::cast<nb::tuple>(item);
-                kept += read_item(pair[0].ptr(), pair[1].ptr(), row, kept, categorical);
+                if (!PyTuple_Check(item.ptr()) || PyTuple_GET_SIZE(item.ptr()) != 2)
+                    raise("InputError", "a mapping's items must be pairs of name and value, got " + text_of(item));
+                kept += read_item(PyTuple_GET_ITEM(item.ptr(), 0), PyTuple_GET_ITEM(item.ptr(), 1), row, kept);
             }
             row.name.resize(kept);
             row.value.resize(kept);
@@ -213,21 +195,56 @@ class Features {
         return murmur3(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
     }
 
+    // A dict of exact strings to exact floats, the common case, in one fast loop; false where there is anything else.
+    bool read_plain(PyObject* mapping, NamedRow& row) {
+        PyObject *name, *value;
+        Py_ssize_t position = 0;
+        const size_t size = size_t(PyDict_GET_SIZE(mapping));
+        row.name.resize(size);
+        row.value.resize(size);
+        size_t kept = 0;
+        while (PyDict_Next(mapping, &position, &name, &value)) {
+            if (!PyUnicode_CheckExact(name)) return false;
+            double number;
+            if (PyFloat_CheckExact(value)) number = PyFloat_AS_DOUBLE(value);
+            else if (PyLong_CheckExact(value) || PyBool_Check(value)) number = PyLong_AsDouble(value);
+            else return false;
+            if (!std::isfinite(number) || (number == -1.0 && PyErr_Occurred())) {
+                PyErr_Clear();
+                return false;  // the slow loop says what is wrong
+            }
+            __builtin_prefetch(&cache_[slot(name)]);
+            row.name[kept] = name;
+            row.value[kept] = number;
+            kept += number != 0.0;
+        }
+        row.name.resize(kept);
+        row.value.resize(kept);
+        return true;
+    }
+
     // Any item; returns how many features it makes: one, or none where the value is zero.
-    size_t read_item(PyObject* name, PyObject* value, NamedRow& row, size_t at, bool& categorical) {
-        if (!PyUnicode_CheckExact(name) && !PyLong_CheckExact(name))
-            raise("FeatureError", "feature names must be strings or whole numbers, got " + text_of(name) + " (" +
-                                      Py_TYPE(name)->tp_name + "); convert it with str()");
+    size_t read_item(PyObject* name, PyObject* value, NamedRow& row, size_t at) {
+        if (!PyUnicode_CheckExact(name) && !PyLong_CheckExact(name)) {
+            // NumPy's strings and whole numbers are names too, as the plain ones they stand for.
+            nb::object plain;
+            if (PyUnicode_Check(name)) plain = nb::steal(PyUnicode_FromObject(name));
+            else if (PyIndex_Check(name) && !PyBool_Check(name)) plain = nb::steal(PyNumber_Index(name));
+            if (!plain.is_valid()) {
+                PyErr_Clear();
+                raise("FeatureError", "feature names must be strings or whole numbers, got " + text_of(name) + " (" +
+                                          Py_TYPE(name)->tp_name + "); convert it with str()");
+            }
+            row.made.push_back(plain);
+            name = plain.ptr();
+        }
         double number;
-        if (PyFloat_CheckExact(value)) {
-            number = PyFloat_AS_DOUBLE(value);
-        } else if (PyUnicode_Check(value)) {
+        if (PyUnicode_Check(value)) {
             nb::object made = nb::steal(PyUnicode_FromFormat("%S=%U", name, value));
             if (!made.is_valid()) throw nb::python_error();
             row.made.push_back(made);
             name = made.ptr();
             number = 1.0;
-            categorical = true;
         } else {
             number = to_number(name, value);
         }

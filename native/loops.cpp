@@ -157,11 +157,11 @@ Outcome check(const Model&, const Batch& X, size_t from_row) {
     return {};
 }
 
-Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance,
-                 double target, const uint8_t* set) {
+Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
+                 const uint8_t* set) {
     const SparseRow<double, int64_t> row{x, index, n};
     return M.w.stride > 1 ? learn_row<true>(M, row, y, importance, target, set, nullptr)
-                        : learn_row<false>(M, row, y, importance, target, nullptr, nullptr);
+                          : learn_row<false>(M, row, y, importance, target, nullptr, nullptr);
 }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {

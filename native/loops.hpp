@@ -4,7 +4,6 @@
 #pragma once
 #include <cfloat>
 #include <cmath>
-
 #include <type_traits>
 
 #include "lanes.hpp"
@@ -148,7 +147,8 @@ inline void settle(Weights& w, const Row& row) {
 template <class Row>
 inline void score_row(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
-    if (w.votes.on) return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
+    if (w.votes.on)
+        return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
     if (w.lazy || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.stride == 1) {

@@ -56,7 +56,7 @@ struct Answers {
     const double* importance;
     const double* target;
     const uint8_t* sets;  // multilabel: rows x classes, 1 for in
-    double* scores;  // where to write the scores before each update (rows x outputs), or null
+    double* scores;       // where to write the scores before each update (rows x outputs), or null
 };
 
 enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full };

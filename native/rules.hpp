@@ -97,7 +97,7 @@ inline void one_hot(const Scalars* s, const double* scores, int64_t classes, int
 // Descent on softmax cross-entropy (logistic) or on squares with targets +-1.   params: as descent
 template <Penalty penalty>
 inline void descent_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
-                     double* coefficients, Step* step) {
+                         double* coefficients, Step* step) {
     const double eta = sgd_eta(s, p), c = eta * s->importance;
     if (Loss(int(p[0])) == Loss::logistic) {
         double top = scores[0], sum = 0.0;

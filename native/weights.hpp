@@ -40,12 +40,12 @@ enum class Averaging { none, predictor, post };
 // over the first k updates of coefficient * (x_k . x), so no weight vector is stored.
 struct Votes {
     bool on = false;
-    double most = 0.0;                  // vectors that may be stored
+    double most = 0.0;                   // vectors that may be stored
     std::vector<double> counts = {0.0};  // of the start and of every update
     std::vector<int64_t> index;
     std::vector<double> value;
-    std::vector<int64_t> ends;          // where each update's row ends
-    std::vector<double> coefficients;   // of the class rows there were, one after the other
+    std::vector<int64_t> ends;         // where each update's row ends
+    std::vector<double> coefficients;  // of the class rows there were, one after the other
     std::vector<int64_t> coefficient_ends;
 
     bool full() const { return double(counts.size()) > most; }

@@ -111,14 +111,63 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "sgd-quantile": ("sgd:loss=quantile(tau=0.8)", REGRESS),
     "sgd-huber-l2": ("sgd:loss=huber(delta=0.7),l2=0.2", REGRESS),
     "sgd-tukey": ("sgd:loss=tukey,eta=0.02", REGRESS),
+    "pocket": ("pocket", CLASSIFY),
+    "mira": ("mira", CLASSIFY),
+    "mira-margin": ("mira:beta=1,cap=0.2", CLASSIFY),
+    "romma": ("romma", CLASSIFY),
+    "aromma": ("aromma", CLASSIFY),
+    "alma": ("alma", CLASSIFY),
+    "alma-river": ("alma:alpha=0.5,B=2,normalize=false,strict=true", CLASSIFY),
+    "shifting": ("shifting", CLASSIFY),
+    "shifting-constant": ("shifting:lam=0.1,decay=constant", CLASSIFY),
+    "fobos": ("fobos:lam1=0.05", CLASSIFY),
+    "fobos-elastic": ("fobos:loss=squared,schedule=constant,eta=0.02,lam1=0.1,lam2=0.5", TASKS),
+    "truncated": ("truncated:gravity=0.1,K=3,threshold=0.5", CLASSIFY),
+    "truncated-huber": ("truncated:loss=huber,gravity=0.2,K=2", REGRESS),
+    "perceptron-uniform": ("perceptron", ("multiclass",)),
+    "pa1-proportional": ("pa1:C=0.1", ("multiclass",)),
+    "pa-all": ("pa", ("multiclass",)),
+    "pa1-all": ("pa1:C=0.05", ("multiclass",)),
+    "pa2-all": ("pa2", ("multiclass",)),
+    "mira-mira": ("mira", ("multiclass",)),
+    "pa1-costs": ("pa1", ("multiclass",)),
     "user-python": (Tempered, TASKS),
     "user-c": (tempered_in_c, TASKS),
 }
 
 # They read ‖w‖², intercept included, and so refuse bias_in_norm=False.
-READS_WW = {"pegasos-project", "user-python", "user-c"}
+READS_WW = {"pegasos-project", "user-python", "user-c", "romma", "aromma", "alma", "alma-river"}
 
-READOUTS: dict[str, Any] = {"last": "last", "average": "average", "post": Average(kind="post", start=5)}
+# Ways to learn among several classes that are options of the learner, not of the rule.
+AMONG: dict[str, dict[str, Any]] = {
+    "perceptron-uniform": {"multiclass": "uniform"},
+    "pa1-proportional": {"multiclass": "proportional"},
+    "pa-all": {"multiclass": "all"},
+    "pa1-all": {"multiclass": "all"},
+    "pa2-all": {"multiclass": "all"},
+    "mira-mira": {"multiclass": "mira"},
+    "pa1-costs": {"costs": [[0, 1, 4, 9], [1, 0, 1, 4], [4, 1, 0, 1], [9, 4, 1, 0]]},
+}
+# ROMMA divides by how far w and φ are from parallel: on noisy streams it grows, and with it every rounding.
+TOLERANCE = {"romma": 1e-6, "aromma": 1e-6}
+# Rules for ranking pairs alone: tests/test_ranking.py.
+ELSEWHERE = {"pamir", "mroc"}
+
+READOUTS: dict[str, Any] = {
+    "last": "last",
+    "average": "average",
+    "post": Average(kind="post", start=5),
+    "pocket": "pocket",
+    "voted": "voted",
+}
+
+
+def admits(name: str, readout: str) -> bool:
+    """Voting needs a rule that only adds; under lazy L1 only the last weights can be read in O(nnz)."""
+    rule = make_rule(name)
+    if rule.uses_soft() or (name == "pocket" and readout == "last"):
+        return readout == "last"
+    return readout != "voted" or rule.additive
 
 
 def make_rule(name: str) -> Rule:
@@ -226,7 +275,7 @@ class Cell:
     def settings(self) -> dict[str, Any]:
         """Keyword arguments of a model; the intercept's options take turns from cell to cell."""
         turn = OPTIONS[self.seed % (len(OPTIONS) - (self.rule in READS_WW))]
-        return {"readout": READOUTS[self.readout], **dict(self.form.options), **turn}
+        return {"readout": READOUTS[self.readout], **dict(self.form.options), **turn, **AMONG.get(self.rule, {})}
 
     def model(self, classes: list[Any] | None = None, task: str | None = None) -> LinearModel:
         return LinearModel(make_rule(self.rule), task or self.task, classes=classes, **self.settings())
@@ -235,6 +284,11 @@ class Cell:
         if self.task == "regression":
             return LinearRegressor(make_rule(self.rule), **self.settings())
         return LinearClassifier(make_rule(self.rule), task=task or self.task, **self.settings())
+
+    @property
+    def grows(self) -> bool:
+        """May classes appear on the way? Costs name them beforehand."""
+        return "costs" not in AMONG.get(self.rule, {})
 
     def stream(self) -> Stream:
         return stream(self.task)
@@ -246,10 +300,13 @@ CELLS = [
     for task in tasks
     for representation in REPRESENTATIONS
     for readout in READOUTS
+    if admits(rule, readout)
 ]
 
 # (rule, task) where the rule is not defined: asking for it must raise.
-UNDEFINED = [(rule, task) for rule, (_, tasks) in RULES.items() for task in TASKS if task not in tasks]
+UNDEFINED = [
+    (rule, task) for rule, (_, tasks) in RULES.items() for task in TASKS if task not in tasks and rule not in AMONG
+]
 
 
 def saved(learner: Any) -> bytes:

@@ -7,11 +7,13 @@ from typing import Any
 import grid
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from grid import LABELS, dicts
 from refusals import INF, KINDS, NAN, ROWS, D, answers, learner, refuses, table
 
 from onepass.errors import FeatureError, InputError, LabelError
+from onepass.linear import LinearRegressor
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
@@ -85,6 +87,30 @@ def test_tables(kind: str, what: str, verb: str) -> None:
             with pytest.raises(error):
                 getattr(fresh, verb)(*arguments, **extra)
             assert vars(fresh) == vars(type(estimator)())
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_name_their_columns(frame: Any) -> None:
+    """A frame given to the stream's methods names the features: another order is refused, mappings may follow."""
+    X = {"b": [1.0, -1.0, 2.0], "a": [0.5, 0.25, 0.0]}
+    y = [1.0, -1.0, 2.0]
+    estimator, by_names = LinearRegressor("adaline"), LinearRegressor("adaline")
+    estimator.learn_many(frame(X), y)
+    for i in range(3):
+        by_names.learn_one({name: column[i] for name, column in X.items()}, y[i])
+    assert estimator.weights_ == pytest.approx(by_names.weights_, rel=1e-12)
+    swapped = frame({"a": X["a"], "b": X["b"]})
+    message = "column 0 of X is 'a', but this model has learned 'b' there; give the columns in the same order"
+    for verb, arguments in (("learn_many", (swapped, y)), ("predict_many", (swapped,)), ("predict", (swapped,))):
+        refuses(estimator, FeatureError, message, lambda v=verb, a=arguments: getattr(estimator, v)(*a))
+    estimator.learn_one({"a": 1.0, "new": 2.0}, 1.0)
+    assert set(estimator.weights_) == {"a", "b", "new"}
+    estimator.learn_many(frame(X), y)
+    before = estimator.t_
+    unnamed = LinearRegressor("adaline")
+    unnamed.learn_many(np.ones((2, 2)), [1.0, 2.0])
+    unnamed.learn_many(frame(X), y)  # rows came first: positions they stay
+    assert (before, set(unnamed.weights_)) == (7, {0, 1})
 
 
 # -- answers and importances -------------------------------------------------------------------------------------------

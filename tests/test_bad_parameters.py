@@ -35,6 +35,29 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "clock": ["wall", 1],
     },
     "Pegasos": {"lam": [0, -1, INF], "project": ["yes", 0]},
+    "Pocket": {"rho": [0, -1, INF], "beta": [-0.1], "strict": [1], "schedule": ["fast"]},
+    "MIRA": {"beta": [-1, INF], "cap": [0, -1], "tie_update": ["never", None]},
+    "ALMA": {"alpha": [0, 1.1], "B": [0, -1], "C": [0, INF], "normalize": [1], "strict": ["no"]},
+    "Shifting": {"lam": [-0.1, INF], "decay": ["linear"]},
+    "FOBOS": {
+        "loss": ["cubic"],
+        "schedule": ["fast"],
+        "eta": [0],
+        "clock": ["wall"],
+        "lam1": [-1, INF],
+        "lam2": [-1e-9],
+    },
+    "TruncatedGradient": {
+        "loss": ["cubic"],
+        "schedule": ["fast"],
+        "eta": [0],
+        "clock": ["wall"],
+        "gravity": [-1],
+        "threshold": [0, -1],
+        "K": [0, 1.5],
+    },
+    "PAMIR": {"C": [0, -1], "lam": [-1], "epsilon": [-1], "update_on": [""], "importance_mode": ["LOSS"]},
+    "MROC": {"beta": [0, -1], "mu": [0], "min_slope": [-0.1, INF]},
     "losses.Perceptron": {"beta": [-1]},
     "EpsInsensitive": {"epsilon": [-0.1, INF]},
     "SquaredEpsInsensitive": {"epsilon": [-0.1]},
@@ -48,11 +71,13 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
     "Optimal": {"alpha": [0, -1]},
     "Geometric": {"eta": [0], "gamma": [0, 1, 1.5], "eta_min": [-1]},
     "StepDecay": {"eta": [0], "gamma": [0, 1], "every": [0, 1.5, -3]},
+    "readouts.Pocket": {"ratchet": ["yes", 1]},
+    "Voted": {"max_vectors": [0, -1, 1.5]},
     "Average": {"kind": ["mean"], "start": [0, -1, 1.5]},
 }
 FAMILIES = (rules.RULES, losses.LOSSES, schedules.SCHEDULES, core.READOUTS)
 CLASSES: dict[str, type[Parameters]] = {
-    ("losses.Perceptron" if kind is losses.Perceptron else kind.__name__): kind
+    {losses.Perceptron: "losses.Perceptron", core.Pocket: "readouts.Pocket"}.get(kind, kind.__name__): kind
     for family in FAMILIES
     for kind in family.values()
 }
@@ -92,7 +117,7 @@ def test_what_is_no_number(owner: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pa3", "rule='pa3' is not a rule; expected one of adaline, .*sgd, or a rule object"),
+        ("pa3", "rule='pa3' is not a rule; expected one of adaline, .*sgd, .*or a rule object"),
         ("", "rule='' is not a rule"),
         ("pa1(C=1", "is not a rule"),
         (None, "rule=None is not a rule; expected one of"),
@@ -137,7 +162,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
 ]
 FIT_OPTIONS: list[tuple[dict[str, Any], str]] = [
     *(({"passes": value}, "passes=.*: expected a whole number >= 1") for value in (0, -1, 1.5, True, "2", None)),
-    *(({"shuffle": value}, "shuffle=.*: expected True or False") for value in ("yes", 1, None)),
+    *(({"shuffle": value}, "shuffle=.*: expected False, True or 'random'") for value in ("yes", 1, None)),
     ({"random_state": "today", "shuffle": True}, "random_state='today': expected None, a whole number"),
 ]
 TASK_OPTIONS: list[tuple[dict[str, Any], str]] = [

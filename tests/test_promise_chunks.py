@@ -142,7 +142,7 @@ def first_rows(cell: Cell) -> Stream:
     return Stream(s.X, y, s.importance, None)
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.grows], ids=str)
 def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
     """Undeclared classes: the stream's methods agree in their bytes and in every prediction on the way."""
     s = first_rows(cell)
@@ -188,7 +188,7 @@ def test_learn_one_takes_the_rows_of_a_sparse_matrix(task: str, index: str) -> N
 
 def test_the_grid_holds_every_rule_loss_and_schedule() -> None:
     made = [grid.make_rule(name) for name in grid.RULES]
-    assert {rule.name for rule in made} >= set(rules.RULES)
+    assert {rule.name for rule in made} >= set(rules.RULES) - grid.ELSEWHERE
     sgd = [rule for rule in made if isinstance(rule, rules.SGD)]
     assert {losses.make(rule.loss).name for rule in sgd} == set(losses.LOSSES)
     assert {rule._schedule().name for rule in sgd} == set(schedules.SCHEDULES)

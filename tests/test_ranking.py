@@ -40,6 +40,16 @@ RULES = [
     "sgd:loss=ramp",
     "pegasos:lam=0.01",
     "pegasos:lam=0.1,project=true",
+    "mira",
+    "alma",
+    "shifting",
+    "pamir:C=0.1",
+    "mroc:beta=2",
+    "romma",
+    "aromma",
+    "fobos:lam1=0.01",
+    "truncated:gravity=0.01,K=2",
+    "pocket",
 ]
 
 
@@ -161,14 +171,23 @@ def by_the_core(rule: Any, readout: str) -> core.Learner:
         learner = core.Learner(rule, "ranking", fit_intercept=False, readout=readout)
         for p, n, c in pairs(s):
             learner.learn((s.X[p], s.X[n]), 1, c)
-        assert learner.k > 20  # it bites
+        assert learner.k > 15  # it bites
         _LEARNERS[str(rule), readout] = learner
     return _LEARNERS[str(rule), readout]
 
 
+def admitted(every: list[Any]) -> list[tuple[Any, str]]:
+    """Rules with the readouts that they admit: under lazy L1 the last weights alone."""
+    return [
+        (r, readout)
+        for r in every
+        for readout in ("last", "average")
+        if not rules.make(r).uses_soft() or readout == "last"
+    ]
+
+
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "hashed"])  # whose names may collide: see below
-@pytest.mark.parametrize("readout", ["last", "average"])
-@pytest.mark.parametrize("rule", [*RULES, HalfPair()], ids=str)
+@pytest.mark.parametrize(("rule", "readout"), admitted([*RULES, HalfPair()]), ids=str)
 def test_agrees_with_the_core(rule, readout, form):
     s = data()
     s.X = s.X.astype(np.float32).astype(np.float64)

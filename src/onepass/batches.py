@@ -43,6 +43,16 @@ class Batch:
 
         return scipy.sparse.csr_matrix(self.csr, shape=(1, self.columns))
 
+    def at(self, indices: NDArray[np.int64], columns: int) -> Batch:
+        """The same rows with column j moved to indices[j] of a wider table; columns that meet there are added up."""
+        if self.dense is not None:
+            starts = np.arange(0, self.dense.size + 1, max(1, self.columns), dtype=np.int64)
+            csr = (np.ascontiguousarray(self.dense).ravel(), np.tile(indices, self.rows), starts)
+        else:
+            assert self.csr is not None
+            csr = (self.csr[0], indices[self.csr[1]], self.csr[2].astype(np.int64))
+        return Batch(self.rows, columns, csr=csr)
+
     def take(self, order: NDArray[Any]) -> Batch:
         """The rows in another order, copied."""
         if self.dense is not None:
@@ -92,10 +102,10 @@ def as_batch(X: Any) -> Batch:
     if isinstance(X, Batch):
         return X
     if hasattr(X, "tocsr"):
-        matrix = X.tocsr()
+        matrix = X.reshape(1, -1).tocsr() if X.ndim == 1 else X.tocsr()  # a row of a sparse array has one dimension
         if matrix.dtype not in (np.float64, np.float32):
             matrix = matrix.astype(np.float64)
-        kind = np.int64 if np.int64 in (matrix.indices.dtype, matrix.indptr.dtype) else np.int32
+        kind = np.int32 if matrix.indices.dtype == matrix.indptr.dtype == np.int32 else np.int64
         csr = (
             np.ascontiguousarray(matrix.data),
             np.ascontiguousarray(matrix.indices, dtype=kind),

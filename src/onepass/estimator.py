@@ -38,7 +38,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     readout: str | Readout
     hash_bits: int | None
     passes: int
-    shuffle: bool
+    shuffle: bool | str
     random_state: Any
 
     _model: LinearModel | None = None
@@ -65,7 +65,10 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             raise
         except ValueError as error:
             raise InputError(str(error)) from None
-        return as_batch(table)
+        batch = as_batch(table)
+        if hasattr(self, "feature_names_in_"):
+            batch.names = [str(name) for name in self.feature_names_in_]
+        return batch
 
     def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
         """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""
@@ -223,7 +226,9 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         from .store import encode_values
 
         plain = self.get_params(deep=False)
-        params = {name: value.tolist() if hasattr(value, "tolist") else to_config(value) for name, value in plain.items()}
+        params = {
+            name: value.tolist() if hasattr(value, "tolist") else to_config(value) for name, value in plain.items()
+        }
         if isinstance(params.get("class_weight"), dict):
             table = params["class_weight"]
             weights = [float(weight) for weight in table.values()]

@@ -56,8 +56,8 @@ def estimator_of(model: LinearModel, **given: Any) -> Any:
         saved = {key: value for key, value in model.extra["params"].items() if key not in given}
         params = _params(saved)
     else:
-        shared = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
-        shared += ("multiclass", "costs", "radius")
+        shared = ["rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits"]
+        shared += ["multiclass", "costs", "radius"]
         params = {key: getattr(model, key) for key in shared if key in kind._get_param_names()}
     return kind(**params, **given)._adopt(model, model.extra.get("fitted", {}))
 

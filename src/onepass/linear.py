@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from . import rules
-from .batches import Batch
+from .batches import Batch, as_importance
 from .core import Array, Readout, Rule
 from .errors import InputError, LabelError, ParameterError
 from .estimator import LinearEstimator
@@ -129,7 +129,7 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
         if self.class_weight is not None:
-            importance *= self._class_weights([y])[0]
+            importance = float(as_importance([importance], 1)[0]) * self._class_weights([y])[0]  # type: ignore[index]
         model = self._model
         if model is None:
             super().learn_one(x, y, importance)

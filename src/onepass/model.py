@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,7 +16,7 @@ from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
 from .losses import LOSSES, sigmoid
-from .parameters import Parameters, from_config, to_config
+from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
 
 __all__ = ["LinearModel"]
@@ -56,7 +57,7 @@ class LinearModel:
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
-        self.rule = rules.make(rule)
+        self.rule = copy.deepcopy(rules.make(rule))  # its own: what is changed outside must not change what was learned
         self.task = task
         self.rule.require("binary" if task == "auto" else task)
         core.require_start(self.rule)
@@ -171,17 +172,22 @@ class LinearModel:
 
         With more than two classes, the score of `label` (by default the predicted one).
         """
+        if label is not None and label not in self.classes:
+            raise LabelError(f"label {label!r} is not one of the classes {self.classes!r}")
         w, intercept = self.weights()
-        row = 0
+        row, sign = 0, 1.0
         if len(w) > 1:
-            label = self.predict_one(x) if label is None else label
-            if label not in self.classes:
-                raise LabelError(f"label {label!r} is not one of the classes {self.classes!r}")
-            row = self.classes.index(label)
+            row = self.classes.index(self.predict_one(x) if label is None else label)
+        elif label is not None and label == self.classes[0]:
+            sign = -1.0  # the score speaks for the second class
         names = dict(self._names_or_positions())
-        parts = {names[j]: float(w[row, j] * value) for j, value in self._engine.row_of(x) if j < w.shape[1]}
+        if self.hash_bits is not None and isinstance(x, Mapping):
+            for name, value in x.items():  # slots have no names of their own; these are what fell into them
+                full = f"{name}={value}" if isinstance(value, str) else name
+                names[int(self._engine.find(full))] = full
+        parts = {names[j]: sign * float(w[row, j] * value) for j, value in self._engine.row_of(x) if j < w.shape[1]}
         if self.fit_intercept:
-            parts["intercept"] = float(intercept[row])
+            parts["intercept" if "intercept" not in parts else "(intercept)"] = sign * float(intercept[row])
         return dict(sorted(parts.items(), key=lambda item: -abs(item[1])))
 
     def _names_or_positions(self) -> list[tuple[int, Any]]:
@@ -204,14 +210,22 @@ class LinearModel:
             rows = [self.score_one(x) for x in X]
             return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
         batch = self._placed(as_batch(X))
-        scores = np.zeros((batch.rows, int(self._engine.rows)))
-        if batch.rows and self.n_features:
-            if batch.dense is not None:
-                self._engine.score(batch.dense, scores)
-            else:
-                assert batch.csr is not None
-                self._engine.score_csr(*batch.csr, batch.columns, scores)
-        return scores
+        while True:
+            scores = np.zeros((batch.rows, int(self._engine.rows)))
+            try:
+                if batch.rows and self.n_features:
+                    self._score_into(batch, scores)
+                return scores
+            except InputError:
+                if scores.shape[1] == self._engine.rows:
+                    raise  # otherwise another thread let a class in meanwhile: look again
+
+    def _score_into(self, batch: Batch, scores: Array) -> None:
+        if batch.dense is not None:
+            self._engine.score(batch.dense, scores)
+        else:
+            assert batch.csr is not None
+            self._engine.score_csr(*batch.csr, batch.columns, scores)
 
     def predict_many(self, X: Any) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
@@ -254,7 +268,7 @@ class LinearModel:
                 squares = np.concatenate([[0.0], np.cumsum(np.square(batch.csr[0], dtype=np.float64))])
                 norms = squares[batch.csr[2][1:]] - squares[batch.csr[2][:-1]]
         squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
-        return np.sqrt(np.maximum(0.0, squared))
+        return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 
     def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
         """Learn a table in order; the mean loss of its rows, each before its own update."""
@@ -484,26 +498,28 @@ class LinearModel:
 
     def _placed(self, batch: Batch) -> Batch:
         """The batch, after checking that its columns are the model's features."""
-        names, d = self.names, self.n_features
-        if names and not self._engine.positional:
+        if self.names and not self._engine.positional:
             raise FeatureError(
                 "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
             )
         if self.hash_bits is not None:
-            if batch.columns > d:
-                raise FeatureError(
-                    f"X has {batch.columns} columns, but hash_bits={self.hash_bits} leaves room for {d}; "
-                    "raise hash_bits"
-                )
-        elif d and batch.columns != d and not (names and batch.columns <= d):
-            raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {d} features")
-        if batch.names and names and names[: batch.columns] != batch.names:
-            at = next(i for i, pair in enumerate(zip(names, batch.names, strict=False)) if pair[0] != pair[1])
-            raise FeatureError(
-                f"column {at} of X is {batch.names[at]!r}, but this model has learned {names[at]!r} there; "
-                "give the columns in the same order"
-            )
+            if batch.names:  # a frame's columns are names, to be hashed as the names of a mapping are
+                return batch.at(self.find(batch.names), self.n_features)
+            if batch.columns > self.n_features:
+                room = f"hash_bits={self.hash_bits} leaves room for {self.n_features}"
+                raise FeatureError(f"X has {batch.columns} columns, but {room}; raise hash_bits")
+        elif self._engine.columns and batch.columns != self._engine.columns:
+            learned = self._engine.columns
+            raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {learned} features")
         return batch
+
+    def _check(self, batch: Batch) -> None:
+        """Raise what the loops would raise of a malformed row, before any row is learned."""
+        if batch.dense is not None:
+            self._engine.check(batch.dense)
+        else:
+            assert batch.csr is not None
+            self._engine.check_csr(*batch.csr, batch.columns)
 
     def _learn(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
         """Learns; returns the predictions made on the way, in parts."""
@@ -552,13 +568,13 @@ class LinearModel:
             for row, members in enumerate(collections):
                 marks[row, [table[label] for label in members]] = 1
             return [self._run(batch, None, c, predict, marks)]
-        batch.require_finite()  # labels that are new on the way: one by one
+        self._check(batch)  # labels that are new on the way: one by one
         predictions = []
         for i, members in enumerate(collections):
-            row = batch.part(i, i + 1)
+            x = batch.part(i, i + 1).single()
             if predict:
-                predictions.append(self.predict_one(row.single()))
-            self.learn_one(row.single(), members, 1.0 if c is None else float(c[i]))
+                predictions.append(self.predict_one(x))
+            self.learn_one(x, members, 1.0 if c is None else float(c[i]))
         return [predictions]
 
     def _run_into(self, batch: Batch, y: Array, c: Array | None, scores: Array) -> None:
@@ -582,7 +598,7 @@ class LinearModel:
 
     def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, predict: bool) -> list[Any]:
         """Labels that are new within the batch: learn up to each, let it in, go on."""
-        batch.require_finite()
+        self._check(batch)
         self._check_labels(labels.tolist())
         before = self.__getstate__()
         parts: list[Any] = []
@@ -643,10 +659,16 @@ class LinearModel:
             return _collections(y, rows)
         return list((as_targets(y) if self.task == "regression" else as_labels(y)).tolist())
 
+    def _compare_as_arrays(self, labels: NDArray[Any], classes: list[Any]) -> bool:
+        """Can NumPy tell these labels apart exactly? Beyond 2^53 a comparison by way of floats cannot."""
+        if labels.dtype.kind not in "bif" and labels.dtype not in (np.uint8, np.uint16, np.uint32):
+            return False
+        return bool(classes) and all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)
+
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
         classes = self.classes
-        if labels.dtype.kind in "biuf" and classes and all(isinstance(c, (bool, int, float)) for c in classes):
+        if self._compare_as_arrays(labels, classes):
             if len(classes) == 2:
                 second = labels == classes[1]
                 indices = second.astype(np.float64)
@@ -705,7 +727,7 @@ def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any]
         rows = max(1, len(classes))
     averaged = config["readout"]["type"] == "readout:Average"
     table, row = (d, rows), (rows,)
-    shapes = {"v": table, "z": table if averaged else (0, rows), "bias": row, "bias_sum": row, "scalars": (9,)}
+    shapes = {"v": table, "z": table if averaged else (0, rows), "bias": row, "bias_sum": row, "scalars": (10,)}
     for key, shape in shapes.items():
         if s[key].shape != shape and not (key == "z" and d == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
@@ -731,7 +753,7 @@ def known_parameters() -> dict[str, type[Parameters]]:
     users: list[type[Parameters]] = [*_subclasses(Rule)]
     families: tuple[dict[str, type[Any]], ...] = (LOSSES, SCHEDULES, core.READOUTS, rules.RULES)
     ours: list[type[Parameters]] = [kind for family in families for kind in family.values()]
-    return {f"{kind.family}:{kind.__name__}": kind for kind in (*users, *ours)}
+    return {config_name(kind): kind for kind in (*users, *ours)}
 
 
 def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
@@ -787,7 +809,9 @@ def _costs(costs: Any, classes: list[Any] | None) -> Array:
         raise ParameterError("costs need classes: declare them, so that rows and columns have names")
     table = np.array(costs, dtype=np.float64)
     if table.shape != (len(classes), len(classes)) or not np.all(np.isfinite(table)) or np.any(table < 0):
-        raise ParameterError(f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}")
+        raise ParameterError(
+            f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}"
+        )
     if np.any(np.diag(table) != 0) or np.any(table + np.eye(len(classes)) == 0):
         raise ParameterError("costs must be 0 on the diagonal and above 0 elsewhere")
     return table

@@ -16,8 +16,9 @@ __all__ = ["MultilabelClassifier"]
 
 
 class MultilabelClassifier(LinearClassifier):
-    """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8): the lowest-scoring label in the set
-    is pushed above the highest-scoring one outside. Predicts the labels that score above 0.
+    """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
+
+    The lowest-scoring label in the set is pushed above the highest-scoring one outside. Predicts those above 0.
 
     y is a table of 0 and 1, one column per label, for `fit` and `partial_fit`; a collection of labels for `learn_one`.
     A plain column of labels is taken as sets of one, and the best-scoring label predicted.

@@ -145,10 +145,16 @@ class Ranker(LinearEstimator):
         """Learn afresh from the rows of queries: X a table or a list of mappings, y relevances, qid their queries."""
         if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
+        if not isinstance(self.shuffle, (bool, np.bool_)):
+            raise ParameterError(f"shuffle={self.shuffle!r}: expected True or False")
+        try:
+            generator = check_random_state(self.random_state)
+        except ValueError:
+            expected = "None, a whole number or a numpy.random.RandomState"
+            raise ParameterError(f"random_state={self.random_state!r}: expected {expected}") from None
         model, stream = self._checked(None, X, y, qid, sample_weight, whole=True)
         self._model, self._query = model, None
         self._examples = self._dropped = 0
-        generator = check_random_state(self.random_state)
         for _ in range(self.passes):
             self._query = None
             self._learn(model, stream, stream.shuffled(generator) if self.shuffle else None)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from . import decoders, files, store
 from .batches import Batch, is_mappings, to_row
-from .core import Array, Average, Readout, Rule
+from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, NumericalError, ParameterError
 from .estimator import LinearEstimator
 from .model import LinearModel
@@ -38,7 +38,7 @@ class WeightView:
     def __init__(self, model: LinearModel, *, last: bool = False) -> None:
         self._model = model
         # Known limit: the average readout answers for averages only, so the current weights are copied whole.
-        copied = last and isinstance(model.readout, Average)
+        copied = last and not isinstance(model.readout, Last)
         self._table: Array | None = model.weights(last=True)[0][0] if copied else None
 
     def many(self, names: list[str]) -> Array:
@@ -374,6 +374,13 @@ class StructuredLearner(LinearEstimator):
         if not callable(search):
             raise ParameterError(
                 f"decoder={decoder!r} has no loss_augmented, as selection='max_loss' needs; use selection='prediction'"
+            )
+        exact = getattr(decoder, "transforms", None)
+        if exact is not None and self.cost_transform not in exact:
+            words = " or ".join(map(repr, exact))
+            raise ParameterError(
+                f"decoder={decoder!r} finds the costliest rival for cost_transform={words} only, not "
+                f"{self.cost_transform!r}; use that, or selection='prediction' with any"
             )
         if self.cost_transform != "sqrt":
             try:

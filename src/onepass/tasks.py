@@ -120,7 +120,7 @@ class Multilabel(Multiclass):
 
 
 class OneClass(OneRow):
-    """No y: w is a centre that should have every x within `radius`. φ = (x − w)/‖x − w‖ should reach −radius, m = −‖x − w‖.
+    """No y: w is a centre that should have every x within `radius`: φ = (x − w)/‖x − w‖, m = −‖x − w‖, target −radius.
 
     The score is ‖x − w‖ − radius: above 0 is an anomaly.
     """
@@ -227,9 +227,7 @@ class Structured:
         return row
 
 
-def make(
-    task: str | Task, classes: int = 2, multiclass: str = "rival", costs: Any = None, radius: float = 1.0
-) -> Task:
+def make(task: str | Task, classes: int = 2, multiclass: str = "rival", costs: Any = None, radius: float = 1.0) -> Task:
     if not isinstance(task, str):
         return task
     if task == "multiclass":
@@ -241,4 +239,6 @@ def make(
     plain: dict[str, type[Task]] = {"binary": Binary, "regression": Regression, "ranking": Ranking}
     if task in plain:
         return plain[task]()
-    raise ParameterError(f"task={task!r}: expected one of binary, multiclass, multilabel, oneclass, ranking, regression, or a Task")
+    raise ParameterError(
+        f"task={task!r}: expected one of binary, multiclass, multilabel, oneclass, ranking, regression, or a Task"
+    )

@@ -63,7 +63,11 @@ class Training:
             if (self.mode == "batch" or model.rule.mistake_driven) and not moved:
                 self.stopped_by = "no update"
                 return
-            if self.tol_w is not None and not model.rule.mistake_driven and _still(before, model.weights(last=True), self.tol_w):
+            if (
+                self.tol_w is not None
+                and not model.rule.mistake_driven
+                and _still(before, model.weights(last=True), self.tol_w)
+            ):
                 self.stopped_by = "weights"
                 return
             if self.tol is not None and not model.rule.mistake_driven:
@@ -84,7 +88,7 @@ class Training:
                 raise ParameterError(f"{name}={value!r}: expected None or a number >= 0")
         if self.mode == "batch" and not (model.rule.batch and model.task in ("auto", "binary", "regression")):
             raise ParameterError(
-                f"mode='batch' is defined for perceptron and adaline with two classes or in regression, not for {model.rule!r}"
+                f"mode='batch' is for perceptron and adaline, with two classes or in regression, not for {model.rule!r}"
             )
 
     def _rows(self, rows: int) -> NDArray[np.intp] | None:
@@ -116,11 +120,15 @@ class Training:
         """w ← w + Σ (or mean) of the rule's steps, all at the same w; the schedule's clock is the pass."""
         rule, scores = model.rule, model.score_many(table)[:, 0]
         regression = model.task == "regression"
-        signs = np.where(y < scores, -1.0, 1.0) if regression else np.where(np.asarray(y) == model.classes[-1], 1.0, -1.0)
+        signs = (
+            np.where(y < scores, -1.0, 1.0) if regression else np.where(np.asarray(y) == model.classes[-1], 1.0, -1.0)
+        )
         targets = signs * y - rule.epsilon_tube() if regression else np.ones(table.rows)
         coefficients, loss = np.zeros(table.rows), 0.0
         for i in range(table.rows):
-            s = Scalars(float(signs[i] * scores[i]), float(targets[i]), 1.0, 0.0, float(c[i]), number, model.k, signs[i])
+            s = Scalars(
+                float(signs[i] * scores[i]), float(targets[i]), 1.0, 0.0, float(c[i]), number, model.k, signs[i]
+            )
             loss += float(c[i]) * rule.suffer(s)
             coefficients[i] = rule.step(s).add * signs[i] if c[i] > 0 else 0.0
         share = 1.0 / table.rows if self.reduction == "mean" else 1.0

@@ -211,3 +211,219 @@ SCHEDULES: dict[str, Callable[[int], float]] = {
     "geometric(eta=0.6,gamma=0.9,eta_min=0.05)": lambda t: max(0.05, 0.6 * 0.9 ** (t - 1)),
     "step_decay(eta=0.6,gamma=0.5,every=7)": lambda t: 0.6 * 0.5 ** ((t - 1) // 7),
 }
+
+
+# ---- the rest of the first-order family ----
+
+
+def mira(stream: Stream, d: int, beta: float = 0.0, cap: float = 1.0, w: Any = None, *, on_tie: bool = True) -> Vectors:
+    """Crammer and Singer 2003, two classes: w ← w + clip((β − m)/‖x‖², 0, c·cap) y x; m = 0 takes the whole step."""
+    w = np.zeros(d) if w is None else np.asarray(w, dtype=float)
+    for x, y, c in stream:
+        if not skip(x, c):
+            x = np.asarray(x)
+            m = y * w.dot(x)
+            alpha = c * cap if m == 0 and beta == 0 and on_tie else np.clip((beta - m) / x.dot(x), 0, c * cap)
+            w = w + alpha * y * x
+        yield w
+
+
+def onto_simplex(z: np.ndarray, total: float) -> np.ndarray:
+    """Michelot 1986: drop the coordinates that the projection onto the plane makes negative, until none is."""
+    active = np.full(len(z), True)
+    while True:
+        theta = (z[active].sum() - total) / active.sum()
+        keep = active & (z > theta)
+        if keep.sum() == active.sum():
+            return np.where(active, z - theta, 0.0)
+        active = keep
+
+
+def mira_multiclass(
+    stream: Stream, classes: int, d: int, cap: float = 1.0, W: Any = None, *, on_tie: bool = True
+) -> Vectors:
+    """Specification 01 §12.4: min Σ‖W_i + τ_i x‖² with τ_i ≤ C[i = y] and Σ τ = 0; a tie takes the uniform step."""
+    W = np.zeros((classes, d)) if W is None else np.asarray(W, dtype=float)
+    for x, y, c in stream:
+        if not skip(x, c):
+            s, C, e = W @ x, c * cap, np.eye(classes)[y]
+            E = [r for r in range(classes) if r != y and s[r] >= s[y]]
+            if E and on_tie and max(s[E]) == s[y]:
+                tau = C * e
+                tau[E] = -C / len(E)
+            else:
+                tau = C * e - onto_simplex(C * e + s / np.dot(x, x), C)
+            W = W + np.outer(tau, x)
+        yield W
+
+
+def romma(stream: Stream, d: int, *, aggressive: bool = False) -> Vectors:
+    """Li and Long 2002, from the two constraints: solve the 2 × 2 system of those that are active."""
+    w = np.zeros(d)
+    for x, y, c in stream:
+        m = y * w.dot(x)
+        if not skip(x, c) and (m < 1 if aggressive else m <= 0):
+            alone = y * x / np.dot(x, x)
+            if alone.dot(w) >= w.dot(w):  # the old constraint holds by itself, or w = 0
+                w = alone
+            else:
+                rows = np.array([w, y * x])
+                w = np.linalg.solve(rows @ rows.T, [w.dot(w), 1.0]) @ rows
+        yield w
+
+
+def alma(
+    stream: Stream, d: int, alpha: float = 0.9, B: float | None = None, C: float = math.sqrt(2),
+    *, normalize: bool = True, strict: bool = False,
+) -> Vectors:  # fmt: skip
+    """Gentile 2001, Fig. 1, p = 2: γ_k = B/√k, η_k = C/√k; correct below (1 − α)γ_k, then into the unit ball."""
+    w, k = np.zeros(d), 1
+    B = math.sqrt(8) / alpha if B is None else B
+    for x, y, c in stream:
+        if not skip(x, c):
+            unit = np.asarray(x) / np.linalg.norm(x) if normalize else np.asarray(x)
+            m, threshold = y * w.dot(unit), (1 - alpha) * B / math.sqrt(k)
+            if m < threshold or (m == threshold and not strict):
+                w = w + C / math.sqrt(k) * y * unit
+                w = w / max(1.0, float(np.linalg.norm(w)))
+                k += 1
+        yield w
+
+
+def shifting(stream: Stream, d: int, lam: float, decay: str = "harmonic") -> Vectors:
+    """Cavallanti, Cesa-Bianchi and Gentile 2007: on mistake k = 0, 1, …, w ← (1 − λ_k) w + y x."""
+    w, k = np.zeros(d), 0
+    for x, y, c in stream:
+        if not skip(x, c) and y * w.dot(x) <= 0:
+            share = lam if decay == "constant" or lam == 0 else lam / (lam + k)
+            w = (1 - share) * w + y * np.asarray(x)
+            k += 1
+        yield w
+
+
+def ultraconservative(stream: Stream, classes: int, d: int, kind: str, rho: float = 1.0) -> Vectors:
+    """Crammer and Singer 2003: +ρx for y, −ρx shared among the error set {r ≠ y : s_r ≥ s_y}."""
+    W = np.zeros((classes, d))
+    for x, y, c in stream:
+        s = W @ x
+        E = [r for r in range(classes) if r != y and s[r] >= s[y]]
+        if E and not skip(x, c):
+            share = np.zeros(classes)
+            total = sum(s[r] - s[y] for r in E)
+            for r in E:
+                if kind == "max":
+                    share[r] = float(r == runner_up(s, y))
+                else:
+                    share[r] = (s[r] - s[y]) / total if kind == "proportional" and total > 0 else 1 / len(E)
+            W = W + c * rho * np.outer(np.eye(classes)[y] - share, x)
+        yield W
+
+
+def pa_all_constraints(stream: Stream, classes: int, d: int, variant: str, C: float = 1.0) -> Vectors:
+    """Specification 01 §13.2: τ_r = max(0, q_r − κS), S = Σ τ: drop the rivals that S makes negative, until none is."""
+    W = np.zeros((classes, d))
+    for x, y, c in stream:
+        if not skip(x, c):
+            s, xx = W @ x, np.dot(x, x)
+            q = (1 - s[y] + s) / xx
+            kappa = 1 + 1 / (2 * c * C * xx) if variant == "PA-II" else 1.0
+            active = (np.arange(classes) != y) & (q > 0)
+            while True:
+                S = q[active].sum() / (1 + active.sum() * kappa)
+                keep = active & (q > kappa * S)
+                if keep.sum() == active.sum():
+                    break
+                active = keep
+            tau = np.where(active, q - kappa * S, 0.0)
+            if variant == "PA-I" and c * C < S:
+                tau = np.zeros(classes)
+                others = np.arange(classes) != y
+                tau[others] = onto_simplex(q[others], c * C)
+            W = W + np.outer(np.eye(classes)[y] * tau.sum() - tau, x)
+        yield W
+
+
+def fobos(
+    stream: Stream, d: int, gradient: Callable[[float, float], float], eta: Callable[[int], float],
+    lam1: float = 0.0, lam2: float = 0.0, *, spare_last: bool = False,
+) -> Vectors:  # fmt: skip
+    """Duchi and Singer 2009: a gradient step, then the proximal map of λ₁‖w‖₁ + (λ₂/2)‖w‖², on every coordinate."""
+    w = np.zeros(d)
+    for t, (x, y, c) in enumerate(stream, 1):
+        if not skip(x, c):
+            half = w - eta(t) * c * gradient(y, w.dot(x)) * np.asarray(x)
+            w = np.sign(half) * np.maximum(0.0, np.abs(half) - eta(t) * lam1) / (1 + eta(t) * lam2)
+            if spare_last:
+                w[-1] = half[-1]
+        yield w
+
+
+def truncated_gradient(
+    stream: Stream, d: int, gradient: Callable[[float, float], float], eta: Callable[[int], float],
+    gravity: float, theta: float = math.inf, K: int = 10, *, spare_last: bool = False,
+) -> Vectors:  # fmt: skip
+    """Langford, Li and Zhang 2009, (5): every K-th round T₁(w_j; a = Kηg₀, θ)."""
+
+    def truncate(v: float, a: float) -> float:
+        if 0 <= v <= theta:
+            return max(0.0, v - a)
+        return min(0.0, v + a) if -theta <= v < 0 else v
+
+    w = np.zeros(d)
+    for t, (x, y, c) in enumerate(stream, 1):
+        if not skip(x, c):
+            half = w - eta(t) * c * gradient(y, w.dot(x)) * np.asarray(x)
+            w = np.array([truncate(v, K * eta(t) * gravity) for v in half]) if t % K == 0 else half
+            if spare_last:
+                w[-1] = half[-1]
+        yield w
+
+
+def pa_multilabel(stream: Stream, classes: int, d: int, variant: str, C: float = 1.0) -> Vectors:
+    """Crammer et al. 2006, §8 (specification 01 §14): the weakest label in Y against the strongest outside."""
+    W = np.zeros((classes, d))
+    for x, Y, c in stream:
+        inside, outside = sorted(Y), [i for i in range(classes) if i not in Y]
+        if not skip(x, c) and inside and outside:
+            s = W @ x
+            r, q = min(inside, key=lambda i: (s[i], i)), min(outside, key=lambda i: (-s[i], i))
+            loss = max(0.0, 1 - (s[r] - s[q]))
+            if loss > 0:
+                W = W + pa_tau(variant, loss, 2 * np.dot(x, x), C, c) * np.outer(
+                    np.eye(classes)[r] - np.eye(classes)[q], x
+                )
+        yield W
+
+
+def pa_uniclass(stream: Stream, d: int, variant: str, C: float = 1.0, *, epsilon: float = 1.0) -> Vectors:
+    """Crammer et al. 2006, §6: w moves towards x by τ where ‖x − w‖ > ε."""
+    w = np.zeros(d)
+    for x, _, c in stream:
+        distance = float(np.linalg.norm(x - w))
+        if c > 0 and distance > epsilon:
+            w = w + pa_tau(variant, distance - epsilon, 1.0, C, c) * (x - w) / distance
+        yield w
+
+
+def mroc(stream: Stream, d: int, beta: float, mu: float, min_slope: float = 0.0) -> Vectors:
+    """Specification 01 §16: ascent on σ(β w·z), z = x_p − x_n; slopes below `min_slope` are skipped."""
+    w = np.zeros(d)
+    for (p, n), _, c in stream:
+        z = np.asarray(p, dtype=float) - np.asarray(n, dtype=float)
+        S = 1 / (1 + math.exp(-beta * w.dot(z)))
+        if not skip(z, c) and beta * S * (1 - S) >= min_slope:
+            w = w + c * mu * beta * S * (1 - S) * z
+        yield w
+
+
+def pa_costs(stream: Stream, costs: Any, d: int, variant: str, C: float = 1.0) -> Vectors:
+    """Crammer et al. 2006, §7 (specification 01 §15), "max_loss": r maximises s_r − s_y + √cost(y, r)."""
+    roots = np.sqrt(np.asarray(costs, dtype=float))
+    W = np.zeros((len(roots), d))
+    for x, y, c in stream:
+        s = W @ x
+        r = runner_up(s + roots[y], y)
+        loss = s[r] - s[y] + roots[y, r]
+        if not skip(x, c) and loss > 0:
+            W = W + pa_tau(variant, loss, 2 * np.dot(x, x), C, c) * np.outer(np.eye(len(W))[y] - np.eye(len(W))[r], x)
+        yield W

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from ..errors import OnepassError, ParameterError
-from . import demo
+from . import demo, play
 
 __all__ = ["main"]
 
@@ -85,6 +85,7 @@ def main(ctx: click.Context) -> None:
       onepass demo                              rules compared on a stream that drifts
       onepass demo --rule pa1 --rule pa1:C=0.1  the same with rules of your choice
       onepass models                            the rules, their parameters and formulas
+      onepass play --rule pa1 --step            a rule, round by round, and its boundary
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -112,3 +113,4 @@ def models() -> None:
 
 
 main.add_command(demo.command)
+main.add_command(play.command)

@@ -97,7 +97,9 @@ class GradientDescent(Rule):
         if self.eta is None:
             return schedule
         if isinstance(self.schedule, schedules.Schedule) or "eta" not in schedule.get_params():
-            raise ParameterError(f"{type(self).__name__}(eta={self.eta!r}) goes with a schedule by name that has an eta")
+            raise ParameterError(
+                f"{type(self).__name__}(eta={self.eta!r}) goes with a schedule by name that has an eta"
+            )
         return dataclasses.replace(schedule, eta=self.eta)  # type: ignore[call-arg]
 
 

@@ -64,4 +64,4 @@ def project_to_simplex(z: Array, total: float) -> Array:
     ordered = np.sort(z)[::-1]
     thresholds = (np.cumsum(ordered) - total) / np.arange(1, len(z) + 1)
     kept = np.flatnonzero(ordered - thresholds > 0)[-1]
-    return np.maximum(0.0, z - thresholds[kept])
+    return np.asarray(np.maximum(0.0, z - thresholds[kept]))

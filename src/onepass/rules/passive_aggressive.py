@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +29,15 @@ class PassiveAggressive(Rule):
     the default lets it multiply the loss term of the problem.
     """
 
-    tasks = ("binary", "multiclass", "multilabel", "oneclass", "regression", "ranking", "structured")
+    tasks: ClassVar[Sequence[str]] = (
+        "binary",
+        "multiclass",
+        "multilabel",
+        "oneclass",
+        "regression",
+        "ranking",
+        "structured",
+    )
     exact = "all"
     additive = True
 

@@ -22,7 +22,7 @@ class PAMIR(PA1):
 
 @dataclasses.dataclass(repr=False)
 class MROC(Rule):
-    """Ascent on the smoothed AUC, S = σ(β w·z): w ← w + μ c g z, g = βS(1 − S); slopes below `min_slope` are skipped."""
+    """Ascent on the smoothed AUC, S = σ(β w·z): w ← w + μ c g z, g = βS(1 − S); g below `min_slope` is skipped."""
 
     name = "mroc"
     tasks = ("ranking",)

@@ -1,0 +1,133 @@
+"""``onepass play``: a rule, round by round, in the terminal or as a picture."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+def _file(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """What would fail at the end fails here, before the work."""
+    if path is None:
+        return None
+    suffix = f".{parameter.name}"
+    if path.suffix.lower() != suffix:
+        raise click.BadParameter(f"{path}: expected a name ending in {suffix}", param_hint=f"--{parameter.name}")
+    if not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"{path}: there is no such folder", param_hint=f"--{parameter.name}")
+    return path
+
+
+PROMPT = "Enter: the next round, q: quit "
+_PATH = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("play", context_settings={"show_default": True})
+@click.option("--rule", default="pa1", metavar="RULE", help="The rule to run, as `onepass models` lists them.")
+@click.option("--rounds", type=click.IntRange(min=1), default=12, help="At most so many examples.")
+@click.option(
+    "--task",
+    type=click.Choice(["binary", "multiclass", "regression"]),
+    default="binary",
+    help="Two classes, three classes, or a line through points.",
+)
+@click.option(
+    "--stream",
+    type=click.Choice(["A", "M"]),
+    show_default="made from the seed",
+    help="A stream of the worked numbers: A (two classes) or M (three).",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Another seed, another stream.")
+@click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, …")
+@click.option("--intercept/--no-intercept", default=True, help="Learn b in s = w·x + b, or keep it at 0.")
+@click.option("--step", is_flag=True, help="Wait for Enter after each round; q quits.")
+@click.option("--ascii", is_flag=True, help="Plain letters, for a terminal without Braille patterns.")
+@click.option("--svg", type=_PATH, callback=_file, metavar="FILE.svg", help="Draw all rounds in one picture.")
+@click.option("--png", type=_PATH, callback=_file, metavar="FILE.png", help="The same, with matplotlib.")
+@click.option("--gif", type=_PATH, callback=_file, metavar="FILE.gif", help="One moving picture, with matplotlib.")
+def command(
+    rule: str,
+    rounds: int,
+    task: str,
+    stream: str | None,
+    seed: int,
+    readout: str,
+    intercept: bool,
+    step: bool,
+    ascii: bool,
+    svg: Path | None,
+    png: Path | None,
+    gif: Path | None,
+) -> None:
+    """Step through a rule on a 2-D stream and see its boundary move; needs no data.
+
+    Each round shows the examples so far with the new one in brackets, the boundary before and after the
+    update, and the numbers that one would compute by hand.
+
+    \b
+    Examples:
+      onepass play
+      onepass play --rule perceptron --step
+      onepass play --rule pa --stream A --no-intercept
+      onepass play --rule pa1:C=0.1 --rounds 24 --seed 7 --svg strip.svg
+      onepass play --rule sgd:loss=logistic --readout average --gif play.gif
+      onepass play --task multiclass --stream M
+      onepass play --task regression --rule nlms
+    """
+    from ..errors import NumericalError
+    from ..play import play
+
+    try:
+        played = play(rule, stream, rounds=rounds, task=task, readout=readout, seed=seed, fit_intercept=intercept)
+    except NumericalError as error:
+        raise click.UsageError(str(error)) from error  # the stream is ours: the parameters are too large
+    files = [path for path in (svg, png, gif) if path is not None]
+    if svg is not None:
+        played.svg_strip(svg)
+    if png is not None:
+        played.png(png)
+    if gif is not None:
+        played.gif(gif)
+
+    terminal = sys.stdout.isatty()
+    letters = {"ascii": ascii or not _encodes("⠿┌→·←"), "color": terminal and not os.environ.get("NO_COLOR")}
+    waits = step and terminal and sys.stdin.isatty()
+    click.echo(textwrap.fill(played.heading, 80))
+    for frame in played.frames:
+        click.echo()
+        click.echo(played.text(frame.t, **letters))
+        if waits and frame is not played.frames[-1] and not _go_on():
+            return
+    click.echo(f"\n{played.summary}")
+    for path in files:
+        click.echo(f"drawn in {path}")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def _go_on() -> bool:
+    """Enter, the space bar or an arrow for the next round; q, Escape or the end of input to stop."""
+    click.echo(PROMPT, nl=False)
+    try:
+        while True:
+            keys = click.getchar()  # all that were typed since the last look
+            if keys == "\x1b" or "q" in keys.lower():
+                return False
+            if any(key in keys for key in ("\r", "\n", " ", "\x1b[C", "\x1b[B")):
+                return True
+    except EOFError:
+        return False
+    finally:
+        click.echo(f"\r{' ' * len(PROMPT)}\r", nl=False)

@@ -1,0 +1,213 @@
+"""The pocket (Gallant 1990) and the vote (Freund and Schapire 1999). Specification 01 §1.4 and §1.5."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onepass import rules
+from onepass.core import Learner, Pocket, Voted
+from onepass.errors import ParameterError
+from onepass.model import LinearModel
+
+from . import transcriptions
+from .streams import A, random_stream, with_constant
+from .ways import WAYS, model_of, same
+
+# ---- pocket ----
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("rule", "options"), [("perceptron", {"readout": "pocket"}), ("pocket", {})])
+def test_worked_pocket(rule, options, way):
+    """A twice: after round 4 the pocket holds (0, 2), run 1; run 4 in round 7; round 8 updates, the pocket stays."""
+    rows = WAYS[way](rule, "binary", A * 2, fit_intercept=False, **options)[:, :2]
+    np.testing.assert_allclose(rows[3:], [(0, 2)] * 7, atol=1e-6)
+
+
+def test_worked_runs():
+    learner = Learner("pocket", fit_intercept=False)
+    seen = []
+    for x, y, _ in A * 2:
+        learner.learn(x, y)
+        seen.append((learner._run, learner._best_run))
+    assert seen[3:] == [(1, 1), (2, 2), (3, 3), (4, 4), (0, 4), (1, 4), (2, 4)]
+    np.testing.assert_allclose(learner.records[7].w, (1, 1), atol=1e-6)
+
+
+def pocket(vectors, stream):
+    """The weights of the longest run; rounds that are skipped count for nothing. Before the first run, the current."""
+    best, run, held, before = 0, 0, None, None
+    for w, (x, _, c) in zip(vectors, stream, strict=True):
+        before = np.zeros_like(w) if before is None else before
+        if not transcriptions.skip(x, c):
+            run = run + 1 if np.array_equal(w, before) else 0
+            if run > best:
+                best, held = run, before
+        before = w
+        yield w if held is None else held
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pocket_equals_transcription(weighted, intercept, way):
+    for seed in range(5):
+        stream = random_stream(np.random.default_rng(seed), "binary", 120, weighted=weighted)
+        constant = with_constant(stream, float(intercept))
+        expected = list(pocket(transcriptions.perceptron(constant, 5, lambda t: 1.0), constant))
+        same(WAYS[way]("pocket", "binary", stream, fit_intercept=intercept), expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pocket_over_classes(way):
+    for seed in range(3):
+        stream = random_stream(np.random.default_rng(seed), "multiclass", 120, noise=0.2)
+        expected = list(
+            pocket(transcriptions.multiclass_perceptron(with_constant(stream), 3, 5), with_constant(stream))
+        )
+        same(WAYS[way]("pocket", "multiclass", stream, classes=3), expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pocket_of_a_rule_that_shrinks(way):
+    """The native pocket keeps a·v: another scale later must not touch it."""
+    stream = random_stream(np.random.default_rng(1), "binary", 120)
+    expected = list(pocket(transcriptions.shifting(stream, 4, 0.5, "constant"), stream))
+    rows = WAYS[way](rules.Shifting(0.5, "constant"), "binary", stream, fit_intercept=False, readout=Pocket())
+    same(rows[:, :-1], expected)
+
+
+# ---- voted ----
+
+
+def voters(vectors, stream):
+    """(w_k, c_k): the first vector starts at 0, one made by an update at 1; a passive round adds 1."""
+    kept = None
+    for w, (x, _, c) in zip(vectors, stream, strict=True):
+        if kept is None:
+            kept = [[np.zeros_like(w), 0]]
+        if transcriptions.skip(x, c):
+            continue
+        if np.array_equal(w, kept[-1][0]):
+            kept[-1][1] += 1
+        else:
+            kept.append([w, 1])
+    return kept
+
+
+def vote(kept, x):
+    return sum(count * (1 if w @ x > 0 else -1) for w, count in kept)
+
+
+def test_worked_votes():
+    """A: vectors 0, (1,2), (−1,3), (0,2) with counters 0, 1, 1, 3."""
+    kept = voters(list(transcriptions.perceptron(A, 2, lambda t: 1.0)), A)
+    assert [count for _, count in kept] == [0, 1, 1, 3]
+    model = model_of("perceptron", readout="voted", fit_intercept=False)
+    learner = Learner("perceptron", readout="voted", fit_intercept=False)
+    for x, y, _ in A:
+        model.learn_one(x, y)
+        learner.learn(x, y)
+    for x, votes in (((1.0, 0.0), -3), ((0.0, 1.0), 5), ((4.0, -1.0), -3), ((0.0, -1.0), -5), ((5.0, 1.0), 3)):
+        assert vote(kept, np.array(x)) == votes
+        assert learner.score(x) == votes
+        assert model.score_one(x) == votes
+        assert model.predict_one(x) == learner.predict(x) == (1 if votes > 0 else -1)
+
+
+VOTED = {
+    "perceptron": (rules.Perceptron(), lambda s: transcriptions.perceptron(s, 5, lambda t: 1.0)),
+    "margin": (rules.Perceptron(0.5, 0.3), lambda s: transcriptions.perceptron(s, 5, lambda t: 0.5, 0.3)),
+    "pa1": (rules.PA1(0.3), lambda s: transcriptions.pa_classification(s, 5, "PA-I", 0.3)),
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", VOTED)
+def test_voted_equals_brute_force(name, weighted, intercept):
+    rule, transcription = VOTED[name]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        stream = random_stream(rng, "binary", 100, weighted=weighted)
+        constant = with_constant(stream, float(intercept))
+        kept = voters(list(transcription(constant)), constant)
+        model = model_of(rule, readout="voted", fit_intercept=intercept)
+        table = model_of(rule, readout="voted", fit_intercept=intercept)
+        learner = Learner(rule, readout="voted", fit_intercept=intercept)
+        for x, y, c in stream:
+            model.learn_one(x, y, c)
+            learner.learn(x, y, c)
+        table.learn_many(np.array([e.x for e in stream]), [e.y for e in stream], [e.c for e in stream])
+        X = rng.normal(size=(40, 4))
+        expected = [vote(kept, np.append(x, float(intercept))) for x in X]
+        np.testing.assert_allclose([learner.score(x) for x in X], expected)
+        np.testing.assert_allclose([model.score_one(x) for x in X], expected)
+        np.testing.assert_allclose(model.score_many(X)[:, 0], expected)
+        np.testing.assert_allclose(table.score_many(X)[:, 0], expected)
+        named = model_of(rule, readout="voted", fit_intercept=intercept)
+        for x, y, c in stream:
+            named.learn_one({f"x{j}": v for j, v in enumerate(x) if v}, y, c)
+        np.testing.assert_allclose([named.score_one({f"x{j}": v for j, v in enumerate(x)}) for x in X], expected)
+
+
+def test_voted_over_classes():
+    """Each vector gives its counter to the class it would predict."""
+    rng = np.random.default_rng(0)
+    stream = random_stream(rng, "multiclass", 100)
+    constant = with_constant(stream)
+    kept = voters(list(transcriptions.multiclass_perceptron(constant, 3, 5)), constant)
+    model = model_of("perceptron", "multiclass", classes=3, readout="voted")
+    learner = Learner("perceptron", "multiclass", classes=3, readout="voted")
+    for x, y, c in stream:
+        model.learn_one(x, y, c)
+        learner.learn(x, y, c)
+    for x in rng.normal(size=(40, 4)):
+        votes = np.zeros(3)
+        for W, count in kept:
+            votes[np.argmax(W @ np.append(x, 1.0))] += count
+        np.testing.assert_allclose(learner.score(x), votes)
+        np.testing.assert_allclose(model.score_one(x), votes)
+        assert model.predict_one(x) == learner.predict(x) == np.argmax(votes)
+
+
+def test_too_many_vectors_leave_the_model_unchanged():
+    stream = [e for e in random_stream(np.random.default_rng(0), "binary", 60) if np.any(e.x)]
+    model = LinearModel("perceptron", classes=[-1, 1], readout=Voted(max_vectors=4))
+    probe = np.random.default_rng(1).normal(size=(20, 4))
+    refused = 0
+    for x, y, _ in stream:
+        before, t, k = model.score_many(probe) if model.t else None, model.t, model.k
+        state = {key: np.array(value) for key, value in model.state()[1].items()}
+        try:
+            model.learn_one(x, y)
+        except MemoryError as error:
+            assert "max_vectors" in str(error)
+            refused += 1
+            assert (model.t, model.k) == (t, k)
+            np.testing.assert_array_equal(model.score_many(probe), before)
+            for key, value in model.state()[1].items():
+                np.testing.assert_array_equal(value, state[key])
+    assert refused > 1
+    assert model.k == 4
+
+
+def test_too_many_vectors_in_a_table_refuse_all_of_it():
+    stream = [e for e in random_stream(np.random.default_rng(0), "binary", 60) if np.any(e.x)]
+    X, y = np.array([e.x for e in stream]), [e.y for e in stream]
+    model = LinearModel("perceptron", classes=[-1, 1], readout=Voted(max_vectors=4))
+    model.learn_many(X[:3], y[:3])
+    before = {key: np.array(value) for key, value in model.state()[1].items()}
+    with pytest.raises(MemoryError, match="max_vectors"):
+        model.learn_many(X[3:], y[3:])
+    assert model.t == 3
+    for key, value in model.state()[1].items():
+        np.testing.assert_array_equal(value, before[key])
+
+
+@pytest.mark.parametrize("make", [Learner, LinearModel])
+@pytest.mark.parametrize("rule", [rules.Shifting(), rules.SGD(l2=0.1), rules.ALMA(), rules.ROMMA()], ids=repr)
+def test_rules_that_shrink_have_no_vote(make, rule):
+    with pytest.raises(ParameterError, match="voted"):
+        make(rule, readout="voted")
