@@ -352,7 +352,7 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
         const bool error = r != move.up && scores[r] >= truth;
         parts[r] = r == move.up ? 1.0 : (error ? -(proportional ? (scores[r] - truth) / over : 1.0 / errors) : 0.0);
         squares += parts[r] * parts[r];
-        mixed += parts[r] * scores[r];
+        mixed += parts[r] * (scores[r] - truth);  // a tie is exactly 0
         bias += parts[r] * w.bias[r] * M.constant;
     }
     move.coefficients = parts;

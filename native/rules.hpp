@@ -137,6 +137,7 @@ inline void project_to_simplex(double* z, int64_t n, double total) {
 // Multiclass MIRA: tau = C*e_y - projection of (C*e_y + scores/xx).   params: as mira
 inline void mira_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
                       double* coefficients, Step* step) {
+    for (int64_t r = 0; r < classes; ++r) coefficients[r] = 0.0;
     const double cap = s->importance * p[1];
     double best = scores[0];
     int64_t errors = 0;
@@ -144,8 +145,9 @@ inline void mira_rows(const Scalars* s, const double* scores, int64_t classes, i
         best = std::max(best, scores[r]);
         errors += r != y && scores[r] >= scores[y];
     }
+    if (errors == 0) return;  // the projection would give the truth itself
     step->add = 1.0;
-    if (errors && best == scores[y] && p[2] != 0.0) {
+    if (best == scores[y] && p[2] != 0.0) {
         for (int64_t r = 0; r < classes; ++r)
             coefficients[r] = r == y ? cap : (scores[r] >= scores[y] ? -cap / double(errors) : 0.0);
         return;
@@ -166,6 +168,7 @@ inline void passive_aggressive_rows(const Scalars* s, const double* scores, int6
     const double kappa = variant == Variant::squared ? 1.0 + 1.0 / (2.0 * c * p[0] * s->xx) : 1.0;
     thread_local std::vector<double> q, sorted;
     q.clear();
+    if (s->m >= 1.0) return;  // every constraint holds
     for (int64_t r = 0; r < classes; ++r)
         if (r != y) q.push_back((1.0 - scores[y] + scores[r]) / s->xx);
     sorted = q;

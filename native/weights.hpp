@@ -101,9 +101,9 @@ struct Weights {
 
     // A weight after paying: towards zero by `gap`, unless it is above the threshold.
     double paid(double value, double gap) const {
-        const double size = value < 0.0 ? -value : value;
-        if (size > threshold) return value;
-        return size <= gap ? 0.0 : (value < 0.0 ? value + gap : value - gap);
+        const double size = std::abs(value), less = size - gap;
+        const double kept = std::copysign(less > 0.0 ? less : 0.0, value);  // no branch on the sign: it is a coin's
+        return size > threshold ? value : kept;
     }
 };
 

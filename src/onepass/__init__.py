@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import core, datasets, decoders, errors, losses, rules, schedules
+    from . import core, datasets, decoders, errors, losses, play, reductions, rules, schedules
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import Run, prequential
@@ -47,7 +47,9 @@ _HOME = {
     "errors": None,
     "load": "files",
     "losses": None,
+    "play": None,
     "prequential": "evaluate",
+    "reductions": None,
     "rules": None,
     "schedules": None,
 }
@@ -75,7 +77,9 @@ __all__ = [
     "errors",
     "load",
     "losses",
+    "play",
     "prequential",
+    "reductions",
     "rules",
     "schedules",
 ]

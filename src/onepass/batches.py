@@ -102,7 +102,9 @@ def as_batch(X: Any) -> Batch:
     if isinstance(X, Batch):
         return X
     if hasattr(X, "tocsr"):
-        matrix = X.reshape(1, -1).tocsr() if X.ndim == 1 else X.tocsr()  # a row of a sparse array has one dimension
+        matrix = (
+            X.reshape(1, -1).tocsr() if getattr(X, "ndim", 2) == 1 else X.tocsr()
+        )  # a row of a sparse array has one dimension
         if matrix.dtype not in (np.float64, np.float32):
             matrix = matrix.astype(np.float64)
         kind = np.int32 if matrix.indices.dtype == matrix.indptr.dtype == np.int32 else np.int64

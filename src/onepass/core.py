@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import FeatureError, InputError, NumericalError, ParameterError
-from .parameters import Parameters, choice, flag, from_text, number
+from .parameters import Parameters, choice, from_text, number
 
 __all__ = [
     "Average",
@@ -232,13 +232,9 @@ class Average(Readout):
 
 @dataclasses.dataclass(repr=False)
 class Pocket(Readout):
-    """The weights of the longest run of rounds without an update (Gallant 1990).
-
-    With `ratchet`, `fit` lets new weights into the pocket only if they make fewer errors on its data.
-    """
+    """The weights of the longest run of rounds without an update (Gallant 1990)."""
 
     name = "pocket"
-    ratchet: bool = flag(False)
 
 
 @dataclasses.dataclass(repr=False)
@@ -389,6 +385,8 @@ class Learner:
             if all_scores:
                 coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._norm(ax)))
                 phi = np.outer(coefficients, ax)
+                if not np.any(coefficients):
+                    step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
             else:
                 step = self.rule.step(s)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -27,6 +27,8 @@ _HOMES = {
 def load(path: str | os.PathLike[str]) -> Any:
     """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed."""
     kind, config, arrays = store.read(path)
+    if kind == "reduction":
+        return importlib.import_module(".reductions.saving", __package__).from_state(config, arrays)
     if kind != KIND:
         raise ForeignFileError(f"{os.fspath(path)}: holds a model of kind {kind!r}, which this onepass does not know")
     model = LinearModel.from_state(config, arrays)

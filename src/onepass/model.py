@@ -511,6 +511,12 @@ class LinearModel:
         elif self._engine.columns and batch.columns != self._engine.columns:
             learned = self._engine.columns
             raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {learned} features")
+        elif batch.names and self.names and batch.names != self.names[: batch.columns]:
+            at = next(i for i, name in enumerate(batch.names) if name != self.names[i])
+            raise FeatureError(
+                f"column {at} of X is {batch.names[at]!r}, but this model has learned {self.names[at]!r} there; "
+                "give the columns in the same order"
+            )
         return batch
 
     def _check(self, batch: Batch) -> None:

@@ -68,7 +68,9 @@ class Multiclass:
         if self.roots is not None:
             other = rival(scores + self.roots[y], y)
             return Direction(np.outer(_pair(len(w), y, other), x), target=float(self.roots[y, other]))
-        return Direction(np.outer(shares(scores, y, self.multiclass), x))
+        parts = shares(scores, y, self.multiclass)
+        # Σ parts = 0, so s_y may be taken out: classes that tie with y then give exactly 0, an error as it should be.
+        return Direction(np.outer(parts, x), m=float(np.sum(parts * (scores - scores[y]))))
 
     def predict(self, w: Array, x: Array) -> int:
         return int(np.argmax(self.scores(w, x)))  # the lowest index among equals

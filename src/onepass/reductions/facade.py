@@ -1,0 +1,282 @@
+"""The two façades of a reduction: scikit-learn's methods, and the stream's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from .. import store
+from ..batches import Batch
+from ..core import Array
+from ..errors import LabelError, NumericalError, ParameterError
+from ..estimator import LinearEstimator
+from ..linear import LinearClassifier
+from ..model import as_labels
+from .examples import at_row, read_one, read_rows
+from .learners import Foreign, Learner, Linear
+from .scheme import Reduction
+
+__all__ = ["ReductionEstimator", "ScoringEstimator"]
+
+KIND = "reduction"
+
+
+class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the reductions: one `Reduction` inside, two façades over it.
+
+    The number of passes of `fit`, and their order, are those of the base (`passes`, `shuffle`, `random_state`).
+    """
+
+    base: Any
+    classes: Any
+    _core: Reduction | None = None
+
+    def _make(self, base: Any, classes: list[Any] | None) -> Reduction:
+        raise NotImplementedError
+
+    def _new_core(self, classes: list[Any] | None = None) -> Reduction:
+        return self._make(clone(self.base, safe=False), self._own_classes() if classes is None else classes)
+
+    def _own_classes(self) -> list[Any] | None:
+        return None if self.classes is None else listed(self.classes)
+
+    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> Learner:
+        """As the base of another reduction."""
+        if task != "multiclass":
+            wanted = {"binary": "a learner of two classes", "regression": "a regressor"}[task]
+            raise ParameterError(
+                f"{owner} needs {wanted} as its base, but {type(self).__name__} is a reduction of many classes; "
+                f"give {owner} the base of {type(self).__name__} itself"
+            )
+        return self._new_core(classes)
+
+    # -- the scikit-learn façade -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn afresh from a table."""
+        with LinearEstimator._all_or_nothing(self):
+            table = self._table(X, reset=True)
+            answers = self._answers(y, table.rows)
+            importance = LinearEstimator._weights_of(self, sample_weight, table, whole=True)
+            self._core = core = self._new_core(self._classes_of(answers))
+            for order in _orders(self.base, table.rows):
+                self._learn(core, table, answers, importance, order)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning, bit for bit as `learn_one` row by row. The first call must declare the classes."""
+        with LinearEstimator._all_or_nothing(self):
+            core = self._core
+            table = self._table(X, reset=core is None)
+            answers = self._answers(y, table.rows)
+            if core is None:
+                if classes is None and self.classes is None:
+                    raise LabelError(
+                        "classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])"
+                    )
+                core = self._new_core(self._declared(classes, answers))
+            elif classes is not None and set(listed(classes)) != set(core.labels.values):
+                raise LabelError(f"classes={classes!r} differ from the first call's {core.labels.values!r}")
+            importance = LinearEstimator._weights_of(self, sample_weight, table)
+            self._core = core
+            self._learn(core, table, answers, importance, None)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        core, rows = self._asked(X)
+        return np.asarray(self.classes_[core.choose_rows(rows)])
+
+    def _asked(self, X: Any) -> tuple[Reduction, Any]:
+        """The fitted reduction and the rows it is to judge."""
+        core = self._fitted()
+        rows = self._table(X, reset=False) if hasattr(self, "n_features_in_") else read_rows(X)
+        core.check_rows(rows)
+        return core, rows
+
+    def _table(self, X: Any, *, reset: bool) -> Batch:
+        table: Batch = LinearEstimator._validated(self, X, reset=reset)
+        names = getattr(self, "feature_names_in_", None)
+        table.names = None if names is None else [str(name) for name in names]
+        return table
+
+    def _answers(self, y: Any, rows: int) -> Any:
+        return LinearClassifier._labels(self, y, rows)
+
+    def _classes_of(self, answers: Any) -> list[Any] | None:
+        """The classes that `fit` declares: those of the constructor, or those that it finds."""
+        return self._declared(None if self.classes is not None else answers, answers)
+
+    def _declared(self, classes: Any, answers: Any) -> list[Any] | None:
+        if self.classes is not None:
+            if classes is not None and set(listed(classes)) != set(listed(self.classes)):
+                raise LabelError(f"classes={classes!r} differ from the constructor's {self.classes!r}")
+            return None
+        distinct = np.unique(np.asarray(classes))
+        self._class_dtype = distinct.dtype
+        return list(distinct.tolist())
+
+    def _learn(
+        self, core: Reduction, table: Batch, answers: Any, importance: Array | None, order: NDArray[Any] | None
+    ) -> None:
+        if order is not None:
+            table.require_finite()  # here, where rows still have their own numbers
+            table, importance = table.take(order), None if importance is None else importance[order]
+            answers = [answers[i] for i in order.tolist()] if isinstance(answers, list) else answers[order]
+        try:
+            core.learn_many(table, answers, importance)
+        except NumericalError as error:
+            raise (error if order is None else at_row(error, int(order[error.row]))) from None
+
+    def _fitted(self) -> Reduction:
+        if self._core is None or not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
+        return self._core
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._core is not None and self._core.t > 0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- the stream façade -----------------------------------------------------------------------------------------
+
+    def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
+        """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
+        core = self._core or self._new_core()
+        core.learn(x, y, importance)
+        self._core = core
+
+    def predict_one(self, x: Any) -> Any:
+        """The prediction for one example; changes nothing. None before any class is known."""
+        return (self._core or self._new_core()).predict(x)
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        """Learn rows in order, bit for bit the loop of `learn_one`: an array, a frame, a CSR matrix, or mappings."""
+        core = self._core or self._new_core()
+        try:
+            core.learn_many(X, y, importance)
+        finally:
+            if core.t > 0:
+                self._core = core
+
+    def predict_many(self, X: Any) -> Any:
+        """An array of labels or numbers (a list where labels are of mixed types)."""
+        labels = (self._core or self._new_core()).predict_rows(read_rows(X))
+        if isinstance(labels, list) and len({type(label) for label in labels}) == 1:
+            if isinstance(labels[0], (str, bool, int, float)):
+                return np.array(labels)
+        return labels
+
+    # -- what was learned ------------------------------------------------------------------------------------------
+
+    def _learned(self) -> Any:
+        if self._core is None or self._core.t == 0:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return self._core
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of the scores."""
+        labels = self._learned().labels.values
+        dtype = getattr(self, "_class_dtype", None)
+        if dtype is not None:
+            return np.array(labels, dtype=dtype)
+        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
+            return np.array(labels)
+        return as_labels(labels)
+
+    @property
+    def t_(self) -> int:
+        """Examples seen."""
+        return int(self._learned().t)
+
+    @property
+    def learners_(self) -> Any:
+        """The bases that predict: `LinearModel` where the base is one of ours."""
+        return [shown(learner) for learner in self._learned().learners]
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the reduction and all that its bases have learned; `load` resumes bit for bit."""
+        config, arrays = self._fitted().state()
+        fitted: dict[str, Any] = LinearEstimator._attributes(self)
+        if hasattr(self, "_class_dtype"):
+            fitted["class_dtype"] = self._class_dtype.str
+        from .saving import encode
+
+        store.write(path, KIND, {"estimator": encode(self), "fitted": fitted, "core": config}, arrays)
+
+    def _adopt(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fitted: Mapping[str, Any]) -> Self:
+        core = self._new_core(store.decode_values(config["labels"]) if config["declared"] else None)
+        core.restore(config, arrays)
+        self._core = core
+        if "n_features_in_" in fitted:
+            self.n_features_in_ = fitted["n_features_in_"]
+        if "feature_names_in_" in fitted:
+            self.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
+        if "class_dtype" in fitted:
+            self._class_dtype = np.dtype(fitted["class_dtype"])
+        return self
+
+
+class ScoringEstimator(ReductionEstimator):
+    """Reductions that score every label."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
+        core, rows = self._asked(X)
+        scores = core.label_scores_rows(rows)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def score_one(self, x: Any) -> dict[Any, float]:
+        """label → score."""
+        core = self._core or self._new_core()
+        x = read_one(x)
+        core.check(x)
+        return dict(zip(core.labels.values, core.label_scores(x).tolist(), strict=True)) if len(core.labels) else {}
+
+
+def _orders(base: Any, rows: int) -> Iterator[NDArray[Any] | None]:
+    """The order of the rows in each pass of `fit`, as the innermost base says; None is as they come."""
+    while isinstance(base, ReductionEstimator):
+        base = base.base
+    if not isinstance(base, LinearEstimator):  # which may use these words for other things
+        yield None
+        return
+    passes, shuffle, mode = base.passes, base.shuffle, getattr(base, "mode", "online")
+    if isinstance(passes, bool) or not isinstance(passes, (int, np.integer)) or passes < 1:
+        raise ParameterError(f"passes={passes!r}: expected a whole number >= 1")
+    if mode != "online":
+        raise ParameterError(f"a reduction goes through its data online; its base has mode={mode!r}")
+    if not isinstance(shuffle, (bool, np.bool_, str)) or shuffle not in (False, True, "random"):
+        raise ParameterError(f"shuffle={shuffle!r}: expected False, True or 'random'")
+    generator = check_random_state(base.random_state)
+    for _ in range(int(passes)):
+        if shuffle == "random":
+            yield generator.randint(rows, size=rows)
+        else:
+            yield generator.permutation(rows) if shuffle else None
+
+
+def listed(classes: Any) -> list[Any]:
+    if isinstance(classes, (str, bytes)):
+        raise LabelError(f"classes={classes!r}: expected a list of labels")
+    return list(np.asarray(classes).tolist()) if isinstance(classes, np.ndarray) else list(classes)
+
+
+def shown(learner: Learner) -> Any:
+    if isinstance(learner, Linear):
+        return learner.model
+    return learner.learner if isinstance(learner, Foreign) else learner

@@ -1,0 +1,318 @@
+"""Base learners as the reductions see them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..batches import Batch
+from ..core import Array, Rule
+from ..errors import DamagedFileError, FeatureError, InputError, ParameterError
+from ..model import LinearModel
+from .examples import Rows, check_mappings, count, singles, width
+
+__all__ = ["Foreign", "Learner", "Linear", "is_regressor", "make_learner"]
+
+
+class Learner:
+    """A base learner. Its task is "binary" (labels False and True), "regression", or "multiclass" (any labels).
+
+    What comes here has been checked: x by `check`, X by `check_rows`, labels and importances by the reduction.
+    """
+
+    task: str
+    c_max = math.inf  # the largest importance that the learner takes
+    unit_only = False  # does it take no importance but 0 and 1?
+    shaped = True  # does it know something of the features to come?
+    foreign = False  # may it raise anything at all, in the middle of a batch?
+    weights = 0  # how many numbers a memento holds
+
+    def check(self, x: Any) -> None:
+        """Raise what `learn` would raise of x; learn nothing."""
+        raise NotImplementedError
+
+    def check_rows(self, rows: Rows) -> None:
+        raise NotImplementedError
+
+    def set_shape(self, columns: int, names: list[str] | None) -> None:
+        """Declare the width of rows to come, and their names."""
+
+    def room_for(self, classes: int) -> None:
+        """Raise where the learner does not take so many classes (multiclass)."""
+
+    def learn(self, x: Any, y: Any, c: float) -> None:
+        raise NotImplementedError
+
+    def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
+        """Bit for bit the loop of `learn`."""
+        raise NotImplementedError
+
+    def score(self, x: Any) -> float:
+        """A margin, above 0 for True; for regression the prediction."""
+        raise NotImplementedError
+
+    def score_rows(self, rows: Rows) -> Array:
+        raise NotImplementedError
+
+    def predict(self, x: Any) -> Any:
+        """A label, for the task "multiclass"."""
+        raise NotImplementedError
+
+    def predict_rows(self, rows: Rows) -> Any:
+        raise NotImplementedError
+
+    def decide_then_learn(self, rows: Rows, y: NDArray[np.bool_], c: Array | None) -> NDArray[np.bool_]:
+        """For each row the decision made before that row was learned (binary)."""
+        out = np.zeros(count(rows), dtype=np.bool_)
+        for i, x in enumerate(singles(rows)):
+            out[i] = self.score(x) > 0
+            self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
+        return out
+
+    def copy(self) -> Learner:
+        raise NotImplementedError
+
+    def memento(self) -> Any:
+        """What `recall` needs to undo all that is learned from now on; cheaper than a copy."""
+        raise NotImplementedError
+
+    def recall(self, memento: Any) -> None:
+        raise NotImplementedError
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        raise NotImplementedError
+
+    def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        raise NotImplementedError
+
+
+class Linear(Learner):
+    """A `LinearModel`."""
+
+    def __init__(self, model: LinearModel, task: str) -> None:
+        self.model = model
+        self.task = task
+
+    @property
+    def shaped(self) -> bool:  # type: ignore[override]
+        return self.model.n_features > 0
+
+    @property
+    def weights(self) -> int:  # type: ignore[override]
+        return self.model.n_features * max(1, len(self.model.classes) if self.task == "multiclass" else 1)
+
+    def check(self, x: Any) -> None:
+        self.model.check_one(x)
+
+    def check_rows(self, rows: Rows) -> None:
+        if isinstance(rows, Batch):
+            self.model.check_rows(rows).require_finite()
+        else:
+            check_mappings(rows, self.model.check_one)
+
+    def set_shape(self, columns: int, names: list[str] | None) -> None:
+        if self.model.hash_bits is not None:
+            return
+        if names:
+            self.model.name_columns(names)
+        else:
+            self.model.set_columns(columns)
+
+    def room_for(self, classes: int) -> None:
+        self.model._room_for(classes)
+
+    def learn(self, x: Any, y: Any, c: float) -> None:
+        self.model.learn_one(x, y, c)
+
+    def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
+        self.model.learn_many(rows, y, c)
+
+    def score(self, x: Any) -> float:
+        return float(self.model.score_one(x))
+
+    def score_rows(self, rows: Rows) -> Array:
+        return self.model.score_many(rows)[:, 0] if count(rows) else np.zeros(0)
+
+    def predict(self, x: Any) -> Any:
+        return self.model.predict_one(x)
+
+    def predict_rows(self, rows: Rows) -> Any:
+        return self.model.predict_many(rows)
+
+    def decide_then_learn(self, rows: Rows, y: NDArray[np.bool_], c: Array | None) -> NDArray[np.bool_]:
+        return np.asarray(self.model.predict_then_learn(rows, y, c), dtype=np.bool_)
+
+    def copy(self) -> Linear:
+        return Linear(LinearModel.from_state(*self.model.state()), self.task)
+
+    def memento(self) -> Any:
+        return self.model.state()
+
+    def recall(self, memento: Any) -> None:
+        self.model = LinearModel.from_state(*memento)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return self.model.state()
+
+    def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        model, mine = LinearModel.from_state(config, arrays), self.model
+        same = model.task == mine.task and model.hash_bits == mine.hash_bits and model.declared == mine.declared
+        if not same or (mine.declared and model.classes != mine.classes):
+            raise DamagedFileError("a base learner in the file is not of the kind that the reduction makes")
+        self.model = model
+
+
+class Foreign(Learner):
+    """Any object with `learn_one(x, y)` and `predict_one(x)`, River's among them.
+
+    River's learners take named features: a row becomes {0: x₀, 1: x₁, …}, or takes the names of its frame's columns.
+    """
+
+    def __init__(self, learner: Any, task: str) -> None:
+        self.learner = learner
+        self.task = task
+        self.foreign = True
+        self.river = any(kind.__module__.startswith("river.") for kind in type(learner).__mro__)
+        known = inspect.signature(learner.learn_one).parameters
+        self.importance = next((name for name in ("importance", "w", "sample_weight") if name in known), None)
+        self.columns: int | None = None
+        self.names: list[str] | None = None
+
+    @property
+    def unit_only(self) -> bool:  # type: ignore[override]
+        return self.importance is None
+
+    def check(self, x: Any) -> None:
+        named = isinstance(x, Mapping)
+        if not named and self.columns is not None and width(x) != self.columns:
+            raise FeatureError(f"x has {width(x)} features, but this model has learned rows of {self.columns}")
+        row = self._presented(x)
+        for value in row.values() if isinstance(row, Mapping) else row:
+            if isinstance(value, (float, np.floating)) and not math.isfinite(value):
+                raise InputError(f"x must hold finite numbers, got {value}; drop or impute the example")
+
+    def check_rows(self, rows: Rows) -> None:
+        if isinstance(rows, Batch):
+            if self.columns is not None and rows.columns != self.columns:
+                raise FeatureError(f"X has {rows.columns} features, but this model has learned rows of {self.columns}")
+            rows.require_finite()
+        else:
+            check_mappings(rows, self.check)
+
+    def set_shape(self, columns: int, names: list[str] | None) -> None:
+        self.columns, self.names = columns, names
+
+    def learn(self, x: Any, y: Any, c: float) -> None:
+        if self.importance is not None:
+            self.learner.learn_one(self._presented(x), y, **{self.importance: c})
+        elif c:  # 1: the reductions see to it
+            self.learner.learn_one(self._presented(x), y)
+
+    def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
+        weights = [1.0] * count(rows) if c is None else c.tolist()
+        for x, label, weight in zip(singles(rows), y.tolist(), weights, strict=True):
+            self.learn(x, label, weight)
+
+    def score(self, x: Any) -> float:
+        x = self._presented(x)
+        if self.task == "regression":
+            return float(self.learner.predict_one(x))
+        if hasattr(self.learner, "score_one"):
+            return float(self.learner.score_one(x))
+        try:
+            p = self.learner.predict_proba_one(x)
+            return float(p.get(True, 0.0) - p.get(False, 0.0))
+        except (AttributeError, NotImplementedError):
+            decision = self.learner.predict_one(x)
+            return 0.0 if decision is None else 1.0 if decision else -1.0
+
+    def score_rows(self, rows: Rows) -> Array:
+        return np.array([self.score(x) for x in singles(rows)], dtype=np.float64)
+
+    def predict(self, x: Any) -> Any:
+        return self.learner.predict_one(self._presented(x))
+
+    def predict_rows(self, rows: Rows) -> Any:
+        return [self.predict(x) for x in singles(rows)]
+
+    def copy(self) -> Foreign:
+        return copy.deepcopy(self)
+
+    def memento(self) -> Any:
+        return copy.deepcopy(self.learner), self.columns, self.names
+
+    def recall(self, memento: Any) -> None:
+        self.learner, self.columns, self.names = memento
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        kind = type(self.learner)
+        raise ParameterError(
+            f"a model file cannot hold {kind.__module__}.{kind.__qualname__}; use a onepass learner as base, or pickle"
+        )
+
+    def _presented(self, x: Any) -> Any:
+        if isinstance(x, Mapping):
+            return x
+        row = x.toarray()[0] if hasattr(x, "tocsr") else x
+        return dict(zip(self.names or range(len(row)), row.tolist(), strict=True)) if self.river else row
+
+
+def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) -> Learner:
+    """A new learner of the kind that `base` describes, for one of the tasks of `Learner`."""
+    if task == "binary":
+        classes = [False, True]
+    if isinstance(base, (str, Rule)):
+        return Linear(LinearModel(base, "regression" if task == "regression" else "auto", classes=classes), task)
+    for option in ("class_weight", "costs"):
+        sees_them = option == "costs" and task == "multiclass" and not isinstance(base, LinearModel)
+        if getattr(base, option, None) is not None and not sees_them:
+            raise ParameterError(f"{owner}: its base sees other labels than yours, so {option} means nothing there")
+    if isinstance(base, LinearModel):
+        model = LinearModel(
+            base.rule,
+            base.task,
+            classes=None if base.task == "regression" else classes,
+            fit_intercept=base.fit_intercept,
+            intercept_scaling=base.intercept_scaling,
+            bias_in_norm=base.bias_in_norm,
+            readout=base.readout,
+            hash_bits=base.hash_bits,
+            multiclass=base.multiclass,
+        )
+    elif hasattr(base, "_new_model"):  # an estimator with linear weights
+        model = base._new_model(classes)
+    elif hasattr(base, "_new_learner"):
+        made: Learner = base._new_learner(task, classes, owner)
+        return made
+    elif callable(getattr(base, "learn_one", None)) and callable(getattr(base, "predict_one", None)):
+        if (task == "regression") != is_regressor(base) and type(base).__module__.startswith("river."):
+            _refuse(owner, task, base)
+        return Foreign(base.clone() if hasattr(base, "clone") else copy.deepcopy(base), task)
+    else:
+        raise ParameterError(
+            f"{owner}(base={base!r:.80}): expected a rule or its name, an estimator, a LinearModel, a reduction, or an "
+            "object with learn_one and predict_one"
+        )
+    if model.task not in (("regression",) if task == "regression" else ("auto", "binary", "multiclass")):
+        _refuse(owner, task, base)
+    return Linear(model, task)
+
+
+def is_regressor(base: Any) -> bool:
+    """Does this base predict numbers? (A rule alone does what it is asked.)"""
+    if isinstance(base, LinearModel):
+        return base.task == "regression"
+    if hasattr(base, "_predicts_numbers"):  # a reduction
+        return bool(base._predicts_numbers())
+    return any(kind.__name__ in ("RegressorMixin", "Regressor") for kind in type(base).__mro__)
+
+
+def _refuse(owner: str, task: str, base: Any) -> None:
+    wanted = {"regression": "a regressor", "binary": "a classifier of two classes", "multiclass": "a classifier"}[task]
+    raise ParameterError(f"{owner} needs {wanted} as its base, got {type(base).__name__}")

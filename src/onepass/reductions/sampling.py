@@ -1,0 +1,160 @@
+"""Rejection sampling: importances without telling the learner."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import Array
+from ..errors import InputError, LabelError, NumericalError, ParameterError
+from ..model import as_targets
+from .examples import Indices, Rows, at_row, count, read_one, singles
+from .scheme import Reduction
+
+__all__ = ["Rejection", "uniform", "uniforms"]
+
+_GOLDEN, _MASK = 0x9E3779B97F4A7C15, 2**64 - 1
+
+
+def _mixed(z: Any) -> Any:
+    """Of an int or of an array of uint64, which wraps around by itself."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+def uniform(seed: int, stream: int, place: int) -> float:
+    """Draw number `place` of a stream of numbers in [0, 1): SplitMix64 (Steele, Lea and Flood 2014).
+
+    A draw depends on its place alone, so a refused call uses none up and a file need not hold a generator.
+    """
+    key = _mixed(_mixed((seed + (stream + 1) * _GOLDEN) & _MASK))
+    return float((_mixed((key + (place + 1) * _GOLDEN) & _MASK) >> 11) * 2.0**-53)
+
+
+def uniforms(seed: int, stream: int, start: int, n: int) -> Array:
+    """Draws `start`, …, `start + n − 1`."""
+    key = np.full(n, _mixed(_mixed((seed + (stream + 1) * _GOLDEN) & _MASK)), dtype=np.uint64)
+    places = np.arange(start + 1, start + n + 1, dtype=np.uint64)
+    return np.asarray((_mixed(key + places * np.uint64(_GOLDEN)) >> 11) * 2.0**-53)
+
+
+class Rejection(Reduction):
+    """`samples` bases, each taught an example with probability c / c_max, independently."""
+
+    name = "ImportanceSampling"
+
+    def __init__(self, base: Any, task: str, classes: Any, c_max: Any, samples: Any, seed: Any) -> None:
+        if isinstance(c_max, bool) or not isinstance(c_max, (int, float, np.number)) or not 0 < float(c_max) < math.inf:
+            raise ParameterError(f"c_max={c_max!r}: expected a finite number > 0")
+        for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**64:
+                raise ParameterError(f"{name}={value!r}: expected a whole number >= {least}")
+        self.task = self.needs = task
+        super().__init__(base, classes)
+        self.most, self.seed = float(c_max), int(seed)
+        self.learners = [self.make() for _ in range(int(samples))]
+
+    def _base_classes(self) -> list[Any] | None:
+        return list(self.labels.values) if self.labels.declared else None
+
+    @property
+    def c_max(self) -> float:  # type: ignore[override]
+        return self.most
+
+    @property
+    def unit_only(self) -> bool:  # type: ignore[override]
+        return False
+
+    def read_answers(self, y: Any, rows: int) -> Any:
+        if self.task != "regression":
+            return super().read_answers(y, rows)
+        targets = as_targets(y)
+        if len(targets) != rows:
+            raise InputError(f"X has {rows} rows, y has {len(targets)} targets")
+        return targets
+
+    def _read(self, y: Any) -> tuple[list[Any], Any]:
+        if self.task != "regression":
+            new, _ = self.labels.one(y)
+            return new, y
+        if isinstance(y, (bool, str)) or np.ndim(y):
+            raise LabelError(f"y must be a number for regression, got {y!r:.80}")
+        return [], float(as_targets(np.array([y]))[0])
+
+    def _read_many(self, y: Any) -> tuple[list[Any], Any]:
+        return ([], y) if self.task == "regression" else (self.labels.many(y)[0], y)
+
+    def _check_importance(self, answers: Any, c: Array | float) -> None:
+        if np.max(c) > self.most:
+            raise InputError(
+                f"ImportanceSampling(c_max={self.most:g}): an example has importance {np.max(c):g}; raise c_max"
+            )
+
+    def _learn(self, x: Any, answer: Any, c: float) -> None:
+        for s, learner in enumerate(self.learners):
+            if uniform(self.seed, s, self.t) < c / self.most:
+                learner.learn(x, answer, 1.0)
+
+    def _learn_batch(self, rows: Rows, answers: Any, c: Array | None) -> None:
+        share = 1.0 / self.most if c is None else c / self.most
+        for s, learner in enumerate(self.learners):
+            at = np.flatnonzero(uniforms(self.seed, s, self.t, count(rows)) < share)
+            self._teach(learner, rows, at, answers[at], None)
+
+    def decide_then_learn(self, rows: Rows, y: NDArray[np.bool_], c: Array | None) -> NDArray[np.bool_]:
+        out = np.zeros(count(rows), dtype=np.bool_)
+        weights = [1.0] * len(out) if c is None else c.tolist()
+        for i, (x, label, weight) in enumerate(zip(singles(rows), y.tolist(), weights, strict=True)):
+            out[i] = self.score(x) > 0
+            try:
+                self._learn(x, label, weight)
+            except NumericalError as error:
+                raise at_row(error, i) from None
+            self.t += 1
+        return out
+
+    def _sizes(self) -> tuple[int, int]:
+        return len(self.learners), 0
+
+    # -- predictions: the mean of the scores, or most votes ----------------------------------------------------------
+
+    def score(self, x: Any) -> float:
+        return sum(learner.score(x) for learner in self.learners) / len(self.learners)
+
+    def score_rows(self, rows: Rows) -> Array:
+        total = np.zeros(count(rows))
+        for learner in self.learners:
+            total = total + learner.score_rows(rows)
+        return total / len(self.learners)
+
+    def predict(self, x: Any) -> Any:
+        if self.task != "regression":
+            return super().predict(x)
+        x = read_one(x)
+        self.check(x)
+        return self.score(x)
+
+    def predict_rows(self, rows: Rows) -> Any:
+        if self.task != "regression":
+            return super().predict_rows(rows)
+        self.check_rows(rows)
+        return self.score_rows(rows)
+
+    def _choose(self, x: Any) -> int:
+        return int(self._most_votes([[learner.predict(x)] for learner in self.learners])[0])
+
+    def choose_rows(self, rows: Rows) -> Indices:
+        return self._most_votes([learner.predict_rows(rows) for learner in self.learners])
+
+    def _most_votes(self, ballots: list[Any]) -> Indices:
+        votes = np.zeros((len(ballots[0]), len(self.labels)))
+        for labels in ballots:
+            for row, label in enumerate(labels.tolist() if isinstance(labels, np.ndarray) else labels):
+                k = self.labels.index.get(label)
+                if k is not None:  # a base that has seen nothing yet does not vote
+                    votes[row, k] += 1
+        return np.asarray(np.argmax(votes, axis=1))

@@ -1,0 +1,369 @@
+"""What all reductions share: labels that grow, bases that stay in step, calls that are learned whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import store
+from ..batches import Batch, as_importance
+from ..core import Array
+from ..errors import DamagedFileError, InputError, LabelError, NumericalError
+from .examples import (
+    Indices,
+    Labels,
+    Rows,
+    are_extreme,
+    at_row,
+    count,
+    is_extreme,
+    part,
+    read_importance,
+    read_labels,
+    read_one,
+    read_rows,
+    take,
+    width,
+)
+from .learners import Learner, make_learner
+
+__all__ = ["Reduction"]
+
+# A batch goes to each base whole, after what would undo it has been set aside: some 15 µs a base and 1.5 ns a weight.
+# A single row of a batch costs a base some 15 µs too. Where the former is dearer, the rows go one by one.
+_WEIGHTS_PER_ROW = 10_000
+
+
+class Reduction(Learner):
+    """Base learners, and how examples are shared out among them.
+
+    A subclass says what an answer (a label, costs) means to its bases: `_read` and `_read_many` check and number the
+    labels and change nothing, `_grow` lets new labels in, `_learn` and `_learn_batch` teach.
+
+    Where the update of one base overflows (`NumericalError`), a batch is learned up to that row, a single example is
+    refused. One limit: where the overflow comes from weights that have diverged, not from the numbers in a single
+    example, the bases before that one may have learned the example.
+    """
+
+    name = ""  # of the estimator, for messages
+    task = "multiclass"
+    needs = "binary"  # the task of the bases
+    least = 0  # how many classes must be declared; 0 where they need not be
+
+    def __init__(self, base: Any, classes: Any = None) -> None:
+        self.base = base
+        self.labels = Labels(classes)
+        self.learners: list[Learner] = []
+        self.spares: list[Learner] = []  # learners-to-be, taught so that labels may still come
+        self.columns: int | None = None  # of the first row, if it was one of a table
+        self.names: list[str] | None = None
+        self.t = 0
+        self._witness: Learner | None = None
+        if self.least and len(self.labels) < self.least:
+            known = f"got {len(self.labels)} class(es)" if self.labels.declared else "and none were declared"
+            raise LabelError(
+                f"{self.name} needs at least {self.least} classes from the start, {known}: "
+                f"give {self.name}(classes=[…]), or partial_fit(X, y, classes=[…])"
+            )
+
+    # -- one example -----------------------------------------------------------------------------------------------
+
+    def learn(self, x: Any, y: Any, c: float = 1.0) -> None:
+        x, c = read_one(x), read_importance(c)
+        new, answer = self._read(y)
+        self.check(x)
+        self._check_importance(answer, c)
+        first = self.columns is None and not isinstance(x, Mapping)
+        if new or first or is_extreme(x, c):
+            with self._whole():
+                if first:
+                    self.set_shape(width(x), None)
+                self._admit(new)
+                self._learn(x, answer, c)
+        else:
+            self._learn(x, answer, c)
+        self.t += 1
+
+    def check(self, x: Any) -> None:
+        self.witness().check(x)
+
+    # -- many ------------------------------------------------------------------------------------------------------
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        rows = read_rows(X)
+        self.learn_rows(rows, self.read_answers(y, count(rows)), as_importance(importance, count(rows)))
+
+    def read_answers(self, y: Any, rows: int) -> Any:
+        """y as something of that length that can be cut by rows."""
+        return read_labels(y, rows)
+
+    def learn_rows(self, rows: Rows, y: Any, c: Array | None) -> None:
+        self.check_rows(rows)
+        new, answers = self._read_many(y)
+        self._check_importance(answers, 1.0 if c is None else c)
+        first = self.columns is None and isinstance(rows, Batch)
+        if not (new or first or are_extreme(rows, c)) and self._one_by_one(rows):
+            for i in range(count(rows)):
+                self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1], i)
+            return
+        try:
+            with self._whole():
+                if first:
+                    assert isinstance(rows, Batch)
+                    self.set_shape(rows.columns, rows.names)
+                self._admit(new)
+                self._counted(rows, answers, c)
+        except NumericalError as error:
+            # Nothing was learned; what comes before the row is, as one by one. Another base may stop there earlier.
+            if error.row:
+                self.learn_rows(part(rows, 0, error.row), y[: error.row], None if c is None else c[: error.row])
+            raise
+
+    def check_rows(self, rows: Rows) -> None:
+        self.witness().check_rows(rows)
+
+    def _one_by_one(self, rows: Rows) -> bool:
+        """Is there nothing to win from handing these rows over at once?"""
+        if self.foreign:
+            return False
+        # A base takes named rows one by one in any case.
+        return isinstance(rows, list) or self.weights > _WEIGHTS_PER_ROW * (count(rows) - 1) * len(self.learners)
+
+    def _counted(self, rows: Rows, answers: Any, c: Array | None, start: int = 0) -> None:
+        try:
+            if isinstance(rows, list) and len(rows) == 1:
+                answer = answers[0].item() if isinstance(answers[0], np.generic) else answers[0]
+                self._learn(rows[0], answer, 1.0 if c is None else float(c[0]))
+            else:
+                self._learn_batch(rows, answers, c)
+        except NumericalError as error:
+            raise at_row(error, start + error.row) from None
+        self.t += count(rows)
+
+    @staticmethod
+    def _teach(learner: Learner, rows: Rows, at: Indices, y: NDArray[Any], c: Array | None) -> None:
+        """Some of the rows to one base; an overflow is told by the row among all."""
+        if len(at):
+            try:
+                learner.learn_rows(take(rows, at), y, c)
+            except NumericalError as error:
+                raise at_row(error, int(at[error.row])) from None
+
+    # -- what a subclass defines -----------------------------------------------------------------------------------
+
+    def _read(self, y: Any) -> tuple[list[Any], Any]:
+        """The labels of y that are new, and what y says."""
+        return self.labels.one(y)
+
+    def _read_many(self, y: Any) -> tuple[list[Any], Any]:
+        return self.labels.many(y)
+
+    def _check_importance(self, answers: Any, c: Array | float) -> None:
+        """Raise where a base would be given an importance that it does not take."""
+        self._takes(c)
+
+    def _grow(self) -> None:
+        """Labels have been added: make their learners, or tell those that there are."""
+        for learner in self.learners:
+            learner.room_for(len(self.labels))
+
+    def _learn(self, x: Any, answer: Any, c: float) -> None:
+        raise NotImplementedError
+
+    def _learn_batch(self, rows: Rows, answers: Any, c: Array | None) -> None:
+        raise NotImplementedError
+
+    def _sizes(self) -> tuple[int, int]:
+        """How many learners and spares there should be."""
+        raise NotImplementedError
+
+    def decode(self, scores: Array) -> Array:
+        """The bases' scores, rows × bases, as scores of the labels, rows × labels."""
+        raise NotImplementedError
+
+    # -- predictions -----------------------------------------------------------------------------------------------
+
+    def label_scores(self, x: Any) -> Array:
+        scores = self.decode(np.array([[learner.score(x) for learner in self.learners]]))
+        return np.asarray(scores[0])
+
+    def label_scores_rows(self, rows: Rows) -> Array:
+        scores = np.zeros((count(rows), len(self.learners)))
+        for b, learner in enumerate(self.learners):
+            scores[:, b] = learner.score_rows(rows)
+        return self.decode(scores)
+
+    def predict(self, x: Any) -> Any:
+        x = read_one(x)
+        self.check(x)
+        if not len(self.labels):
+            return None
+        return self.labels.values[self._choose(x)]
+
+    def predict_rows(self, rows: Rows) -> list[Any]:
+        self.check_rows(rows)
+        if not len(self.labels):
+            return [None] * count(rows)
+        return [self.labels.values[k] for k in self.choose_rows(rows).tolist()]
+
+    def _choose(self, x: Any) -> int:
+        return int(np.argmax(self.label_scores(x)))
+
+    def choose_rows(self, rows: Rows) -> Indices:
+        """The numbers of the predicted labels."""
+        return np.asarray(np.argmax(self.label_scores_rows(rows), axis=1))
+
+    # -- bases -----------------------------------------------------------------------------------------------------
+
+    def make(self) -> Learner:
+        """A new base, told the columns that the others know."""
+        learner = make_learner(self.base, self.needs, self._base_classes(), self.name)
+        if self.columns is not None:
+            learner.set_shape(self.columns, self.names)
+        return learner
+
+    def _base_classes(self) -> list[Any] | None:
+        return None
+
+    def witness(self) -> Learner:
+        """A base that knows what the examples look like: it speaks for all, of which some may have seen none."""
+        known = self._witness
+        if known is None or not known.shaped:
+            bases = [*self.learners, *self.spares]
+            known = next((base for base in bases if base.shaped), bases[0] if bases else self.make())
+            self._witness = known
+        return known
+
+    def set_shape(self, columns: int, names: list[str] | None) -> None:
+        self.columns, self.names = columns, names
+        for learner in (*self.learners, *self.spares):
+            learner.set_shape(columns, names)
+
+    @property
+    def shaped(self) -> bool:  # type: ignore[override]
+        return self.witness().shaped
+
+    @property
+    def weights(self) -> int:  # type: ignore[override]
+        return sum(learner.weights for learner in (*self.learners, *self.spares))
+
+    @property
+    def c_max(self) -> float:  # type: ignore[override]
+        return self.witness().c_max
+
+    @property
+    def unit_only(self) -> bool:  # type: ignore[override]
+        return self.witness().unit_only
+
+    @property
+    def foreign(self) -> bool:  # type: ignore[override]
+        return self.witness().foreign
+
+    def _takes(self, importance: Array | float) -> None:
+        base = self.witness()
+        if not base.unit_only and base.c_max == math.inf:
+            return
+        c = np.atleast_1d(importance)
+        odd = c[(c != 0.0) & (c != 1.0)]
+        if base.unit_only and len(odd):
+            raise InputError(
+                f"{self.name}: its base takes no importance, but an example has {odd[0]:g}; "
+                "wrap the base: ImportanceSampling(base, c_max=…)"
+            )
+        if c.size and c.max() > base.c_max:
+            raise InputError(f"{self.name}: its base takes importances to {base.c_max:g}, got {c.max():g}; raise c_max")
+
+    def _admit(self, new: list[Any]) -> None:
+        if new:
+            self.labels.add(new)
+            self._grow()
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is learned inside is learned whole, or the reduction is left as it was."""
+        before = self.memento()
+        try:
+            yield
+        except BaseException:
+            self.recall(before)
+            raise
+
+    # -- copies and files ------------------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__)
+        out.labels = self.labels.copy()
+        out.learners = [learner.copy() for learner in self.learners]
+        out.spares = [learner.copy() for learner in self.spares]
+        out._witness = None
+        return out
+
+    def memento(self) -> Any:
+        own = {
+            **self.__dict__,
+            "labels": self.labels.copy(),
+            "learners": list(self.learners),
+            "spares": list(self.spares),
+        }
+        return own, [learner.memento() for learner in (*self.learners, *self.spares)]
+
+    def recall(self, memento: Any) -> None:
+        own, mementos = memento
+        self.__dict__.clear()
+        self.__dict__.update(own)
+        for learner, each in zip((*self.learners, *self.spares), mementos, strict=True):
+            learner.recall(each)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything but the parameters, as JSON-able configuration and arrays."""
+        configs: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
+        for i, learner in enumerate((*self.learners, *self.spares)):
+            config, own = learner.state()
+            configs.append(config)
+            arrays.update({f"{i}/{key}": value for key, value in own.items()})
+        config = {
+            "labels": store.encode_values(self.labels.values),
+            "declared": self.labels.declared,
+            "columns": self.columns,
+            "names": self.names,
+            "t": self.t,
+            "bases": configs,
+        }
+        return config, arrays
+
+    def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state; raise `DamagedFileError` where its parts do not fit together."""
+        labels = store.decode_values(config["labels"])
+        if config["declared"] is not self.labels.declared or (self.labels.declared and labels != self.labels.values):
+            raise DamagedFileError("the reduction's classes are not those it was made with")
+        self.labels = Labels(labels)
+        self.labels.declared = config["declared"]
+        self.t, self.columns, self.names = config["t"], config["columns"], config["names"]
+        learners, spares = self._sizes()
+        for true, what in (
+            (type(self.t) is int and self.t >= 0, "t is not a count"),
+            (self.columns is None or (type(self.columns) is int and self.columns >= 0), "columns is not a count"),
+            (
+                self.names is None or (len(self.names) == self.columns and all(type(n) is str for n in self.names)),
+                "names are not the columns'",
+            ),
+            (len(config["bases"]) == learners + spares, f"it holds {len(config['bases'])} base learners"),
+        ):
+            if not true:
+                raise DamagedFileError(f"the reduction's parts do not fit together: {what}; restore it from a backup")
+        parts: list[dict[str, NDArray[Any]]] = [{} for _ in config["bases"]]
+        for key, value in arrays.items():
+            number, slash, name = key.partition("/")
+            if slash:
+                parts[int(number) if number.isdecimal() else len(parts)][name] = value  # IndexError: none such
+        made = [self.make() for _ in parts]
+        for learner, base, own in zip(made, config["bases"], parts, strict=True):
+            learner.restore(base, own)
+        self.learners, self.spares, self._witness = made[:learners], made[learners:], None
