@@ -61,7 +61,8 @@ class Batch:
         data, indices, starts = self.csr
         lengths = (starts[1:] - starts[:-1])[order]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(starts.dtype)
-        at = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in order]) if len(order) else order
+        # Where each element of the new rows stood: its row's old start, and its place in the row.
+        at = np.repeat(starts[:-1][order] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=starts.dtype)
         csr = (data[at], indices[at], ends)
         return Batch(len(order), self.columns, csr=csr, names=self.names)
 

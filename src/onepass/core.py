@@ -259,7 +259,8 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     if isinstance(made, Voted) and not rule.additive:
         raise ParameterError(f"readout='voted' sums the updates of a rule that only adds; {rule!r} also shrinks")
     if rule.uses_soft() and not isinstance(made, Last):
-        raise ParameterError(f"readout={made.name!r} would cost O(features) a round under the lazy L1 of {rule!r}")
+        cost = f"O(features) a round under the lazy L1 of {rule!r}"
+        raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
     return made
 
 

@@ -65,13 +65,7 @@ def take(rows: Rows, at: Indices) -> Rows:
         return rows
     if not isinstance(rows, Batch):
         return [rows[i] for i in at.tolist()]
-    if rows.csr is None:
-        return rows.take(at)
-    data, indices, starts = rows.csr
-    lengths = (starts[1:] - starts[:-1])[at]
-    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(starts.dtype)
-    where = np.arange(ends[-1]) + np.repeat(starts[:-1][at] - ends[:-1], lengths)
-    return Batch(len(at), rows.columns, csr=(data[where], indices[where], ends), names=rows.names)
+    return rows.take(at)
 
 
 def singles(rows: Rows) -> Iterator[Any]:
