@@ -13,7 +13,9 @@ namespace onepass::ONEPASS_ISA {
 
 constexpr size_t lanes = 16;
 typedef double Eight __attribute__((vector_size(64)));
+typedef double Four __attribute__((vector_size(32)));
 typedef float EightFloats __attribute__((vector_size(32)));
+typedef float FourFloats __attribute__((vector_size(16)));
 
 inline Eight load(const double* p) {
     Eight out;
@@ -27,10 +29,22 @@ inline Eight load(const float* p) {
     return __builtin_convertvector(out, Eight);
 }
 
-template <class I>
-inline Eight gather(const double* v, const I* index) {
-    return Eight{v[index[0]], v[index[1]], v[index[2]], v[index[3]],
-                 v[index[4]], v[index[5]], v[index[6]], v[index[7]]};
+inline Four load_four(const double* p) {
+    Four out;
+    std::memcpy(&out, p, sizeof out);
+    return out;
+}
+
+inline Four load_four(const float* p) {
+    FourFloats out;
+    std::memcpy(&out, p, sizeof out);
+    return __builtin_convertvector(out, Four);
+}
+
+// Lanes l and l + 8, then l and l + 4, l and l + 2, the last two: the same tree from two eights or four fours.
+inline double add_up(Four all) {
+    const double even = all[0] + all[2], odd = all[1] + all[3];
+    return even + odd;
 }
 
 struct Sum {
@@ -38,9 +52,9 @@ struct Sum {
 
     double total() const {
         const Eight all = low + high;
-        double lane[8];
-        std::memcpy(lane, &all, sizeof lane);
-        return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+        Four halves[2];
+        std::memcpy(halves, &all, sizeof halves);
+        return add_up(halves[0] + halves[1]);
     }
 };
 
@@ -58,11 +72,40 @@ struct Rest {
 
 inline Eight load(const double* p, __mmask8 mask) { return Eight(_mm512_maskz_loadu_pd(mask, p)); }
 inline Eight load(const float* p, __mmask8 mask) { return Eight(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))); }
-inline Eight gather(const double* v, const int32_t* index, __mmask8 mask) {
-    return Eight(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), mask, _mm256_maskz_loadu_epi32(mask, index), v, 8));
+#endif
+
+// Do the elements rise strictly, from 0 or more?
+#ifdef __AVX512F__
+inline bool rising(const int32_t* index, size_t n) {
+    unsigned falls = 0;
+    __m512i before = _mm512_set1_epi32(-1);
+    for (; n >= 16; n -= 16, index += 16) {
+        const __m512i here = _mm512_loadu_si512(index);
+        falls |= _mm512_cmple_epi32_mask(here, _mm512_alignr_epi32(here, before, 15));
+        before = here;
+    }
+    const __mmask16 rest = __mmask16((1u << n) - 1u);
+    const __m512i here = _mm512_maskz_loadu_epi32(rest, index);
+    return (falls | _mm512_mask_cmple_epi32_mask(rest, here, _mm512_alignr_epi32(here, before, 15))) == 0;
 }
-inline Eight gather(const double* v, const int64_t* index, __mmask8 mask) {
-    return Eight(_mm512_mask_i64gather_pd(_mm512_setzero_pd(), mask, _mm512_maskz_loadu_epi64(mask, index), v, 8));
+inline bool rising(const int64_t* index, size_t n) {
+    unsigned falls = 0;
+    __m512i before = _mm512_set1_epi64(-1);
+    for (; n >= 8; n -= 8, index += 8) {
+        const __m512i here = _mm512_loadu_si512(index);
+        falls |= _mm512_cmple_epi64_mask(here, _mm512_alignr_epi64(here, before, 7));
+        before = here;
+    }
+    const __mmask8 rest = __mmask8((1u << n) - 1u);
+    const __m512i here = _mm512_maskz_loadu_epi64(rest, index);
+    return (falls | _mm512_mask_cmple_epi64_mask(rest, here, _mm512_alignr_epi64(here, before, 7))) == 0;
+}
+#else
+template <class I>
+inline bool rising(const I* index, size_t n) {
+    bool all = n == 0 || index[0] >= 0;
+    for (size_t i = 1; i < n; ++i) all &= index[i - 1] < index[i];
+    return all;
 }
 #endif
 
@@ -70,35 +113,15 @@ struct DotNorm {
     double dot, norm;  // x.v and x.x
 };
 
-// Where a row's weights are: next to each other, or at its indices.
-struct Dense {
-    const double* v;
-    double at(size_t i) const { return v[i]; }
-    Eight eight(size_t i) const { return load(v + i); }
-#ifdef __AVX512F__
-    Eight eight(size_t i, __mmask8 mask) const { return load(v + i, mask); }
-#endif
-};
-
-template <class I>
-struct Indexed {
-    const double* v;
-    const I* index;
-    double at(size_t i) const { return v[index[i]]; }
-    Eight eight(size_t i) const { return gather(v, index + i); }
-#ifdef __AVX512F__
-    Eight eight(size_t i, __mmask8 mask) const { return gather(v, index + i, mask); }
-#endif
-};
-
-template <class V, class Weights>
-inline DotNorm dot_norm(const V* x, size_t n, const Weights& weights) {
+// Of a row and weights that lie next to each other.
+template <class V>
+inline DotNorm dot_norm(const V* x, size_t n, const double* v) {
     Sum dot, norm;
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) {
         const Eight x0 = load(x + i), x1 = load(x + i + 8);
-        dot.low += x0 * weights.eight(i);
-        dot.high += x1 * weights.eight(i + 8);
+        dot.low += x0 * load(v + i);
+        dot.high += x1 * load(v + i + 8);
         norm.low += x0 * x0;
         norm.high += x1 * x1;
     }
@@ -106,8 +129,8 @@ inline DotNorm dot_norm(const V* x, size_t n, const Weights& weights) {
     if (i < n) {
         const Rest rest(n - i);
         const Eight x0 = load(x + i, rest.low), x1 = load(x + i + 8, rest.high);
-        dot.low += x0 * weights.eight(i, rest.low);
-        dot.high += x1 * weights.eight(i + 8, rest.high);
+        dot.low += x0 * load(v + i, rest.low);
+        dot.high += x1 * load(v + i + 8, rest.high);
         norm.low += x0 * x0;
         norm.high += x1 * x1;
     }
@@ -118,7 +141,7 @@ inline DotNorm dot_norm(const V* x, size_t n, const Weights& weights) {
         std::memcpy(norms, &norm, sizeof norms);
         for (size_t l = 0; i + l < n; ++l) {
             const double value = double(x[i + l]);
-            dots[l] += value * weights.at(i + l);
+            dots[l] += value * v[i + l];
             norms[l] += value * value;
         }
         std::memcpy(&dot, dots, sizeof dots);
@@ -126,6 +149,47 @@ inline DotNorm dot_norm(const V* x, size_t n, const Weights& weights) {
     }
 #endif
     return {dot.total(), norm.total()};
+}
+
+// The same where the weights lie at a row's indices. Four at a time: putting eight scattered numbers into one register
+// costs more than it saves, and so does the processor's own gather.
+struct FourSums {
+    Four dot{}, norm{};
+
+    template <class V, class I>
+    void add(const V* x, const I* index, const double* v) {
+        const Four values = load_four(x);
+        dot += values * Four{v[index[0]], v[index[1]], v[index[2]], v[index[3]]};
+        norm += values * values;
+    }
+    // One to three elements, zeros after them.
+    template <class V, class I>
+    void add(const V* x, const I* index, const double* v, size_t count) {
+        const Four values{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
+        dot += values * Four{v[index[0]], count > 1 ? v[index[1]] : 0.0, count > 2 ? v[index[2]] : 0.0, 0.0};
+        norm += values * values;
+    }
+};
+
+template <class V, class I>
+inline DotNorm dot_norm(const V* x, const I* index, size_t n, const double* v) {
+    FourSums a, b, c, d;  // not an array: they should stay in registers
+    for (; n >= lanes; n -= lanes, x += lanes, index += lanes) {
+        a.add(x, index, v);
+        b.add(x + 4, index + 4, v);
+        c.add(x + 8, index + 8, v);
+        d.add(x + 12, index + 12, v);
+    }
+    if (n >= 4) a.add(x, index, v);
+    if (n >= 8) b.add(x + 4, index + 4, v);
+    if (n >= 12) c.add(x + 8, index + 8, v);
+    if (const size_t rest = n % 4, at = n - rest; rest > 0) switch (at) {
+            case 0: a.add(x, index, v, rest); break;
+            case 4: b.add(x + 4, index + 4, v, rest); break;
+            case 8: c.add(x + 8, index + 8, v, rest); break;
+            default: d.add(x + 12, index + 12, v, rest);
+        }
+    return {add_up((a.dot + c.dot) + (b.dot + d.dot)), add_up((a.norm + c.norm) + (b.norm + d.norm))};
 }
 
 template <class V>

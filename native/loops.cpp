@@ -1,19 +1,18 @@
 // Compiled once per instruction set, with ONEPASS_ISA naming it.
 #include "loops.hpp"
 
-#include <type_traits>
+// Passing a row's parts through memory costs a tenth of a round.
+#define ONEPASS_INLINE __attribute__((always_inline)) inline
 
 namespace onepass::ONEPASS_ISA {
 
 enum class Order { sorted, unsorted, outside };
 
-// Strictly rising indices from >= 0 to < columns are inside, and no two are equal: one pass settles all three.
+// Indices that rise strictly from 0 or more to less than columns are inside, and no two are equal.
 template <class I>
 inline Order order(const I* index, size_t n, size_t columns) {
     if (n == 0) return Order::sorted;
-    bool rising = true;
-    for (size_t i = 1; i < n; ++i) rising &= index[i - 1] < index[i];
-    if (rising) return index[0] >= 0 && size_t(index[n - 1]) < columns ? Order::sorted : Order::outside;
+    if (rising(index, n)) return size_t(index[n - 1]) < columns ? Order::sorted : Order::outside;
     for (size_t i = 0; i < n; ++i)
         if (index[i] < 0 || size_t(index[i]) >= columns) return Order::outside;
     return Order::unsorted;
@@ -28,12 +27,12 @@ inline Outcome first_bad_value(const Row& row, size_t at) {
 
 // Calls visit(row) with row i of the batch, or says what is wrong with its indices.
 template <class V, class Visit>
-inline Status with_row(const DenseBatch<V>& X, size_t i, Visit visit) {
+ONEPASS_INLINE Status with_row(const DenseBatch<V>& X, size_t i, const Visit& visit) {
     return visit(DenseRow<V>{X.values + i * X.columns, X.columns});
 }
 
 template <class V, class I, class Visit>
-inline Status with_row(const CsrBatch<V, I>& X, size_t i, Visit visit) {
+ONEPASS_INLINE Status with_row(const CsrBatch<V, I>& X, size_t i, const Visit& visit) {
     const I begin = X.starts[i], end = X.starts[i + 1];
     if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
     const SparseRow<V, I> row{X.values + begin, X.indices + begin, size_t(end - begin)};
@@ -69,79 +68,46 @@ inline Outcome explain(const Batch& X, size_t i, Status status) {
     return outcome;
 }
 
-// Do rows first..last-1 all have starts in order and strictly rising indices inside the table? One long pass over many
-// rows costs far less than a short one over each: every fall in the indices must be at the end of a row.
-template <class V>
-inline bool clean(const DenseBatch<V>&, size_t, size_t) {
-    return true;
-}
-template <class V, class I>
-inline bool clean(const CsrBatch<V, I>& X, size_t first, size_t last) {
-    const I begin = X.starts[first], end = X.starts[last];
-    if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return false;
-    size_t falls_between = 0;
-    for (size_t i = first; i < last; ++i) {
-        const I low = X.starts[i], high = X.starts[i + 1];
-        if (low < begin || high < low || high > end) return false;
-        // The fall into row i + 1, unless that row is empty or the last: counted where its first element is.
-        if (low > begin && high > low) falls_between += X.indices[low - 1] >= X.indices[low];
-    }
-    using Unsigned = std::make_unsigned_t<I>;
-    Unsigned falls = 0, largest = 0;
-    for (I at = begin; at < end; ++at) {
-        const Unsigned index = Unsigned(X.indices[at]);
-        largest = index > largest ? index : largest;
-    }
-    for (I at = begin + 1; at < end; ++at) falls += X.indices[at - 1] >= X.indices[at];
-    return size_t(falls) == falls_between && (begin == end || size_t(largest) < X.columns);
-}
-
-template <class V>
-inline DenseRow<V> plain_row(const DenseBatch<V>& X, size_t i) {
-    return {X.values + i * X.columns, X.columns};
-}
-template <class V, class I>
-inline SparseRow<V, I> plain_row(const CsrBatch<V, I>& X, size_t i) {
-    return {X.values + X.starts[i], X.indices + X.starts[i], size_t(X.starts[i + 1] - X.starts[i])};
-}
-
 // Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
 constexpr size_t ahead = 12, most_lines = 16;
+
+// Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
+template <class T, class I>
+inline void prefetch(const T* from, I begin, I end) {
+    const char* line = reinterpret_cast<const char*>(from + begin);
+    const char* last = reinterpret_cast<const char*>(from + end);
+    for (size_t lines = 0; line < last && lines < most_lines; line += 64, ++lines) __builtin_prefetch(line);
+}
 template <class V>
 inline void fetch(const DenseBatch<V>&, size_t) {}
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {
-    // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
-    const char* values = reinterpret_cast<const char*>(X.values + X.starts[i]);
-    const char* end = reinterpret_cast<const char*>(X.values + X.starts[i + 1]);
-    for (size_t line = 0; values + 64 * line < end && line < most_lines; ++line) __builtin_prefetch(values + 64 * line);
+    if (i + ahead >= X.rows) return;
+    prefetch(X.values, X.starts[i + ahead], X.starts[i + ahead + 1]);
+    prefetch(X.indices, X.starts[i + ahead], X.starts[i + ahead + 1]);
 }
 
-template <bool many, class Batch>
+template <class Path, class Batch>
 inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
-    constexpr size_t together = 32;  // rows whose indices are looked over at once: they stay in the nearest cache
     const size_t outputs = M.w.rows;
-    for (size_t first = 0; first < X.rows; first += together) {
-        const size_t last = first + together < X.rows ? first + together : X.rows;
-        const bool fine = clean(X, first, last);
-        for (size_t i = first; i < last; ++i) {
-            if (i + ahead < X.rows) fetch(X, i + ahead);
-            const double y = in.y ? in.y[i] : 1.0;
-            const double importance = in.importance ? in.importance[i] : 1.0;
-            const double target = in.target ? in.target[i] : 1.0;
-            const uint8_t* set = in.sets ? in.sets + i * outputs : nullptr;
-            double* out = in.scores ? in.scores + i * outputs : nullptr;
-            auto visit = [&](const auto& row) { return learn_row<many>(M, row, y, importance, target, set, out); };
-            const Status status = fine ? visit(plain_row(X, i)) : with_row(X, i, visit);
-            if (status != Status::ok) return explain(X, i, status);
-        }
+    for (size_t i = 0; i < X.rows; ++i) {
+        fetch(X, i);
+        const double y = in.y ? in.y[i] : 1.0;
+        const double importance = in.importance ? in.importance[i] : 1.0;
+        const double target = in.target ? in.target[i] : 1.0;
+        const uint8_t* set = in.sets ? in.sets + i * outputs : nullptr;
+        double* out = in.scores ? in.scores + i * outputs : nullptr;
+        const Status status =
+            with_row(X, i, [&](const auto& row) { return learn_row<Path>(M, row, y, importance, target, set, out); });
+        if (status != Status::ok) return explain(X, i, status);
     }
     return {};
 }
 
 template <class Batch>
 Outcome learn(Model& M, const Batch& X, const Answers& in) {
-    return M.w.stride > 1 ? learn_rows<true>(M, X, in) : learn_rows<false>(M, X, in);
+    if (is_plain(M) && !in.scores) return learn_rows<Path<false, true>>(M, X, in);
+    return M.w.stride > 1 ? learn_rows<Path<true, false>>(M, X, in) : learn_rows<Path<false, false>>(M, X, in);
 }
 
 // Looks for malformed rows without learning. Rows whose norm overflows are well formed.
@@ -160,8 +126,8 @@ Outcome check(const Model&, const Batch& X, size_t from_row) {
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
                  const uint8_t* set) {
     const SparseRow<double, int64_t> row{x, index, n};
-    return M.w.stride > 1 ? learn_row<true>(M, row, y, importance, target, set, nullptr)
-                          : learn_row<false>(M, row, y, importance, target, nullptr, nullptr);
+    return M.w.stride > 1 ? learn_row<Path<true, false>>(M, row, y, importance, target, set, nullptr)
+                          : learn_row<Path<false, false>>(M, row, y, importance, target, nullptr, nullptr);
 }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {

@@ -25,7 +25,7 @@ struct DenseRow {
     const V* x;
     size_t n;
     size_t column(size_t i) const { return i; }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, Dense{v}); }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, v); }
 };
 
 template <class V, class I>
@@ -34,7 +34,7 @@ struct SparseRow {
     const I* index;
     size_t n;
     size_t column(size_t i) const { return size_t(index[i]); }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, Indexed<I>{v, index}); }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, index, n, v); }
 };
 
 // v += c * x
@@ -245,18 +245,37 @@ inline void cover(Weights& w) {
     for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] += w.bias[r];
 }
 
-inline bool covers(const Model& M) { return M.w.averaging != Averaging::none && M.t + 1.0 >= M.w.average_from; }
+// What a round has to ask about, settled before the loop. `plain` is the commonest: one row of weights, the last ones
+// predict, no L1, no |w|. There the questions about all else are compiled away.
+template <bool many_, bool plain_>
+struct Path {
+    static constexpr bool many = many_, plain = plain_;
+    static bool lazy(const Model& M) { return !plain && M.w.lazy; }
+    static bool averages(const Model& M) { return !plain && M.w.averaging != Averaging::none; }
+    static bool covered(const Model& M) { return averages(M) && M.t + 1.0 >= M.w.average_from; }
+    static bool votes(const Model& M) { return !plain && M.w.votes.on; }
+    static bool pockets(const Model& M) { return !plain && M.w.pocketing; }
+    static bool uses_ww(const Model& M) { return !plain && M.uses_ww; }
+    static bool oneclass(const Model& M) { return !many && !plain && M.task == Task::oneclass; }
+};
+
+inline bool is_plain(const Model& M) {
+    using Any = Path<false, false>;
+    return M.w.stride == 1 && !Any::lazy(M) && !Any::averages(M) && !Any::votes(M) && !Any::pockets(M) &&
+           !Any::uses_ww(M) && !Any::oneclass(M);
+}
 
 // Applies a move, or refuses it whole.
-template <bool many, class Row>
+template <class Path, class Row>
 inline Status apply(Model& M, const Row& row, const Move& move) {
+    constexpr bool many = Path::many;
     Weights& w = M.w;
     const size_t rows = many ? w.rows : 1;
     const double kappa = move.scale * move.decay;
     const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
-    const bool averages = w.averaging != Averaging::none, covered = covers(M);
+    const bool averages = Path::averages(M), covered = Path::covered(M), lazy = Path::lazy(M);
     const bool predictor = w.averaging == Averaging::predictor;
-    const bool narrow = averages || w.lazy;
+    const bool narrow = averages || lazy;
     const bool fold = !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
                         std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
     if (fold && !finite(a)) return Status::overflow;
@@ -270,7 +289,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         if (overflows<many>(w, row, move, fold ? 1.0 : a, over, A)) return Status::overflow;
     for (size_t r = 0; r < rows; ++r)
         if (!finite(move.scale * w.bias[r] + move.of<many>(r) * M.constant)) return Status::overflow;
-    if (w.votes.on && w.votes.full()) return Status::full;
+    if (Path::votes(M) && w.votes.full()) return Status::full;
 
     // From here on nothing fails.
     if (covered && predictor) cover<many>(w);
@@ -280,15 +299,15 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         w.a = a;
         if (fold) w.fold();
     }
-    if (w.lazy) settle(w, row);
+    if (lazy) settle(w, row);
     write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
-    if (w.lazy) {
+    if (lazy) {
         w.owed_now += move.soft / w.a;
         w.a *= move.shrink;
     }
     if (covered && !predictor) cover<many>(w);
-    if (w.votes.on) {
+    if (Path::votes(M)) {
         double* coefficients = M.scratch();
         for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
         with_numbers(row, [&](const double* x, const int64_t* at) { M.record_vote(x, at, row.n, coefficients); });
@@ -296,7 +315,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     w.peak += reach;
     if (averages) w.z_peak += std::abs(w.A) * reach;
     if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
-    if (M.uses_ww) {
+    if (Path::uses_ww(M)) {
         w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
         if (w.ww < 0.0) w.ww = 0.0;
         w.since_recomputed += 1.0;
@@ -313,10 +332,11 @@ inline double bias_norm(const Weights& w) {
 }
 
 // What a task makes of a row: the scalars of the round and the direction of its move.
-template <class Row>
+template <class Path, class Row>
 inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const DotNorm d = w.lazy ? side_by_side(row).dot_norm(gather_paid(M, row, w.v.data())) : row.dot_norm(w.v.data());
+    const DotNorm d =
+        Path::lazy(M) ? side_by_side(row).dot_norm(gather_paid(M, row, w.v.data())) : row.dot_norm(w.v.data());
     if (!finite(d.norm)) return Status::not_finite;
     const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
     double sign = 1.0;
@@ -437,22 +457,23 @@ inline void survive(Weights& w) {
 }
 
 // One round: score, rule, step, counters. Refused rounds leave the model as it was.
-template <bool many, class Row>
+template <class Path, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
                         double* out) {
+    constexpr bool many = Path::many;
     Scalars s{0.0, target, 0.0, 0.0, importance, M.t + 1.0, M.k, 1.0};
     Move move;
     if (out) score_row(M, row, out, M.scores.data());
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
-    else status = face(M, row, y, s, move);
+    else status = face<Path>(M, row, y, s, move);
     if (status != Status::ok) return status;
-    if (M.uses_ww) s.ww = M.w.ww + bias_norm(M.w);
+    if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
 
     Step step = passive;
     double state[max_slots];
     double distance = 0.0;
-    if (!many && M.task == Task::oneclass) {  // phi is the unit vector from w to x, the target a distance
+    if (Path::oneclass(M)) {  // phi is the unit vector from w to x, the target a distance
         const double squared = s.ww - 2.0 * s.m + s.xx;
         distance = squared > 0.0 ? std::sqrt(squared) : 0.0;
         s.m = -distance;
@@ -468,22 +489,22 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
                     &step);
         else M.step(&s, M.params, state, &step);
-        if (!finite(step.add) || !finite(step.scale) || !finite(step.decay) || !finite(step.soft) ||
-            !(step.shrink > 0.0 && step.shrink <= 1.0))
-            return Status::overflow;
         for (int i = 0; i < M.slots; ++i)
             if (!finite(state[i])) return Status::overflow;
-        if (!many && M.task == Task::oneclass) {
-            step.add /= distance;
-            step.scale = 1.0 - step.add;
-        }
     }
 
     if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {
-        if (covers(M)) cover<many>(M.w);
-        if (M.w.pocketing && !skip) survive(M.w);
-        if (M.w.votes.on && !skip) M.w.votes.counts.back() += 1.0;
+        if (Path::covered(M)) cover<many>(M.w);
+        if (Path::pockets(M) && !skip) survive(M.w);
+        if (Path::votes(M) && !skip) M.w.votes.counts.back() += 1.0;
     } else {
+        if (!finite(step.add) || !finite(step.scale) || !finite(step.decay) || !finite(step.soft) ||
+            !(step.shrink > 0.0 && step.shrink <= 1.0))
+            return Status::overflow;
+        if (Path::oneclass(M)) {
+            step.add /= distance;
+            step.scale = 1.0 - step.add;
+        }
         move.scale = step.scale;
         move.decay = step.decay;
         move.add = step.add;
@@ -494,11 +515,13 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
         if (!all_scores && move.coefficients)  // shares of one step
             for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
-        status = apply<many>(M, row, move);
+        status = apply<Path>(M, row, move);
         if (status != Status::ok) return status;
         M.k += move.largest > 0.0;
-        M.w.run = 0.0;
-        M.w.in_pocket = false;
+        if (Path::pockets(M)) {
+            M.w.run = 0.0;
+            M.w.in_pocket = false;
+        }
     }
     if (!skip)
         for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
