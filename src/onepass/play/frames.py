@@ -76,7 +76,9 @@ class Frame:
 
     @property
     def title(self) -> str:
-        return f"round {self.t}: {self.verdict}, loss {show(self.loss, 3)}, add {show(self.step.add, 3)}"
+        # What no picture could show is 0: where the update before was exact but for its ε, this one may be 1e-11.
+        loss, add = (value if abs(value) > 1e-9 else 0.0 for value in (self.loss, self.step.add))
+        return f"round {self.t}: {self.verdict}, loss {show(loss, 3)}, add {show(add, 3)}"
 
     @property
     def lines(self) -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,11 @@ def caption(frame: Frame) -> str:
     if frame.task == "multiclass":
         return f"y = {frame.y}, scores {show(frame.score, 3)}"
     return f"s = {show(frame.score, 3)}, then w = {written(frame.after.rows()[0], 3)}"
+
+
+def fitting(size: float, width: float, texts: Sequence[str]) -> float:
+    """The font size, smaller where a text would be wider than `width`; a letter is 0.56 of its size on average."""
+    return min(size, width / (0.56 * max(map(len, texts))))
 
 
 def arrows(played: Play, frame: Frame) -> list[tuple[int, Point]]:

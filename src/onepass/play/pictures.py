@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import MissingDependencyError
 from .frames import Frame
 from .geometry import balanced, ticks
-from .look import INK, PALETTE, SHADE, arrows, caption, hue_of, legend_of
+from .look import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of
 from .words import show, symbol_of
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def png(played: Play, path: str, columns: int, dpi: int) -> None:
         if frame is None:
             ax.set_axis_off()
         else:
-            draw(played, frame, ax)
-    figure.suptitle(played.heading, fontsize=11)
+            draw(played, frame, ax, inches=2.85, letters=9.5)
+    figure.suptitle(played.heading, fontsize=11, fontweight="bold", x=0.01, ha="left")
     draw_legend(played, figure, ncols=columns)
     figure.savefig(path, dpi=dpi, format="png")
 
@@ -42,7 +42,7 @@ def gif(played: Play, path: str, seconds: float, dpi: int) -> None:
     images = []
     for frame in played.frames:
         figure = new_figure("gif", 5.0, 6.2, layout=None)
-        draw(played, frame, figure.add_axes((0.5 / 5.0, 1.25 / 6.2, 4.3 / 5.0, 4.3 / 6.2)), large=True)
+        draw(played, frame, figure.add_axes((0.5 / 5.0, 1.25 / 6.2, 4.3 / 5.0, 4.3 / 6.2)), inches=4.3, letters=11)
         figure.text(0.5 / 5.0, 6.05 / 6.2, textwrap.fill(played.heading, 72), fontsize=8, va="top")
         draw_legend(played, figure, ncols=2)
         images.append(image_of(figure, dpi))
@@ -76,7 +76,8 @@ def _ink(kind: str) -> str:
     return INK[{"after": "ink", "readout": "readout"}.get(kind, "muted")][0]
 
 
-def draw(played: Play, frame: Frame, ax: Any, large: bool = False) -> None:
+def draw(played: Play, frame: Frame, ax: Any, inches: float, letters: float) -> None:
+    """One picture, so many inches wide; `letters` is the size of its title, where that fits."""
     box = played.box()
     ax.set_xlim(box[0], box[2])
     ax.set_ylim(box[1], box[3])
@@ -86,6 +87,9 @@ def draw(played: Play, frame: Frame, ax: Any, large: bool = False) -> None:
         axis.set_ticks(at, [show(tick) for tick in at], fontsize=8)
     ax.grid(True, color=INK["grid"][0], linewidth=0.8)
     ax.set_axisbelow(True)
+    for spine in ax.spines.values():
+        spine.set_color(INK["edge"][0])
+    ax.tick_params(color=INK["edge"][0], labelcolor=INK["muted"][0])
     for region in frame.regions:
         corners = region.polygon(box)
         if corners:
@@ -98,17 +102,20 @@ def draw(played: Play, frame: Frame, ax: Any, large: bool = False) -> None:
             ax.plot(*zip(*segment, strict=True), dashes, color=_ink(line.kind), linewidth=wide)
     for hue, tip in arrows(played, frame):
         style = {"arrowstyle": "-|>", "color": PALETTE[hue][0], "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", tip, (0, 0), arrowprops=style, annotation_clip=False)
+        ax.annotate("", tip, (0, 0), arrowprops=style, annotation_clip=False, zorder=3)
     for example in frame.points:
         x, y = played.place(example)
         color, symbol = PALETTE[hue_of(frame.task, example[1])][0], symbol_of(frame.task, example[1])
-        ax.plot(x, y, "o", color=color, markersize=9)
+        ax.plot(x, y, "o", color=color, markersize=10, markeredgecolor=INK["page"][0], zorder=4)
         if frame.task != "regression":
             sign = {"+": "$+$", "o": "$-$"}.get(symbol, f"${symbol}$")
-            ax.plot(x, y, marker=sign, color="white", markersize=6, markeredgewidth=0.3)
-    ax.plot(*played.place(frame.points[-1]), "o", color=INK["ink"][0], fillstyle="none", markersize=15)
-    ax.set_title(frame.title, fontsize=11 if large else 9.5, loc="left")
-    ax.set_xlabel(caption(frame), fontsize=10 if large else 8.5, loc="left")
+            ax.plot(x, y, marker=sign, color="white", markersize=6, markeredgewidth=0.3, zorder=4)
+    ax.plot(*played.place(frame.points[-1]), "o", color=INK["ink"][0], fillstyle="none", markersize=15, zorder=4)
+    titles, captions = [each.title for each in played.frames], [caption(each) for each in played.frames]
+    ax.set_title(frame.title, fontsize=fitting(letters, 72 * inches, titles), loc="left", color=INK["ink"][0])
+    ax.set_xlabel(
+        caption(frame), fontsize=fitting(letters - 1, 72 * inches, captions), loc="left", color=INK["muted"][0]
+    )
 
 
 def draw_legend(played: Play, figure: Any, ncols: int) -> None:

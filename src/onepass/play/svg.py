@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .frames import Frame
 from .geometry import Box, Point, balanced, ticks
-from .look import INK, PALETTE, SHADE, arrows, caption, hue_of, legend_of
+from .look import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of
 from .words import show
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _style(dark: int) -> str:
         f".onepass-play .after,.onepass-play .ring{{stroke:{ink['ink']}}}",
         f".onepass-play .before,.onepass-play .margin{{stroke:{ink['muted']}}}",
         f".onepass-play .readout{{stroke:{ink['readout']}}}",
-        f".onepass-play .sign{{stroke:{ink['page']}}}",
+        f".onepass-play .sign,.onepass-play .disc{{stroke:{ink['page']}}}",
         f".onepass-play text.sign{{fill:{ink['page']};stroke:none}}",
     ]
     for i, pair in enumerate(PALETTE):
@@ -46,7 +46,8 @@ SHAPES = """.onepass-play .after{stroke-width:2.2}
 .onepass-play .readout{stroke-width:2.2;stroke-dasharray:10 3 2 3}
 .onepass-play .ring{fill:none;stroke-width:2}
 .onepass-play .edge{fill:none}
-.onepass-play .sign{stroke-width:1.8}"""
+.onepass-play .sign{stroke-width:1.8}
+.onepass-play .disc{stroke-width:1.2}"""
 
 
 def strip(played: Play, columns: int) -> str:
@@ -58,10 +59,14 @@ def strip(played: Play, columns: int) -> str:
     high, head = TOP + PANEL + BELOW, 14 + 20 * len(titles) + legend_height
     width, height = columns * wide + GAP, head + math.ceil(len(frames) / columns) * high + 4
     clip = f"panel{zlib.crc32(played.heading.encode()):08x}"
+    sizes = (
+        fitting(12, PANEL, [frame.title for frame in frames]),
+        fitting(11, PANEL, [caption(frame) for frame in frames]),
+    )
     body = []
     for i, frame in enumerate(frames):
         x, y = LEFT + GAP // 2 + i % columns * wide, head + TOP + i // columns * high
-        body.append(_round(played, frame, box, clip, x, y))
+        body.append(_round(played, frame, box, clip, sizes, x, y))
     view = " ".join(repr(side) for side in box)
     return "\n".join(
         [
@@ -84,7 +89,9 @@ def strip(played: Play, columns: int) -> str:
     )
 
 
-def _round(played: Play, frame: Frame, box: Box, clip: str, x: int, y: int) -> str:
+def _round(played: Play, frame: Frame, box: Box, clip: str, sizes: tuple[float, float], x: int, y: int) -> str:
+    """One picture; `sizes` are those of the letters of its title and its caption."""
+
     def at(point: Point) -> Point:
         across, up = (point[0] - box[0]) / (box[2] - box[0]), (point[1] - box[1]) / (box[3] - box[1])
         return across * PANEL, (1 - up) * PANEL
@@ -118,27 +125,21 @@ def _round(played: Play, frame: Frame, box: Box, clip: str, x: int, y: int) -> s
     px, py = at(played.place(frame.points[-1]))
     inside.append(f'<circle class="ring" cx="{px:.2f}" cy="{py:.2f}" r="10"/>')
     start, _, rest = frame.title.partition(", ")
-    words = caption(frame)
     return "\n".join(
         [
             f'<g class="round" transform="translate({x},{y})">',
             f"<title>{_escape(' | '.join([frame.title, *frame.arithmetic()]))}</title>",
-            f'<text x="0" y="-8" font-size="{_fitting(12, frame.title)}">'
+            f'<text x="0" y="-8" font-size="{sizes[0]:.3g}">'
             f'<tspan font-weight="600">{_escape(start)}</tspan>, {_escape(rest)}</text>',
             f'<g clip-path="url(#{clip})">',
             *inside,
             "</g>",
             f'<rect class="edge" width="{PANEL}" height="{PANEL}"/>',
             f'<g font-size="10">{"".join(labels)}</g>',
-            f'<text class="small" x="0" y="{PANEL + 29}" font-size="{_fitting(11, words)}">{_escape(words)}</text>',
+            f'<text class="small" x="0" y="{PANEL + 29}" font-size="{sizes[1]:.3g}">{_escape(caption(frame))}</text>',
             "</g>",
         ]
     )
-
-
-def _fitting(size: float, text: str) -> str:
-    """The font size, smaller where so many letters would run into the next picture."""
-    return f"{min(size, (PANEL + GAP) / (0.55 * len(text))):.3g}"
 
 
 def _arrow(start: Point, tip: Point, hue: int) -> str:
@@ -159,7 +160,7 @@ def _arrow(start: Point, tip: Point, hue: int) -> str:
 
 def _point(task: str, at: Point, y: Any) -> str:
     x, z = at
-    disc = f'<circle class="fill{hue_of(task, y)}" cx="{x:.2f}" cy="{z:.2f}" r="6"/>'
+    disc = f'<circle class="disc fill{hue_of(task, y)}" cx="{x:.2f}" cy="{z:.2f}" r="6.6"/>'
     if task == "multiclass":
         text = f'<text class="sign" x="{x:.2f}" y="{z + 3.3:.2f}" font-size="9" font-weight="700" text-anchor="middle">'
         return f"{disc}{text}{y}</text>"
