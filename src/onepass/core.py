@@ -492,6 +492,7 @@ def _differs(prediction: Any, y: Any) -> bool:
 
 
 def _show(value: Any) -> str:
+    """A number as people write it; what is 0 but for rounding is 0."""
     if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
         return "(" + ",".join(_show(item) for item in value) + ")"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value if abs(value) > 1e-12 else 0.0:.6g}" if isinstance(value, float) else str(value)

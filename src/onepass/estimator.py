@@ -11,24 +11,20 @@ import os
 from collections.abc import Iterator
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from .batches import Batch, as_batch, as_importance
+from .batches import Batch
 from .core import Array, Readout, Rule
-from .errors import InputError, NumericalError, ParameterError
 from .model import LinearModel
 from .parameters import to_config
+from .tables import TableEstimator, read_order
 from .training import Training
 
 __all__ = ["LinearEstimator"]
 
 
-class LinearEstimator(BaseEstimator):  # type: ignore[misc]
+class LinearEstimator(TableEstimator):
     """Base of the estimators with linear weights."""
 
     rule: str | Rule
@@ -46,49 +42,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         raise NotImplementedError
 
+    def new_model(self, classes: list[Any] | None = None) -> LinearModel:
+        """A model with these parameters that has learned nothing: what a reduction teaches."""
+        return self._new_model(classes)
+
     # -- the scikit-learn façade -----------------------------------------------------------------------------------
-
-    def _validated(self, X: Any, *, reset: bool) -> Batch:
-        """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
-        try:
-            table = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype="numeric",  # refuses text; `as_batch` makes floats of the rest
-                order="C",
-                ensure_all_finite=False,
-                accept_large_sparse=True,
-                reset=reset,
-            )
-        except InputError:
-            raise
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        batch = as_batch(table)
-        if hasattr(self, "feature_names_in_"):
-            batch.names = [str(name) for name in self.feature_names_in_]
-        return batch
-
-    def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
-        """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""
-        weights = as_importance(sample_weight, table.rows)
-        if whole and weights is not None and not weights.any():
-            raise InputError("sample_weight is zero for every row: there is nothing to fit; give some row a weight")
-        return weights
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A refused call leaves the estimator as it was; where a row overflows, the rows before it stay learned."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except NumericalError:
-            raise
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     @contextlib.contextmanager
     def _learning(self) -> Iterator[LinearModel]:
@@ -113,19 +71,9 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         """Go through the data as `mode`, `passes` and `shuffle` say; `stopped_by_` tells which test ended it."""
-        if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
-            raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
-        orders = {False: "sequential", True: "shuffle", "random": "random"}
-        if not isinstance(self.shuffle, (bool, np.bool_, str)) or self.shuffle not in orders:
-            raise ParameterError(f"shuffle={self.shuffle!r}: expected False, True or 'random'")
-        try:
-            generator = check_random_state(self.random_state)
-        except ValueError:
-            expected = "None, a whole number or a numpy.random.RandomState"
-            raise ParameterError(f"random_state={self.random_state!r}: expected {expected}") from None
+        passes, order, generator = read_order(self.passes, self.shuffle, self.random_state)
         options = {name: getattr(self, name) for name in ("mode", "tol", "tol_w", "reduction") if hasattr(self, name)}
-        order = orders[bool(self.shuffle) if not isinstance(self.shuffle, str) else self.shuffle]
-        training = Training(passes=int(self.passes), order=order, random=generator, **options)
+        training = Training(passes=passes, order=order, random=generator, **options)
         training.run(model, table, y, importance)
         self.stopped_by_ = training.stopped_by
         self.n_passes_ = training.passes_made
@@ -150,11 +98,6 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # -- the stream façade -----------------------------------------------------------------------------------------
 
@@ -237,21 +180,9 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             params["random_state"] = None  # a generator's state is not kept; it is used by fit alone
         return params
 
-    def _attributes(self) -> dict[str, Any]:
-        """What scikit-learn's contract adds to a fitted estimator."""
-        out: dict[str, Any] = {}
-        if hasattr(self, "n_features_in_"):
-            out["n_features_in_"] = int(self.n_features_in_)
-        if hasattr(self, "feature_names_in_"):
-            out["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        return out
-
     def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
         self._model = model
-        if "n_features_in_" in attributes:
-            self.n_features_in_ = attributes["n_features_in_"]
-        elif model.positional:
+        if model.positional:
             self.n_features_in_ = model.n_features
-        if "feature_names_in_" in attributes:
-            self.feature_names_in_ = np.array(attributes["feature_names_in_"], dtype=object)
+        self._set_attributes(attributes)
         return self

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from . import rules
 from .batches import Batch, as_importance
 from .core import Array, Readout, Rule
-from .errors import InputError, LabelError, ParameterError
+from .errors import LabelError, ParameterError
 from .estimator import LinearEstimator
-from .model import LinearModel, as_labels, as_targets
+from .model import LinearModel
+from .tables import class_array, read_labels, read_targets
 
 __all__ = ["LinearClassifier", "LinearRegressor"]
 
@@ -97,7 +96,7 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         """Learn afresh from a table."""
         with self._all_or_nothing():
             table = self._validated(X, reset=True)
-            labels = self._labels(y, table.rows)
+            labels = read_labels(y, table.rows)
             classes = np.unique(labels)
             self._class_dtype = classes.dtype
             model = self._begin(classes.tolist())
@@ -112,7 +111,7 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         with self._all_or_nothing():
             model = self._model
             table = self._validated(X, reset=model is None)
-            labels = self._labels(y, table.rows)
+            labels = read_labels(y, table.rows)
             if model is None:
                 if classes is None:
                     example = "partial_fit(X, y, classes=[…])"
@@ -164,13 +163,7 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, in the order of the scores."""
-        labels = self._learned().classes
-        dtype = getattr(self, "_class_dtype", None)
-        if dtype is not None:
-            return np.array(labels, dtype=dtype)
-        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
-            return np.array(labels)
-        return as_labels(labels)
+        return class_array(self._learned().classes, getattr(self, "_class_dtype", None))
 
     @property
     def coef_(self) -> Array:
@@ -203,17 +196,6 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             costs=self.costs,
         )
 
-    def _labels(self, y: Any, rows: int) -> NDArray[Any]:
-        try:
-            labels = column_or_1d(y, warn=True)
-            if np.asarray(labels).dtype.kind not in "biu":  # whole numbers need no look at every one
-                check_classification_targets(labels)
-        except (TypeError, ValueError) as error:  # TypeError: labels that do not sort, None among them
-            raise LabelError(str(error)) from None
-        if len(labels) != rows:
-            raise InputError(f"X has {rows} rows, y has {len(labels)} labels")
-        return np.asarray(labels)
-
     def _importance(
         self, sample_weight: Any, table: Batch, labels: NDArray[Any], classes: NDArray[Any], *, whole: bool = False
     ) -> Array | None:
@@ -242,17 +224,6 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             return np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
         except TypeError:
             raise LabelError("a label must be hashable") from None
-
-    def _attributes(self) -> dict[str, Any]:
-        out = super()._attributes()
-        if hasattr(self, "_class_dtype"):
-            out["class_dtype"] = self._class_dtype.str
-        return out
-
-    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
-        if "class_dtype" in attributes:
-            self._class_dtype = np.dtype(attributes["class_dtype"])
-        return super()._adopt(model, attributes)
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
@@ -296,7 +267,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         """Learn afresh from a table."""
         with self._all_or_nothing():
             table = self._validated(X, reset=True)
-            targets = self._targets(y, table.rows)
+            targets = read_targets(y, table.rows)
             importance = self._weights_of(sample_weight, table, whole=True)
             self._passes(self._begin(), table, targets, importance)
         return self
@@ -305,7 +276,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         """Go on learning, bit for bit as `learn_one` row by row."""
         with self._all_or_nothing():
             table = self._validated(X, reset=self._model is None)
-            targets = self._targets(y, table.rows)
+            targets = read_targets(y, table.rows)
             importance = self._weights_of(sample_weight, table)
             model = self._model or self._begin()
             model.learn_many(table, targets, importance)
@@ -332,14 +303,3 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
             readout=self.readout,
             hash_bits=self.hash_bits,
         )
-
-    def _targets(self, y: Any, rows: int) -> Array:
-        try:
-            targets = as_targets(column_or_1d(y, warn=True))
-        except LabelError:
-            raise
-        except ValueError as error:
-            raise LabelError(str(error)) from None
-        if len(targets) != rows:
-            raise InputError(f"X has {rows} rows, y has {len(targets)} targets")
-        return targets

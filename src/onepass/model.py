@@ -15,6 +15,7 @@ from . import _native, callback, core, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
+from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
@@ -87,6 +88,20 @@ class LinearModel:
         self.predict_one = self._engine.predict_one
         self.score_one = self._engine.score_one
         self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
+
+    def new_model(self, classes: Iterable[Hashable] | None = None) -> LinearModel:
+        """A model like this one that has learned nothing, for other classes."""
+        return LinearModel(
+            self.rule,
+            self.task,
+            classes=None if self.task == "regression" else classes,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            bias_in_norm=self.bias_in_norm,
+            readout=self.readout,
+            hash_bits=self.hash_bits,
+            multiclass=self.multiclass,
+        )
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -451,10 +466,11 @@ class LinearModel:
     def _declare(self, classes: list[Any]) -> None:
         if len(set(classes)) != len(classes):
             raise LabelError(f"classes must be distinct, got {classes!r}")
-        self._room_for(len(classes))
+        self.room_for(len(classes))
         self._engine.set_classes(classes)
 
-    def _room_for(self, classes: int) -> None:
+    def room_for(self, classes: int) -> None:
+        """Raise where the task or the rule does not take so many classes."""
         if classes > 2:
             if self.task == "binary":
                 raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
@@ -463,7 +479,7 @@ class LinearModel:
     def _new_label(self, label: Hashable) -> int:
         """Called by the engine for a label it does not know: registers it, or says why not."""
         known = self.classes
-        label = _item(label)
+        label = plain(label)
         self._admissible(label, known)
         self._engine.set_classes([*known, label])
         if len(known) == 1 and self.task != "multilabel" and _sorts_before(label, known[0]):
@@ -474,13 +490,8 @@ class LinearModel:
     def _admissible(self, label: Hashable, known: list[Any]) -> None:
         if self.declared:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
-        if label is None or (isinstance(label, float) and not math.isfinite(label)):
-            raise LabelError(f"a label must not be {label!r}")
-        try:
-            store.encode_values([label])  # a label that no file can hold is refused now, not when saving
-        except ParameterError as error:
-            raise LabelError(str(error)) from None
-        self._room_for(len(known) + 1)
+        require_label(label)
+        self.room_for(len(known) + 1)
 
     def _check_labels(self, labels: list[Any]) -> None:
         """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
@@ -488,13 +499,12 @@ class LinearModel:
         for row, label in enumerate(labels):
             try:
                 if label not in known:
-                    self._admissible(_item(label), list(known))
+                    self._admissible(plain(label), list(known))
                     known[label] = None
             except (LabelError, ParameterError) as error:
                 raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
             except TypeError:
-                kind = type(label).__name__
-                raise LabelError(f"y[{row}]: a label must be hashable, got {_short(label)} ({kind})") from None
+                raise not_hashable(label, row) from None
 
     def _placed(self, batch: Batch) -> Batch:
         """The batch, after checking that its columns are the model's features."""
@@ -613,7 +623,7 @@ class LinearModel:
             while start < batch.rows:
                 first = self.predict_many(batch.part(start, start + 1)) if predict else None
                 if self._indices(labels[start : start + 1])[0] < 0:
-                    self._new_label(_item(labels[start]))
+                    self._new_label(plain(labels[start]))
                 indices = self._indices(labels[start:])
                 unknown = np.flatnonzero(indices < 0)
                 stop = start + int(unknown[0]) if len(unknown) else batch.rows
@@ -700,7 +710,7 @@ class LinearModel:
         if not classes:
             return [None] * len(scores)
         indices = self.class_indices(scores)
-        if len({type(label) for label in classes}) == 1 and isinstance(classes[0], (str, bool, int, float)):
+        if alike(classes):
             return np.array(classes)[indices]
         return [classes[i] for i in indices]
 
@@ -781,10 +791,6 @@ def as_labels(y: Any) -> NDArray[Any]:
     return out
 
 
-def _item(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
 def _sorts_before(a: Any, b: Any) -> bool:
     try:
         return bool(a < b)
@@ -801,7 +807,7 @@ def _joined(parts: list[Any]) -> Any:
 
 def _collections(y: Any, rows: int) -> list[list[Any]]:
     try:
-        collections = [[_item(label) for label in members] for members in y if not isinstance(members, str)]
+        collections = [[plain(label) for label in members] for members in y if not isinstance(members, str)]
     except TypeError:
         raise LabelError("y must hold a collection of labels for every row") from None
     if len(collections) != rows:

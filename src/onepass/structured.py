@@ -10,8 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from . import decoders, files, store
 from .batches import Batch, is_mappings, to_row
@@ -19,6 +17,7 @@ from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, NumericalError, ParameterError
 from .estimator import LinearEstimator
 from .model import LinearModel
+from .tables import read_labels, read_passes
 
 __all__ = ["StructuredLearner", "WeightView"]
 
@@ -154,15 +153,14 @@ class StructuredLearner(LinearEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh: X a list of inputs and y a list of answers; without a decoder, a table and its labels."""
-        if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
-            raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
+        passes = read_passes(self.passes)
         model = self._new_model()
         examples = self._examples(model, X, y, sample_weight, reset=True, whole=True)
         if self.decoder is None:
             self._declare(np.unique(np.asarray(examples[1])))
         self._model = model
         self._suboptimal = 0
-        for _ in range(self.passes):
+        for _ in range(passes):
             self._learn(model, *examples)
         return self
 
@@ -310,14 +308,7 @@ class StructuredLearner(LinearEstimator):
                 raise LabelError(f"y must be a list of answers, got {y!r:.80} ({type(y).__name__})")
             answers = list(y)
         else:
-            try:
-                labels = column_or_1d(y, warn=True)
-                if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-                    raise ValueError("Input y contains NaN or infinity; every example needs a label")
-                check_classification_targets(labels)
-            except ValueError as error:
-                raise LabelError(str(error)) from None
-            answers = labels.tolist()
+            answers = read_labels(y, rows).tolist()
         if len(answers) != rows:
             raise InputError(f"X has {rows} inputs, y has {len(answers)} answers")
         return answers

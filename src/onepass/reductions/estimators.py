@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from ..batches import is_mappings
 from ..core import Array
 from ..errors import ParameterError
-from ..estimator import LinearEstimator
 from ..linear import LinearClassifier, LinearRegressor
+from ..tables import read_targets
 from .costs import AllPairs, CostReduction, CostRegression, Expansion, Tree
 from .facade import ReductionEstimator, ScoringEstimator, listed, shown
 from .learners import Learner, is_regressor
@@ -291,7 +291,7 @@ class ImportanceSampling(ReductionEstimator):
         return Rejection(clone(self.base, safe=False), task, classes, self.c_max, self.samples, self.seed)
 
     def _answers(self, y: Any, rows: int) -> Any:
-        return LinearRegressor._targets(self, y, rows) if self._predicts_numbers() else super()._answers(y, rows)
+        return read_targets(y, rows) if self._predicts_numbers() else super()._answers(y, rows)
 
     def _classes_of(self, answers: Any) -> list[Any] | None:
         return None if self._predicts_numbers() else super()._classes_of(answers)
@@ -299,10 +299,10 @@ class ImportanceSampling(ReductionEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning, bit for bit as `learn_one` row by row. A classifier's first call must declare the classes."""
         if self._predicts_numbers():
-            with LinearEstimator._all_or_nothing(self):
-                table = self._table(X, reset=self._core is None)
+            with self._all_or_nothing():
+                table = self._validated(X, reset=self._core is None)
                 targets = self._answers(y, table.rows)
-                importance = LinearEstimator._weights_of(self, sample_weight, table)
+                importance = self._weights_of(sample_weight, table)
                 self._core = self._core or self._new_core()
                 self._learn(self._core, table, targets, importance, None)
             return self

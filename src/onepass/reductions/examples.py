@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import store
 from ..batches import Batch, as_batch, as_importance, is_mappings, to_row
-from ..errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
+from ..errors import FeatureError, InputError, LabelError, NumericalError
+from ..labels import not_hashable, plain, require_label
 from ..model import as_labels
 
 __all__ = ["Indices", "Labels", "Rows"]
@@ -141,7 +141,7 @@ class Labels:
         self.values: list[Any] = []
         self.index: dict[Any, int] = {}
         for label in () if declared is None else declared:
-            label = label.item() if isinstance(label, np.generic) else label
+            label = plain(label)
             self._admissible(label, free=True)
             if label in self.index:
                 raise LabelError(f"classes must be distinct, but {label!r} comes twice")
@@ -165,10 +165,10 @@ class Labels:
         try:
             k = self.index.get(label)
         except TypeError:
-            raise LabelError(f"a label must be hashable, got {label!r:.80} ({type(label).__name__})") from None
+            raise not_hashable(label) from None
         if k is not None:
             return [], k
-        label = label.item() if isinstance(label, np.generic) else label
+        label = plain(label)
         self._admissible(label)
         return [label], len(self.values)
 
@@ -178,7 +178,7 @@ class Labels:
             values, first, inverse = np.unique(y, return_index=True, return_inverse=True)
             labels: list[Any] = values.tolist()
         else:
-            labels = [label.item() if isinstance(label, np.generic) else label for label in y.tolist()]
+            labels = [plain(label) for label in y.tolist()]
             first = inverse = np.arange(len(y))
         index = dict(self.index)
         for i in np.argsort(first, kind="stable").tolist():
@@ -189,17 +189,11 @@ class Labels:
             except LabelError as error:
                 raise LabelError(f"y[{first[i]}]: {error}. Nothing of this call was learned") from None
             except TypeError:
-                kind = type(labels[i]).__name__
-                raise LabelError(f"y[{first[i]}]: a label must be hashable, got {labels[i]!r:.80} ({kind})") from None
+                raise not_hashable(labels[i], first[i]) from None
         numbers = np.array([index[label] for label in labels], dtype=np.intp)
         return list(index)[len(self.values) :], numbers[inverse.ravel()]
 
     def _admissible(self, label: Any, free: bool = False) -> None:
         if self.declared and not free:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.values!r}")
-        if label is None or (isinstance(label, float) and not math.isfinite(label)):
-            raise LabelError(f"a label must not be {label!r}")
-        try:
-            store.encode_values([label])  # a label that no file can hold is refused now, not when saving
-        except ParameterError as error:
-            raise LabelError(str(error)) from None
+        require_label(label)

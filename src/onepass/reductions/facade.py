@@ -8,17 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 
 from .. import store
 from ..batches import Batch
 from ..core import Array
 from ..errors import LabelError, NumericalError, ParameterError
 from ..estimator import LinearEstimator
-from ..linear import LinearClassifier
-from ..model import as_labels
+from ..labels import alike
+from ..tables import TableEstimator, class_array, read_labels, read_order
 from .examples import at_row, read_one, read_rows
 from .learners import Foreign, Learner, Linear
 from .scheme import Reduction
@@ -28,7 +27,7 @@ __all__ = ["ReductionEstimator", "ScoringEstimator"]
 KIND = "reduction"
 
 
-class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
+class ReductionEstimator(TableEstimator):
     """Base of the reductions: one `Reduction` inside, two façades over it.
 
     The number of passes of `fit`, and their order, are those of the base (`passes`, `shuffle`, `random_state`).
@@ -61,10 +60,10 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh from a table."""
-        with LinearEstimator._all_or_nothing(self):
-            table = self._table(X, reset=True)
+        with self._all_or_nothing():
+            table = self._validated(X, reset=True)
             answers = self._answers(y, table.rows)
-            importance = LinearEstimator._weights_of(self, sample_weight, table, whole=True)
+            importance = self._weights_of(sample_weight, table, whole=True)
             self._core = core = self._new_core(self._classes_of(answers))
             for order in _orders(self.base, table.rows):
                 self._learn(core, table, answers, importance, order)
@@ -72,9 +71,9 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning, bit for bit as `learn_one` row by row. The first call must declare the classes."""
-        with LinearEstimator._all_or_nothing(self):
+        with self._all_or_nothing():
             core = self._core
-            table = self._table(X, reset=core is None)
+            table = self._validated(X, reset=core is None)
             answers = self._answers(y, table.rows)
             if core is None:
                 if classes is None and self.classes is None:
@@ -84,7 +83,7 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
                 core = self._new_core(self._declared(classes, answers))
             elif classes is not None and set(listed(classes)) != set(core.labels.values):
                 raise LabelError(f"classes={classes!r} differ from the first call's {core.labels.values!r}")
-            importance = LinearEstimator._weights_of(self, sample_weight, table)
+            importance = self._weights_of(sample_weight, table)
             self._core = core
             self._learn(core, table, answers, importance, None)
         return self
@@ -96,18 +95,12 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
     def _asked(self, X: Any) -> tuple[Reduction, Any]:
         """The fitted reduction and the rows it is to judge."""
         core = self._fitted()
-        rows = self._table(X, reset=False) if hasattr(self, "n_features_in_") else read_rows(X)
+        rows = self._validated(X, reset=False) if hasattr(self, "n_features_in_") else read_rows(X)
         core.check_rows(rows)
         return core, rows
 
-    def _table(self, X: Any, *, reset: bool) -> Batch:
-        table: Batch = LinearEstimator._validated(self, X, reset=reset)
-        names = getattr(self, "feature_names_in_", None)
-        table.names = None if names is None else [str(name) for name in names]
-        return table
-
     def _answers(self, y: Any, rows: int) -> Any:
-        return LinearClassifier._labels(self, y, rows)
+        return read_labels(y, rows)
 
     def _classes_of(self, answers: Any) -> list[Any] | None:
         """The classes that `fit` declares: those of the constructor, or those that it finds."""
@@ -144,11 +137,6 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return self._core is not None and self._core.t > 0
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # -- the stream façade -----------------------------------------------------------------------------------------
 
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
@@ -173,10 +161,7 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
     def predict_many(self, X: Any) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
         labels = (self._core or self._new_core()).predict_rows(read_rows(X))
-        if isinstance(labels, list) and len({type(label) for label in labels}) == 1:
-            if isinstance(labels[0], (str, bool, int, float)):
-                return np.array(labels)
-        return labels
+        return np.array(labels) if isinstance(labels, list) and alike(labels) else labels
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -188,13 +173,7 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, in the order of the scores."""
-        labels = self._learned().labels.values
-        dtype = getattr(self, "_class_dtype", None)
-        if dtype is not None:
-            return np.array(labels, dtype=dtype)
-        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
-            return np.array(labels)
-        return as_labels(labels)
+        return class_array(self._learned().labels.values, getattr(self, "_class_dtype", None))
 
     @property
     def t_(self) -> int:
@@ -211,9 +190,7 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the reduction and all that its bases have learned; `load` resumes bit for bit."""
         config, arrays = self._fitted().state()
-        fitted: dict[str, Any] = LinearEstimator._attributes(self)
-        if hasattr(self, "_class_dtype"):
-            fitted["class_dtype"] = self._class_dtype.str
+        fitted = self._attributes()
         from .saving import encode
 
         store.write(path, KIND, {"estimator": encode(self), "fitted": fitted, "core": config}, arrays)
@@ -222,12 +199,7 @@ class ReductionEstimator(BaseEstimator):  # type: ignore[misc]
         core = self._new_core(store.decode_values(config["labels"]) if config["declared"] else None)
         core.restore(config, arrays)
         self._core = core
-        if "n_features_in_" in fitted:
-            self.n_features_in_ = fitted["n_features_in_"]
-        if "feature_names_in_" in fitted:
-            self.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
-        if "class_dtype" in fitted:
-            self._class_dtype = np.dtype(fitted["class_dtype"])
+        self._set_attributes(fitted)
         return self
 
 
@@ -255,19 +227,15 @@ def _orders(base: Any, rows: int) -> Iterator[NDArray[Any] | None]:
     if not isinstance(base, LinearEstimator):  # which may use these words for other things
         yield None
         return
-    passes, shuffle, mode = base.passes, base.shuffle, getattr(base, "mode", "online")
-    if isinstance(passes, bool) or not isinstance(passes, (int, np.integer)) or passes < 1:
-        raise ParameterError(f"passes={passes!r}: expected a whole number >= 1")
+    passes, order, generator = read_order(base.passes, base.shuffle, base.random_state)
+    mode = getattr(base, "mode", "online")
     if mode != "online":
         raise ParameterError(f"a reduction goes through its data online; its base has mode={mode!r}")
-    if not isinstance(shuffle, (bool, np.bool_, str)) or shuffle not in (False, True, "random"):
-        raise ParameterError(f"shuffle={shuffle!r}: expected False, True or 'random'")
-    generator = check_random_state(base.random_state)
-    for _ in range(int(passes)):
-        if shuffle == "random":
+    for _ in range(passes):
+        if order == "random":
             yield generator.randint(rows, size=rows)
         else:
-            yield generator.permutation(rows) if shuffle else None
+            yield generator.permutation(rows) if order == "shuffle" else None
 
 
 def listed(classes: Any) -> list[Any]:

@@ -125,7 +125,7 @@ class Linear(Learner):
             self.model.set_columns(columns)
 
     def room_for(self, classes: int) -> None:
-        self.model._room_for(classes)
+        self.model.room_for(classes)
 
     def learn(self, x: Any, y: Any, c: float) -> None:
         self.model.learn_one(x, y, c)
@@ -273,20 +273,8 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
         sees_them = option == "costs" and task == "multiclass" and not isinstance(base, LinearModel)
         if getattr(base, option, None) is not None and not sees_them:
             raise ParameterError(f"{owner}: its base sees other labels than yours, so {option} means nothing there")
-    if isinstance(base, LinearModel):
-        model = LinearModel(
-            base.rule,
-            base.task,
-            classes=None if base.task == "regression" else classes,
-            fit_intercept=base.fit_intercept,
-            intercept_scaling=base.intercept_scaling,
-            bias_in_norm=base.bias_in_norm,
-            readout=base.readout,
-            hash_bits=base.hash_bits,
-            multiclass=base.multiclass,
-        )
-    elif hasattr(base, "_new_model"):  # an estimator with linear weights
-        model = base._new_model(classes)
+    if hasattr(base, "new_model"):  # a LinearModel, or an estimator with linear weights
+        model = base.new_model(classes)
     elif hasattr(base, "_new_learner"):
         made: Learner = base._new_learner(task, classes, owner)
         return made

@@ -1,0 +1,150 @@
+"""What the estimators that learn from tables share, linear ones and reductions alike: scikit-learn's side of things."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from .batches import Batch, as_batch, as_importance
+from .core import Array
+from .errors import InputError, LabelError, NumericalError, ParameterError
+from .labels import alike
+from .model import as_labels, as_targets
+
+__all__ = ["TableEstimator", "class_array", "read_labels", "read_order", "read_passes", "read_targets"]
+
+
+class TableEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators: tables and importances checked as scikit-learn wants them, and calls all or nothing."""
+
+    _class_dtype: np.dtype[Any]  # of the labels as the first table had them
+
+    def _validated(self, X: Any, *, reset: bool) -> Batch:
+        """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
+        try:
+            table = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype="numeric",  # refuses text; `as_batch` makes floats of the rest
+                order="C",
+                ensure_all_finite=False,
+                accept_large_sparse=True,
+                reset=reset,
+            )
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        batch = as_batch(table)
+        if hasattr(self, "feature_names_in_"):
+            batch.names = [str(name) for name in self.feature_names_in_]
+        return batch
+
+    def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
+        """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""
+        weights = as_importance(sample_weight, table.rows)
+        if whole and weights is not None and not weights.any():
+            raise InputError("sample_weight is zero for every row: there is nothing to fit; give some row a weight")
+        return weights
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A refused call leaves the estimator as it was; where a row overflows, the rows before it stay learned."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except NumericalError:
+            raise
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _attributes(self) -> dict[str, Any]:
+        """What scikit-learn's contract adds to a fitted estimator, as JSON."""
+        out: dict[str, Any] = {}
+        if hasattr(self, "n_features_in_"):
+            out["n_features_in_"] = int(self.n_features_in_)
+        if hasattr(self, "feature_names_in_"):
+            out["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        if hasattr(self, "_class_dtype"):
+            out["class_dtype"] = self._class_dtype.str
+        return out
+
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """The inverse of `_attributes`."""
+        if "n_features_in_" in attributes:
+            self.n_features_in_ = attributes["n_features_in_"]
+        if "feature_names_in_" in attributes:
+            self.feature_names_in_ = np.array(attributes["feature_names_in_"], dtype=object)
+        if "class_dtype" in attributes:
+            self._class_dtype = np.dtype(attributes["class_dtype"])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def read_labels(y: Any, rows: int) -> NDArray[Any]:
+    """The labels of a table, one for each row."""
+    try:
+        labels = np.asarray(column_or_1d(y, warn=True))
+        if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+            raise ValueError("Input y contains NaN or infinity; every example needs a label")
+        if labels.dtype.kind not in "biu":  # whole numbers need no look at every one
+            check_classification_targets(labels)
+    except (TypeError, ValueError) as error:  # TypeError: labels that do not sort, None among them
+        raise LabelError(str(error)) from None
+    if len(labels) != rows:
+        raise InputError(f"X has {rows} rows, y has {len(labels)} labels")
+    return labels
+
+
+def read_targets(y: Any, rows: int) -> Array:
+    """The numbers to predict, one for each row of a table."""
+    try:
+        targets = as_targets(column_or_1d(y, warn=True))
+    except LabelError:
+        raise
+    except ValueError as error:
+        raise LabelError(str(error)) from None
+    if len(targets) != rows:
+        raise InputError(f"X has {rows} rows, y has {len(targets)} targets")
+    return targets
+
+
+def class_array(labels: list[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:
+    """`classes_`: of the type that the labels had, or one that holds them all."""
+    if dtype is not None:
+        return np.array(labels, dtype=dtype)
+    return np.array(labels) if alike(labels) else as_labels(labels)
+
+
+def read_passes(passes: Any) -> int:
+    if isinstance(passes, bool) or not isinstance(passes, (int, np.integer)) or passes < 1:
+        raise ParameterError(f"passes={passes!r}: expected a whole number >= 1")
+    return int(passes)
+
+
+def read_order(passes: Any, shuffle: Any, random_state: Any) -> tuple[int, str, np.random.RandomState]:
+    """How often `fit` goes through its data, in which order, and the generator of that order."""
+    times = read_passes(passes)
+    orders = {False: "sequential", True: "shuffle", "random": "random"}
+    if not isinstance(shuffle, (bool, np.bool_, str)) or shuffle not in orders:
+        raise ParameterError(f"shuffle={shuffle!r}: expected False, True or 'random'")
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        expected = "None, a whole number or a numpy.random.RandomState"
+        raise ParameterError(f"random_state={random_state!r}: expected {expected}") from None
+    return times, orders[shuffle if isinstance(shuffle, str) else bool(shuffle)], generator
