@@ -47,6 +47,8 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.roots = nb::cast<std::vector<double>>(options["roots"]);
     model.w.lazy = nb::cast<bool>(rule["uses_soft"]);
     model.w.threshold = nb::cast<double>(rule["theta"]);
+    model.w.p = nb::cast<double>(rule["geometry"]);
+    model.w.ball = nb::cast<double>(rule["ball"]);
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
     model.w.votes.most = nb::cast<double>(options["votes"]);
     model.w.votes.on = model.w.votes.most > 0.0;

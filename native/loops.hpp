@@ -95,6 +95,18 @@ inline double* gather_paid(const Model& M, const Row& row, const double* v) {
     return gathered;
 }
 
+// The same in the p-norm geometry: what theta, of the given norm, is to scores.
+template <class Row>
+inline double* gather_linked(const Model& M, const Row& row, double norm) {
+    const Weights& w = M.w;
+    double* gathered = M.gathered(row.n * w.stride);
+    for (size_t i = 0; i < row.n; ++i) {
+        const double* v = w.v.data() + row.column(i) * w.stride;
+        for (size_t r = 0; r < w.stride; ++r) gathered[i * w.stride + r] = r < w.rows ? w.link(w.a * v[r], norm) : 0.0;
+    }
+    return gathered;
+}
+
 template <class V>
 inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
     return row;
@@ -104,13 +116,30 @@ inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
     return {row.x, row.n};
 }
 
-// Scores from the pocket, or from weights that still owe soft-thresholding.
+// How the current weights of a row are read where not straight from v: gathered, under which scale, with which bias.
+struct Reading {
+    const double* gathered;
+    double a;
+    const double* bias;
+};
+
+template <class Row>
+inline Reading read_current(const Model& M, const Row& row) {
+    const Weights& w = M.w;
+    if (!w.linked()) return {gather_paid(M, row, w.v.data()), w.a, w.bias.data()};
+    const double norm = w.theta_norm();
+    double* bias = M.linked_bias();
+    for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
+    return {gather_linked(M, row, norm), 1.0, bias};
+}
+
+// Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
 template <class Row>
 inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
-    const double* gathered = gather_paid(M, row, w.pocketing ? w.pocket.data() : w.v.data());
-    const double a = w.pocketing ? w.pocket_a : w.a;
-    const double* bias = w.pocketing ? w.pocket_bias.data() : w.bias.data();
+    const bool pocket = w.pocketing && w.best_run > 0.0;
+    const auto [gathered, a, bias] =
+        pocket ? Reading{gather_paid(M, row, w.pocket.data()), w.pocket_a, w.pocket_bias.data()} : read_current(M, row);
     if (w.stride == 1) {
         out[0] = a * side_by_side(row).dot_norm(gathered).dot + bias[0] * M.constant;
         return;
@@ -149,7 +178,7 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     const Weights& w = M.w;
     if (w.votes.on)
         return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
-    if (w.lazy || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
+    if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.stride == 1) {
         const double dot = row.dot_norm(w.v.data()).dot;
@@ -178,7 +207,7 @@ struct Move {
     const double* coefficients;  // of every class row; null where the pair moves
     size_t up, down;             // the pair
     double norm;                 // |x|^2, features alone
-    double inner, phi_norm;      // <w, phi> and |phi|^2 over the features, for |w|^2
+    double inner, phi_norm;      // <w, phi> and |phi|^2 (p-norm geometry: |phi|_p) over the features, for |w|^2
     double add;                  // multiplier of phi
 
     template <bool many>
@@ -237,6 +266,41 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
     }
 }
 
+// |x|_p of a row, by way of its largest: no power overflows.
+template <class Row>
+inline double row_p_norm(const Row& row, double p) {
+    double largest = 0.0, sum = 0.0;
+    for (size_t i = 0; i < row.n; ++i)
+        if (std::abs(double(row.x[i])) > largest) largest = std::abs(double(row.x[i]));
+    if (largest == 0.0) return 0.0;
+    for (size_t i = 0; i < row.n; ++i) sum += std::pow(std::abs(double(row.x[i])) / largest, p);
+    return largest * std::pow(sum, 1.0 / p);
+}
+
+// The sum of |theta_j / unit|^p over the coordinates that a move touches.
+template <bool many, class Row>
+inline double powers(const Weights& w, const Row& row, const Move& move, double unit) {
+    double sum = 0.0;
+    for (size_t i = 0; i < row.n; ++i)
+        for (size_t r = 0; r < (many ? w.rows : 1); ++r)
+            if (move.of<many>(r) != 0.0)
+                sum += std::pow(std::abs(w.a * w.v.data()[row.column(i) * w.stride + r]) / unit, w.p);
+    return sum;
+}
+
+// Follows |theta|_p over a move: `left` was the touched coordinates' part before it, in powers of unit. A difference of
+// powers can lose all its digits, so its error is followed too, and the norm taken anew where that grows.
+template <bool many, class Row>
+inline void follow_norm(Weights& w, const Row& row, const Move& move, double unit, double kept, double left) {
+    if (unit == 0.0) return;
+    const double come = powers<many>(w, row, move, unit), old = std::pow(kept / unit, w.p), now = old + (come - left);
+    const double most = double(w.features) > recompute_every ? double(w.features) : recompute_every;
+    w.since_recomputed = now > 0.0 ? std::ceil((old * (w.since_recomputed + 1.0) + left + come) / now) : HUGE_VAL;
+    if (!(w.since_recomputed <= most)) return w.recompute_norm();
+    const double norm = unit * std::pow(now, 1.0 / w.p);
+    w.ww = norm * norm;
+}
+
 // The weights as they stand enter the average.
 template <bool many>
 inline void cover(Weights& w) {
@@ -281,6 +345,10 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         if (fold) w.fold();
     }
     if (w.lazy) settle(w, row);
+    // The triangle inequality: no coordinate can be longer than this.
+    const double kept = w.linked() ? std::abs(kappa) * std::sqrt(w.ww) : 0.0;
+    const double unit = w.linked() ? kept + std::abs(move.add) * move.phi_norm : 0.0;
+    const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
     write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
     if (w.lazy) {
@@ -296,7 +364,11 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     w.peak += reach;
     if (averages) w.z_peak += std::abs(w.A) * reach;
     if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
-    if (M.uses_ww) {
+    if (w.linked()) {
+        follow_norm<many>(w, row, move, unit, kept, left);
+        w.into_ball();
+        if (w.a < smallest_scale) w.fold();
+    } else if (M.uses_ww) {
         w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
         if (w.ww < 0.0) w.ww = 0.0;
         w.since_recomputed += 1.0;
@@ -312,13 +384,22 @@ inline double bias_norm(const Weights& w) {
     return sum;
 }
 
+// The p-norms of phi, where phi has x in one or more rows, each times its part.
+inline void measure(const Model& M, Scalars& s, Move& move, double x_norm, double parts = 1.0) {
+    const double whole = M.w.beside(x_norm, M.bias_in_norm ? M.constant : 0.0) * parts;
+    s.xx = whole * whole;
+    move.phi_norm = x_norm * parts;
+}
+
 // What a task makes of a row: the scalars of the round and the direction of its move.
 template <class Row>
 inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const DotNorm d = w.lazy ? side_by_side(row).dot_norm(gather_paid(M, row, w.v.data())) : row.dot_norm(w.v.data());
+    const bool straight = !w.lazy && !w.linked();
+    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
+    const DotNorm d = straight ? row.dot_norm(read.gathered) : side_by_side(row).dot_norm(read.gathered);
     if (!finite(d.norm)) return Status::not_finite;
-    const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
+    const double score = read.a * d.dot, full = score + read.bias[0] * M.constant;
     double sign = 1.0;
     if (M.task == Task::regress) {
         sign = s.side = y < full ? -1.0 : 1.0;
@@ -332,6 +413,7 @@ inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& m
     move.coefficients = nullptr;
     move.norm = move.phi_norm = d.norm;
     move.inner = sign * score;
+    if (w.linked()) measure(M, s, move, row_p_norm(row, w.p));
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
@@ -369,10 +451,12 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    if (w.lazy) class_scores_wide(side_by_side(row), gather_paid(M, row, w.v.data()), w.stride, scores);
-    else class_scores_wide(row, w.v.data(), w.stride, scores);
+    const bool straight = !w.lazy && !w.linked();
+    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
+    if (straight) class_scores_wide(row, read.gathered, w.stride, scores);
+    else class_scores_wide(side_by_side(row), read.gathered, w.stride, scores);
     for (size_t r = 0; r < w.rows; ++r) {
-        scores[r] = w.a * scores[r] + w.bias[r] * M.constant;
+        scores[r] = read.a * scores[r] + read.bias[r] * M.constant;
         if (!finite(scores[r])) return Status::overflow;
     }
     if (M.task == Task::multilabel) {  // the lowest of those in against the highest of those out
@@ -406,6 +490,11 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     move.phi_norm = 2.0 * norm;
     move.inner = s.m - (w.bias[move.up] - w.bias[move.down]) * M.constant;
     if (M.against != Against::rival && s.m <= 0.0) share(M, s, move, norm);
+    if (w.linked()) {
+        double sum = 0.0;  // of the parts' powers: two of 1, or those shared
+        for (size_t r = 0; r < w.rows && move.coefficients; ++r) sum += std::pow(std::abs(move.coefficients[r]), w.p);
+        measure(M, s, move, row_p_norm(row, w.p), std::pow(move.coefficients ? sum : 2.0, 1.0 / w.p));
+    }
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
@@ -447,7 +536,8 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
     else status = face(M, row, y, s, move);
     if (status != Status::ok) return status;
-    if (M.uses_ww) s.ww = M.w.ww + bias_norm(M.w);
+    if (M.w.linked()) s.ww = M.w.theta_norm() * M.w.theta_norm();
+    else if (M.uses_ww) s.ww = M.w.ww + bias_norm(M.w);
 
     Step step = passive;
     double state[max_slots];

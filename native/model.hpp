@@ -41,6 +41,7 @@ struct Model {
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
     double* gathered(size_t size) const;
+    double* linked_bias() const;
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
     void count_votes(const double* x, const int64_t* index, size_t n, double* out) const;
     void size_scratch() {

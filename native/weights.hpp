@@ -4,6 +4,8 @@
 //   bias[row]            weight of the constant feature, not under the scale
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
+//
+// In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -80,8 +82,17 @@ struct Weights {
 
     Votes votes;
 
+    // The p-norm geometry; ww is then the square of the p-norm.
+    double p = 2.0, ball = HUGE_VAL;  // an update ends in |theta|_p <= ball
+    bool linked() const { return p != 2.0; }
+    double theta_norm() const;                          // |theta|_p, intercept included
+    double link(double theta, double norm) const;       // the w of a theta
+    double beside(double norm, double constant) const;  // |(x, constant)|_p of a row with |x|_p = norm
+    void into_ball();
+
     double ww = 0.0;
-    double since_recomputed = 0.0;  // updates of ww since it was exact
+    double since_recomputed =
+        0.0;  // updates of ww since it was exact; p-norm: its error, in roundings of the p-th power
 
     // Upper bounds on |v_j| and |z_j|: far below overflow, no coordinate needs a look. Not part of the state.
     double peak = 0.0, z_peak = 0.0;

@@ -118,6 +118,8 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "aromma": ("aromma", CLASSIFY),
     "alma": ("alma", CLASSIFY),
     "alma-river": ("alma:alpha=0.5,B=2,normalize=false,strict=true", CLASSIFY),
+    "alma-p4": ("alma:p=4", CLASSIFY),
+    "alma-p-uniform": ("alma:p=7", ("multiclass",)),
     "shifting": ("shifting", CLASSIFY),
     "shifting-constant": ("shifting:lam=0.1,decay=constant", CLASSIFY),
     "fobos": ("fobos:lam1=0.05", CLASSIFY),
@@ -136,12 +138,23 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
 }
 
 # They read ‖w‖², intercept included, and so refuse bias_in_norm=False.
-READS_WW = {"pegasos-project", "user-python", "user-c", "romma", "aromma", "alma", "alma-river"}
+READS_WW = {
+    "pegasos-project",
+    "user-python",
+    "user-c",
+    "romma",
+    "aromma",
+    "alma",
+    "alma-river",
+    "alma-p4",
+    "alma-p-uniform",
+}
 
 # Ways to learn among several classes that are options of the learner, not of the rule.
 AMONG: dict[str, dict[str, Any]] = {
     "perceptron-uniform": {"multiclass": "uniform"},
     "pa1-proportional": {"multiclass": "proportional"},
+    "alma-p-uniform": {"multiclass": "uniform"},
     "pa-all": {"multiclass": "all"},
     "pa1-all": {"multiclass": "all"},
     "pa2-all": {"multiclass": "all"},
@@ -163,10 +176,12 @@ READOUTS: dict[str, Any] = {
 
 
 def admits(name: str, readout: str) -> bool:
-    """Voting needs a rule that only adds; under lazy L1 only the last weights can be read in O(nnz)."""
+    """Voting needs a rule that only adds; under lazy L1 only the last weights are read in O(nnz); a link has no mean."""
     rule = make_rule(name)
     if rule.uses_soft() or (name == "pocket" and readout == "last"):
         return readout == "last"
+    if rule.geometry() != 2 and readout in ("average", "post"):
+        return False
     return readout != "voted" or rule.additive
 
 

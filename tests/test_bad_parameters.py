@@ -37,7 +37,7 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
     "Pegasos": {"lam": [0, -1, INF], "project": ["yes", 0]},
     "Pocket": {"rho": [0, -1, INF], "beta": [-0.1], "strict": [1], "schedule": ["fast"]},
     "MIRA": {"beta": [-1, INF], "cap": [0, -1], "tie_update": ["never", None]},
-    "ALMA": {"alpha": [0, 1.1], "B": [0, -1], "C": [0, INF], "normalize": [1], "strict": ["no"]},
+    "ALMA": {"alpha": [0, 1.1], "B": [0, -1], "C": [0, INF], "normalize": [1], "strict": ["no"], "p": [1.9, 65, INF]},
     "Shifting": {"lam": [-0.1, INF], "decay": ["linear"]},
     "FOBOS": {
         "loss": ["cubic"],

@@ -163,6 +163,14 @@ class Rule(Parameters):
         """Weights above this are never soft-thresholded (truncated gradient)."""
         return math.inf
 
+    def geometry(self) -> float:
+        """The p of its geometry (`geometry.py`): steps add to θ, scores read w; then xx = ‖φ‖_p², ww = ‖w‖_q²."""
+        return 2.0
+
+    def ball(self) -> float:
+        """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
+        return math.inf
+
     def epsilon_tube(self) -> float:
         """Half the width of the tube around y in regression within which nothing is learned."""
         return 0.0
@@ -261,6 +269,9 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     if rule.uses_soft() and not isinstance(made, Last):
         cost = f"O(features) a round under the lazy L1 of {rule!r}"
         raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
+    if rule.geometry() != 2 and isinstance(made, Average):
+        cost = f"O(features) a round in the p-norm geometry of {rule!r}"
+        raise ParameterError(f"readout='average' would cost {cost}; use readout='last' or 'pocket', or p=2")
     return made
 
 
@@ -303,7 +314,7 @@ class Learner:
         readout: str | Readout = "last",
         w: ArrayLike | None = None,
     ) -> None:
-        from . import rules, tasks
+        from . import geometry, rules, tasks
 
         self.rule = rules.make(rule)
         self.rule.require_multiclass(multiclass)
@@ -319,7 +330,11 @@ class Learner:
         self.cumulative_loss = self.sum_weight = 0.0
         self.state = dict(self.rule.slots)
         self.records: list[Record] = []
-        self._w: Array | None = None if w is None else self._with_intercept(np.array(w, dtype=np.float64))
+        self._p = self.rule.geometry()
+        self._theta: Array | None = None  # what steps add to; w itself unless p ≠ 2
+        if w is not None:
+            given = self._with_intercept(np.array(w, dtype=np.float64))
+            self._theta = geometry.link(given, self._p / (self._p - 1.0))
         self._sum: Array | None = None  # Σ of the weights that the average readout covers
         self._summed = 0
         self._pocket: Array | None = None
@@ -330,6 +345,11 @@ class Learner:
     def w(self) -> Array:
         """The weights that predict: a vector, or one row per class."""
         return self._shaped(self._predicting()[:, :-1])
+
+    @property
+    def _w(self) -> Array | None:
+        """The current weights, the intercept's as the last column."""
+        return None if self._theta is None else self._linked(self._theta)
 
     @property
     def intercept(self) -> Any:
@@ -360,18 +380,19 @@ class Learner:
         if not (math.isfinite(importance) and importance >= 0):
             raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
         ax = self._augment(x)
-        w = self._w if self._w is not None else np.zeros(self.task.shape(_width(ax)))
+        theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
+        w = self._linked(theta)
         scores = self.task.scores(w, ax)
         direction = self.task.direction(w, ax, y, self.rule)
         phi = direction.phi
-        if self._w is None:
-            w = np.zeros_like(phi)  # where x is not a row, the width is known only now
+        if self._theta is None:
+            w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
         normed = phi if self.bias_in_norm else phi[:, :-1]
         s = Scalars(
             m=float(np.sum(w * phi)) if direction.m is None else direction.m,
             target=direction.target,
-            xx=float(np.sum(normed * normed)),
-            ww=float(np.sum(w * w)),
+            xx=self._norm(normed),
+            ww=self._norm(theta),
             importance=importance,
             t=self.t + 1,
             k=self.k,
@@ -384,28 +405,31 @@ class Learner:
         step = PASSIVE
         if not skip:
             if all_scores:
-                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._norm(ax)))
+                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._row_norm(ax)))
                 phi = np.outer(coefficients, ax)
                 if not np.any(coefficients):
                     step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
             else:
                 step = self.rule.step(s)
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = step.scale * w
+            moved = step.scale * theta
             moved[:, :-1] *= step.decay
             moved += step.add * phi
             features = moved[:, :-1]
             softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
             moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
+            if self.rule.ball() < math.inf:
+                moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {s.t}: the update of {self.rule!r} overflows; scale the features down")
 
         prediction = self.predict(x)
         updated = step.add != 0.0 and bool(np.any(phi))
-        record = Record(s.t, x, y, self.score(x), prediction, loss, step, updated, self._shaped(moved[:, :-1]))
-        self._cover(w, moved)
-        self._keep(w, moved, not step.passive, skip)
-        self._w = moved
+        after = self._linked(moved)
+        record = Record(s.t, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
+        self._cover(w, after)
+        self._keep(w, after, not step.passive, skip)
+        self._theta = moved
         self.state = s.state
         self.t += 1
         self.k += record.updated
@@ -442,9 +466,19 @@ class Learner:
         w = np.atleast_2d(w)
         return np.hstack([w, np.zeros((len(w), 1))])
 
-    def _norm(self, ax: Array) -> float:
-        row = ax if self.bias_in_norm else ax[:-1]
-        return float(np.sum(row * row))
+    def _linked(self, theta: Array) -> Array:
+        from .geometry import link
+
+        return theta if self._p == 2 else link(theta, self._p)
+
+    def _norm(self, x: Array) -> float:
+        """‖x‖², in the rule's geometry."""
+        from .geometry import p_norm
+
+        return float(np.sum(x * x)) if self._p == 2 else p_norm(x, self._p) ** 2
+
+    def _row_norm(self, ax: Array) -> float:
+        return self._norm(ax if self.bias_in_norm else ax[:-1])
 
     def _cover(self, before: Array, after: Array) -> None:
         if not isinstance(self.readout, Average) or self.t + 1 < self.readout.start:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, rules, store
+from . import _native, callback, core, geometry, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
@@ -145,7 +145,8 @@ class LinearModel:
             small = np.abs(s["v"]) <= self.rule.theta()
             w, bias = a * np.where(small, np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - gap), s["v"]), s["bias"]
         else:
-            w, bias = a * s["v"], s["bias"]
+            both = geometry.link(np.vstack([a * s["v"], s["bias"]]), self.rule.geometry())
+            w, bias = both[:-1], both[-1]
         return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
 
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
@@ -427,6 +428,8 @@ class LinearModel:
                 "uses_ww": rule.uses_ww(),
                 "uses_soft": rule.uses_soft(),
                 "theta": rule.theta(),
+                "geometry": rule.geometry(),
+                "ball": rule.ball(),
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
