@@ -50,6 +50,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.p = nb::cast<double>(rule["geometry"]);
     model.w.ball = nb::cast<double>(rule["ball"]);
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
+    model.w.ratchet = nb::cast<bool>(options["ratchet"]);
     model.w.votes.most = nb::cast<double>(options["votes"]);
     model.w.votes.on = model.w.votes.most > 0.0;
     on_new_label = nb::none();
@@ -120,7 +121,15 @@ bool Engine::read_vector(PyObject* x, Read& row) {
     return true;
 }
 
+void Engine::require_judge() const {
+    if (model.w.ratchet && !model.errors)
+        raise("ParameterError",
+              "readout='pocket(ratchet=true)' judges weights on a stored set, which a stream has not; use fit, "
+              "LinearModel.judged_by, or readout='pocket'");
+}
+
 void Engine::read(nb::handle x, Read& row, bool learning) {
+    if (learning) require_judge();
     const bool mapping = PyDict_Check(x.ptr());
     if (!mapping && !read_vector(x.ptr(), row)) {
         row.keep = to_row(x);  // a float64 vector, a mapping, or (indices, values, columns) of a sparse row
@@ -421,6 +430,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
                    nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
+    require_judge();
     std::vector<Vector<double>> keep;
     Answers in{numbers(y, X.rows, "y", keep), numbers(importance, X.rows, "importance", keep),
                numbers(target, X.rows, "target", keep), nullptr, nullptr};
@@ -492,6 +502,45 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
 }
 
 template <class Batch>
+struct StoredSet {
+    Batch X;
+    std::vector<double> y, importance;
+    double (*errors)(const Model&, const Batch&, const double*, const double*);
+
+    static double judge(const Model& model, const void* set) {
+        const auto* self = static_cast<const StoredSet*>(set);
+        return self->errors(model, self->X, self->y.data(),
+                            self->importance.empty() ? nullptr : self->importance.data());
+    }
+};
+
+template <class Batch>
+void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance,
+                      double (*errors)(const Model&, const Batch&, const double*, const double*),
+                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    const Outcome outcome = check_loop(model, X, 0);
+    if (outcome.status != Status::ok) refuse(outcome);
+    auto set = std::make_shared<StoredSet<Batch>>(StoredSet<Batch>{X, {y.data(), y.data() + y.shape(0)}, {}, errors});
+    std::vector<Vector<double>> keep;
+    if (const double* c = numbers(importance, X.rows, "importance", keep)) set->importance.assign(c, c + X.rows);
+    if (set->y.size() != X.rows) raise("InputError", "y must hold a class for every row of the set");
+    if (X.columns > model.w.features) set_features(X.columns);
+    set_arrays_ = arrays;
+    model.errors = StoredSet<Batch>::judge;
+    model.set = set.get();
+    set_ = std::move(set);
+}
+
+void Engine::forget_set() {
+    auto lock = own();
+    model.errors = nullptr;
+    model.set = nullptr;
+    set_.reset();
+    set_arrays_.reset();
+}
+
+template <class Batch>
 void Engine::check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
     const Outcome outcome = check_loop(model, X, 0);
@@ -555,7 +604,10 @@ nb::dict Engine::state() {
     if (w.pocketing) {
         out["pocket"] = table(w, w.pocket);
         out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
-        out["pocket_scalars"] = array({4}, {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0});
+        std::vector<double> scalars = {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0};
+        if (w.ratchet) scalars.push_back(std::isfinite(w.pocket_errors) ? w.pocket_errors : -1.0);  // -1: still empty
+        const size_t count = scalars.size();
+        out["pocket_scalars"] = array({count}, std::move(scalars));
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
@@ -626,7 +678,7 @@ void Engine::set_state(nb::dict state) {
             raise("ModelFileError", "the votes do not fit together");
     }
     if (w.pocketing) {
-        std::vector<double> pocket(4);
+        std::vector<double> pocket(w.ratchet ? 5 : 4);
         fill(w, w.pocket, state["pocket"]);
         fill(w.pocket_bias, state["pocket_bias"]);
         fill(pocket, state["pocket_scalars"]);
@@ -634,6 +686,7 @@ void Engine::set_state(nb::dict state) {
         w.run = pocket[1];
         w.best_run = pocket[2];
         w.in_pocket = pocket[3] != 0.0;
+        if (w.ratchet) w.pocket_errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
     }
     std::vector<double> slots(size_t(model.slots)), scalars(10);
     fill(slots, state["slots"]);
@@ -657,6 +710,9 @@ void Engine::set_state(nb::dict state) {
     template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
                                        Outcome (*)(Model&, const Batch&, const Answers&),                        \
                                        Outcome (*)(const Model&, const Batch&, size_t));                         \
+    template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                  \
+                                          double (*)(const Model&, const Batch&, const double*, const double*),  \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
     template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
     template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),         \
                                        Outcome (*)(const Model&, const Batch&, size_t));

@@ -444,6 +444,21 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
     s.xx = squares * (norm + M.constant_norm());
 }
 
+// Scores of the current weights, whatever predicts.
+template <bool many, class Row>
+inline void current_scores(const Model& M, const Row& row, double* scores) {
+    const Weights& w = M.w;
+    const bool straight = !w.lazy && !w.linked();
+    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
+    if constexpr (many) {
+        if (straight) class_scores_wide(row, read.gathered, w.stride, scores);
+        else class_scores_wide(side_by_side(row), read.gathered, w.stride, scores);
+    } else {
+        scores[0] = (straight ? row.dot_norm(read.gathered) : side_by_side(row).dot_norm(read.gathered)).dot;
+    }
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) scores[r] = read.a * scores[r] + read.bias[r] * M.constant;
+}
+
 // The same for class rows: the true class against its best-scoring rival, the lowest index among equals.
 template <class Row>
 inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* set, Scalars& s, Move& move) {
@@ -451,14 +466,9 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    const bool straight = !w.lazy && !w.linked();
-    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
-    if (straight) class_scores_wide(row, read.gathered, w.stride, scores);
-    else class_scores_wide(side_by_side(row), read.gathered, w.stride, scores);
-    for (size_t r = 0; r < w.rows; ++r) {
-        scores[r] = read.a * scores[r] + read.bias[r] * M.constant;
+    current_scores<true>(M, row, scores);
+    for (size_t r = 0; r < w.rows; ++r)
         if (!finite(scores[r])) return Status::overflow;
-    }
     if (M.task == Task::multilabel) {  // the lowest of those in against the highest of those out
         move.up = move.down = w.rows;
         for (size_t r = 0; r < w.rows; ++r) {
@@ -516,9 +526,16 @@ inline Status take_coefficients(const Model& M, Move& move) {
 }
 
 // A round that the weights passed unchanged: the longest run of them goes into the pocket.
-inline void survive(Weights& w) {
+inline void survive(Model& M) {
+    Weights& w = M.w;
     w.run += 1.0;
-    if (w.run <= w.best_run) return;
+    if (w.run <= w.best_run || w.rejected) return;
+    if (!w.in_pocket && w.ratchet) {
+        const double errors = M.errors(M, M.set);
+        w.rejected = !(errors < w.pocket_errors);
+        if (w.rejected) return;  // and the record to beat stays
+        w.pocket_errors = errors;
+    }
     w.best_run = w.run;
     if (w.in_pocket) return;
     w.keep();
@@ -571,7 +588,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
 
     if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {
         if (covers(M)) cover<many>(M.w);
-        if (M.w.pocketing && !skip) survive(M.w);
+        if (M.w.pocketing && !skip) survive(M);
         if (M.w.votes.on && !skip) M.w.votes.counts.back() += 1.0;
     } else {
         move.scale = step.scale;
@@ -588,7 +605,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (status != Status::ok) return status;
         M.k += move.largest > 0.0;
         M.w.run = 0.0;
-        M.w.in_pocket = false;
+        M.w.in_pocket = M.w.rejected = false;
     }
     if (!skip)
         for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];

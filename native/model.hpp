@@ -34,6 +34,10 @@ struct Model {
 
     double t = 0.0, k = 0.0, skipped_zero = 0.0;
 
+    // The ratchet's judge: errors of the current weights on a stored set. Not part of the state.
+    double (*errors)(const Model&, const void* set) = nullptr;
+    const void* set = nullptr;
+
     // Working space for class scores and coefficients; not part of the state.
     std::vector<double> scores, coefficients;
 
@@ -72,10 +76,11 @@ struct Outcome {
 // The loops of one instruction set.
 struct Loops {
     const char* name;
-#define ONEPASS_DECLARE(Batch, suffix)                                  \
-    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);    \
-    void (*score_##suffix)(const Model&, const Batch&, double* scores); \
-    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);
+#define ONEPASS_DECLARE(Batch, suffix)                                      \
+    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);        \
+    void (*score_##suffix)(const Model&, const Batch&, double* scores);     \
+    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row); \
+    double (*errors_##suffix)(const Model&, const Batch&, const double* y, const double* importance);
     ONEPASS_FOR_EACH_BATCH(ONEPASS_DECLARE)
 #undef ONEPASS_DECLARE
     // One sparse row whose indices are known to be inside and distinct, in any order.

@@ -79,6 +79,9 @@ struct Weights {
     std::vector<double> pocket_bias = {0.0};
     double pocket_a = 1.0, run = 0.0, best_run = 0.0;
     bool in_pocket = false;
+    bool ratchet = false;  // only weights with fewer errors on the stored set enter
+    double pocket_errors = HUGE_VAL;
+    bool rejected = false;  // these weights were judged already
 
     Votes votes;
 

@@ -176,7 +176,7 @@ READOUTS: dict[str, Any] = {
 
 
 def admits(name: str, readout: str) -> bool:
-    """Voting needs a rule that only adds; under lazy L1 only the last weights are read in O(nnz); a link has no mean."""
+    """Voting needs a rule that only adds; under lazy L1 only the last can be read in O(nnz); a link has no mean."""
     rule = make_rule(name)
     if rule.uses_soft() or (name == "pocket" and readout == "last"):
         return readout == "last"

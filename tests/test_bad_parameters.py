@@ -71,6 +71,7 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
     "Optimal": {"alpha": [0, -1]},
     "Geometric": {"eta": [0], "gamma": [0, 1, 1.5], "eta_min": [-1]},
     "StepDecay": {"eta": [0], "gamma": [0, 1], "every": [0, 1.5, -3]},
+    "readouts.Pocket": {"ratchet": ["yes", 1, None]},
     "Voted": {"max_vectors": [0, -1, 1.5]},
     "Average": {"kind": ["mean"], "start": [0, -1, 1.5]},
 }

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import FeatureError, InputError, NumericalError, ParameterError
-from .parameters import Parameters, choice, from_text, number
+from .parameters import Parameters, choice, flag, from_text, number
 
 __all__ = [
     "Average",
@@ -240,9 +240,14 @@ class Average(Readout):
 
 @dataclasses.dataclass(repr=False)
 class Pocket(Readout):
-    """The weights of the longest run of rounds without an update (Gallant 1990)."""
+    """The weights of the longest run of rounds without an update (Gallant 1990).
+
+    With `ratchet` they must also make fewer errors than those in the pocket on the whole stored set, which `fit` has
+    and a stream has not: the pocket's training error never rises. A check costs a pass over the set.
+    """
 
     name = "pocket"
+    ratchet: bool = flag(False)
 
 
 @dataclasses.dataclass(repr=False)
@@ -273,6 +278,15 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
         cost = f"O(features) a round in the p-norm geometry of {rule!r}"
         raise ParameterError(f"readout='average' would cost {cost}; use readout='last' or 'pocket', or p=2")
     return made
+
+
+def is_ratchet(readout: Readout, task: str) -> bool:
+    """Does the pocket judge weights by their errors on a stored set? Only classification has errors to count."""
+    if not (isinstance(readout, Pocket) and readout.ratchet):
+        return False
+    if task not in ("auto", "binary", "multiclass"):
+        raise ParameterError(f"{readout!r} counts wrong labels; task={task!r} has none: use readout='pocket'")
+    return True
 
 
 def require_start(rule: Rule) -> None:
@@ -312,6 +326,7 @@ class Learner:
         intercept_scaling: float = 1.0,
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
+        examples: Sequence[tuple[Any, Any, float]] = (),
         w: ArrayLike | None = None,
     ) -> None:
         from . import geometry, rules, tasks
@@ -324,6 +339,10 @@ class Learner:
         if w is None:
             require_start(self.rule)
         self.readout = make_readout(readout, self.rule)
+        self._ratchet = is_ratchet(self.readout, self.task.name)
+        self.examples = list(examples)  # x, y, importance: what the ratchet judges by
+        if self._ratchet and not self.examples:
+            raise ParameterError(f"{self.readout!r} judges weights on a stored set: give examples=")
         self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
         self.bias_in_norm = bias_in_norm
         self.t = self.k = self.mistakes = self.skipped_zero = 0
@@ -339,6 +358,8 @@ class Learner:
         self._summed = 0
         self._pocket: Array | None = None
         self._run = self._best_run = 0
+        self._in_pocket = False
+        self._pocket_errors = math.inf
         self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
 
     @property
@@ -491,8 +512,9 @@ class Learner:
         """What the pocket and voted readouts remember of a round."""
         if isinstance(self.readout, Pocket) and not skipped:
             self._run = 0 if moved else self._run + 1
-            if self._run > self._best_run:
-                self._best_run, self._pocket = self._run, before
+            self._in_pocket &= not moved
+            if self._run > self._best_run and (self._in_pocket or self._admitted(before)):
+                self._best_run, self._pocket, self._in_pocket = self._run, before, True
         if isinstance(self.readout, Voted) and not skipped:
             if not self._voters:
                 self._voters.append((before, 0))
@@ -501,6 +523,16 @@ class Learner:
                 self._voters.append((after, 1))
             else:
                 self._voters[-1] = (standing, rounds + 1)
+
+    def _admitted(self, w: Array) -> bool:
+        """May w enter the pocket? Under the ratchet only if it makes fewer errors than what is there."""
+        if not self._ratchet:
+            return True
+        wrong = [c for x, y, c in self.examples if self.task.predict(w, self._augment(x)) != y]
+        if sum(wrong) >= self._pocket_errors:
+            return False
+        self._pocket_errors = sum(wrong)
+        return True
 
     def _predicting(self) -> Array:
         if self._w is None:

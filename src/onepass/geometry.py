@@ -1,6 +1,7 @@
 """The p-norm geometry: a rule adds to θ and predicts with w, its image under a link.
 
-(Grove, Littlestone and Schuurmans 2001.) θ = f(w) = ∇½‖w‖_q², w = f⁻¹(θ) = ∇½‖θ‖_p², 1/p + 1/q = 1. For p = 2 both are the same vector.
+θ = f(w) = ∇½‖w‖_q², w = f⁻¹(θ) = ∇½‖θ‖_p², 1/p + 1/q = 1 (Grove, Littlestone and Schuurmans 2001). For p = 2 both are
+the same vector.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -62,6 +63,7 @@ class LinearModel:
         self.rule.require("binary" if task == "auto" else task)
         core.require_start(self.rule)
         self.readout = core.make_readout(readout, self.rule)
+        self.ratchet = core.is_ratchet(self.readout, task)
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
@@ -271,15 +273,32 @@ class LinearModel:
         squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
         return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 
+    @contextlib.contextmanager
+    def judged_by(self, X: Any, y: Any, importance: Any = None) -> Iterator[None]:
+        """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
+        batch = self._placed(as_batch(X))
+        indices = self._indices(as_labels(y))
+        if np.any(indices < 0):
+            raise LabelError(
+                f"y[{int(np.argmin(indices))}] of the stored set is not one of the classes {self.classes!r}"
+            )
+        c = as_importance(importance, batch.rows)
+        if batch.dense is not None:
+            self._engine.keep_set(batch.dense, indices, c)
+        else:
+            assert batch.csr is not None
+            self._engine.keep_set_csr(*batch.csr, batch.columns, indices, c)
+        try:
+            yield
+        finally:
+            self._engine.forget_set()
+
     def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
         """Learn a table in order; the mean loss of its rows, each before its own update."""
         batch = self._placed(as_batch(X))
         c = as_importance(importance, batch.rows)
         targets = as_targets(y) if self.task == "regression" else self._indices(as_labels(y))
         scores = np.zeros((batch.rows, int(self._engine.rows)))
-        last = core.make_readout("last", self.rule)
-        if type(self.readout) is not type(last):
-            raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
         self._run_into(batch, targets, c, scores)
         losses = [self._suffered(s, t) for s, t in zip(scores, targets, strict=True)]
         weights = np.ones(batch.rows) if c is None else c
@@ -444,6 +463,7 @@ class LinearModel:
                 "against": core.DIRECTIONS.index(self.multiclass) if self.multiclass in core.DIRECTIONS else 0,
                 "roots": [] if self.costs is None else np.sqrt(self.costs).ravel().tolist(),
                 "pocket": isinstance(average, core.Pocket),
+                "ratchet": self.ratchet,
                 "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
                 "to_row": to_row,
             },

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batches import Batch
-from .core import Array, Scalars
+from .core import Array, Scalars, make_readout
 from .errors import NumericalError, ParameterError
 from .model import LinearModel
 
@@ -45,6 +46,10 @@ class Training:
         self._check(model)
         if self.order != "sequential":
             table.require_finite()  # here, where rows still have their own numbers
+        with model.judged_by(table, y, importance) if model.ratchet else contextlib.nullcontext():
+            self._passes(model, table, y, importance)
+
+    def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         c = np.ones(table.rows) if importance is None else importance
         best, waited = math.inf, 0
         self.stopped_by = "passes"
@@ -86,10 +91,20 @@ class Training:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and value >= 0):
                 raise ParameterError(f"{name}={value!r}: expected None or a number >= 0")
+        if (
+            self.mode == "incremental"
+            and self.tol is not None
+            and not (model.rule.mistake_driven or self._suffers(model))
+        ):
+            raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
         if self.mode == "batch" and not (model.rule.batch and model.task in ("auto", "binary", "regression")):
             raise ParameterError(
                 f"mode='batch' is for perceptron and adaline, with two classes or in regression, not for {model.rule!r}"
             )
+
+    def _suffers(self, model: LinearModel) -> bool:
+        """Can the learner's own loss be measured on the way? Only where the last weights predict."""
+        return type(model.readout) is type(make_readout("last", model.rule))
 
     def _rows(self, rows: int) -> NDArray[np.intp] | None:
         if self.order == "shuffle":
@@ -106,7 +121,7 @@ class Training:
         if order is not None:
             rows, answers, weights = table.take(order), y[order], None if c is None else c[order]
         try:
-            if self.mode == "online":
+            if self.mode == "online" or not self._suffers(model):
                 model.learn_many(rows, answers, weights)
                 return math.nan
             return model.learn_and_suffer(rows, answers, weights)
