@@ -141,6 +141,7 @@ NB_MODULE(_native, module) {
         .def("flip_classes", &Engine::flip_classes)
         .def("state", &Engine::state)
         .def("forget_set", &Engine::forget_set)
+        .def("flush", &Engine::flush)
         .def("set_state", &Engine::set_state, "state"_a)
         .def(
             "find", [](Engine& self, nb::handle name) { return self.features.find(name.ptr()); }, "name"_a)

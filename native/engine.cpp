@@ -48,6 +48,8 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.lazy = nb::cast<bool>(rule["uses_soft"]);
     model.w.threshold = nb::cast<double>(rule["theta"]);
     model.w.p = nb::cast<double>(rule["geometry"]);
+    model.w.batch.size = nb::cast<double>(rule["batch_size"]);
+    model.w.batch.mean = nb::cast<bool>(rule["mean"]);
     model.w.ball = nb::cast<double>(rule["ball"]);
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
     model.w.ratchet = nb::cast<bool>(options["ratchet"]);
@@ -532,6 +534,11 @@ void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::o
     set_ = std::move(set);
 }
 
+void Engine::flush() {
+    auto lock = own();
+    loops->finish_batch(model);
+}
+
 void Engine::forget_set() {
     auto lock = own();
     model.errors = nullptr;
@@ -577,6 +584,19 @@ static nb::object table(const Weights& w, const Buffer& buffer) {
     return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
 }
 
+static nb::object whole(const std::vector<int64_t>& values) {
+    return array({values.size()}, std::vector<double>(values.begin(), values.end()));
+}
+
+static void put(nb::dict& out, const std::string& prefix, const Updates& updates) {
+    auto set = [&](const char* name, nb::object values) { out[nb::str((prefix + name).c_str())] = values; };
+    set("value", array({updates.value.size()}, std::vector<double>(updates.value)));
+    set("index", whole(updates.index));
+    set("ends", whole(updates.ends));
+    set("coefficients", array({updates.coefficients.size()}, std::vector<double>(updates.coefficients)));
+    set("coefficient_ends", whole(updates.coefficient_ends));
+}
+
 nb::dict Engine::state() {
     auto lock = own();
     const Weights& w = model.w;
@@ -591,15 +611,13 @@ nb::dict Engine::state() {
         out["owed_now"] = array({1}, {w.owed_now});
     }
     if (w.votes.on) {
-        const Votes& votes = w.votes;
-        out["votes_counts"] = array({votes.counts.size()}, std::vector<double>(votes.counts));
-        out["votes_value"] = array({votes.value.size()}, std::vector<double>(votes.value));
-        out["votes_index"] = array({votes.index.size()}, std::vector<double>(votes.index.begin(), votes.index.end()));
-        out["votes_ends"] = array({votes.ends.size()}, std::vector<double>(votes.ends.begin(), votes.ends.end()));
-        out["votes_coefficients"] = array({votes.coefficients.size()}, std::vector<double>(votes.coefficients));
-        out["votes_coefficient_ends"] =
-            array({votes.coefficient_ends.size()},
-                  std::vector<double>(votes.coefficient_ends.begin(), votes.coefficient_ends.end()));
+        out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
+        put(out, "votes_", w.votes.updates);
+    }
+    if (w.batch.on()) {
+        const MiniBatch& b = w.batch;
+        out["batch_scalars"] = array({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
+        put(out, "batch_", b.updates);
     }
     if (w.pocketing) {
         out["pocket"] = table(w, w.pocket);
@@ -648,6 +666,32 @@ static std::vector<int64_t> whole_numbers_of(nb::object from, double below) {
     return out;
 }
 
+static void take(nb::dict& state, const std::string& prefix, const Weights& w, Updates& updates) {
+    auto get = [&](const char* name) { return nb::object(state[nb::str((prefix + name).c_str())]); };
+    updates.value = numbers_of(get("value"));
+    updates.coefficients = numbers_of(get("coefficients"));
+    updates.index = whole_numbers_of(get("index"), double(w.features));
+    updates.ends = whole_numbers_of(get("ends"), double(updates.index.size()) + 1.0);
+    updates.coefficient_ends = whole_numbers_of(get("coefficient_ends"), double(updates.coefficients.size()) + 1.0);
+    bool fit = updates.value.size() == updates.index.size() && updates.count() == updates.coefficient_ends.size() &&
+               std::is_sorted(updates.ends.begin(), updates.ends.end()) &&
+               std::is_sorted(updates.coefficient_ends.begin(), updates.coefficient_ends.end());
+    if (!fit) raise("ModelFileError", "the stored updates do not fit together");
+}
+
+static double reach_of(const Updates& updates, double constant) {
+    double reach = 0.0;
+    for (size_t k = 0; k < updates.count(); ++k) {
+        double largest = 0.0, norm = 0.0;
+        for (size_t i = updates.begin(k); i < size_t(updates.ends[k]); ++i) norm += updates.value[i] * updates.value[i];
+        const size_t begin = k ? size_t(updates.coefficient_ends[k - 1]) : 0;
+        for (size_t r = begin; r < size_t(updates.coefficient_ends[k]); ++r)
+            largest = std::max(largest, std::abs(updates.coefficients[r]));
+        reach += largest * (1.0 + norm + std::abs(constant));
+    }
+    return reach;
+}
+
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
     auto v = nb::cast<Matrix<double>>(state["v"]);
@@ -665,17 +709,26 @@ void Engine::set_state(nb::dict state) {
         w.owed_now = now[0];
     }
     if (w.votes.on) {
-        Votes& votes = w.votes;
-        votes.counts = numbers_of(state["votes_counts"]);
-        votes.value = numbers_of(state["votes_value"]);
-        votes.coefficients = numbers_of(state["votes_coefficients"]);
-        votes.index = whole_numbers_of(state["votes_index"], double(w.features));
-        votes.ends = whole_numbers_of(state["votes_ends"], double(votes.index.size()) + 1.0);
-        votes.coefficient_ends =
-            whole_numbers_of(state["votes_coefficient_ends"], double(votes.coefficients.size()) + 1.0);
-        if (votes.value.size() != votes.index.size() || votes.ends.size() != votes.coefficient_ends.size() ||
-            votes.counts.size() != votes.ends.size() + 1 || !std::is_sorted(votes.ends.begin(), votes.ends.end()))
+        w.votes.counts = numbers_of(state["votes_counts"]);
+        take(state, "votes_", w, w.votes.updates);
+        if (w.votes.counts.size() != w.votes.updates.count() + 1)
             raise("ModelFileError", "the votes do not fit together");
+    }
+    if (w.batch.on()) {
+        std::vector<double> b(7);
+        fill(b, state["batch_scalars"]);
+        w.batch.clear();
+        take(state, "batch_", w, w.batch.updates);
+        if (!(b[0] >= 0.0 && b[0] < w.batch.size && double(w.batch.updates.count()) <= b[0]))
+            raise("ModelFileError", "the mini-batch holds more than its rounds");
+        w.batch.rounds = b[0];
+        w.batch.steps = b[1];
+        w.batch.moves = b[2] != 0.0;
+        w.batch.scale = b[3];
+        w.batch.decay = b[4];
+        w.batch.soft = b[5];
+        w.batch.shrink = b[6];
+        w.batch.reach = reach_of(w.batch.updates, model.constant);
     }
     if (w.pocketing) {
         std::vector<double> pocket(w.ratchet ? 5 : 4);

@@ -94,6 +94,7 @@ class Engine {
                   double (*errors)(const Model&, const Batch&, const double*, const double*),
                   Outcome (*check_loop)(const Model&, const Batch&, size_t));
     void forget_set();
+    void flush();
     template <class Batch>
     void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));

@@ -186,6 +186,8 @@ Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, doub
                           : learn_row<false>(M, row, y, importance, target, nullptr, nullptr);
 }
 
+void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
+
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
     score_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
 }
@@ -217,6 +219,7 @@ const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
         ONEPASS_FOR_EACH_BATCH(ONEPASS_FILL)
 #undef ONEPASS_FILL
             ONEPASS_ISA::learn_one,
+        ONEPASS_ISA::finish,
         ONEPASS_ISA::score_one,
     };
     return &loops;

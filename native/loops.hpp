@@ -17,6 +17,8 @@ constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
 // The averaged sum is a difference A*v - z with v = w/a: a small scale would cost it that many digits.
 constexpr double smallest_averaged_scale = 1e-3, largest_averaged_scale = 1e3;
 constexpr double recompute_every = 1e4;
+// Updates of a mini-batch that together may lead further are refused as they come: its step can then not overflow.
+constexpr double largest_batch = 1e250;
 
 inline bool finite(double x) { return std::abs(x) <= DBL_MAX; }  // false for NaN
 
@@ -311,6 +313,27 @@ inline void cover(Weights& w) {
 
 inline bool covers(const Model& M) { return M.w.averaging != Averaging::none && M.t + 1.0 >= M.w.average_from; }
 
+// Is a scale too far from 1 to divide by?
+inline bool outside(const Weights& w, double a) {
+    const bool narrow = w.averaging != Averaging::none || w.lazy;
+    return !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
+             std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
+}
+
+// w <- kappa * w, the intercept apart.
+inline void rescale(Weights& w, double kappa) {
+    if (kappa == 0.0) return w.clear();
+    w.a *= kappa;
+    if (outside(w, w.a)) w.fold();
+}
+
+// The proximal step that ends an update.
+inline void soften(Weights& w, double soft, double shrink) {
+    if (!w.lazy) return;
+    w.owed_now += soft / w.a;
+    w.a *= shrink;
+}
+
 // Applies a move, or refuses it whole.
 template <bool many, class Row>
 inline Status apply(Model& M, const Row& row, const Move& move) {
@@ -320,9 +343,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
     const bool averages = w.averaging != Averaging::none, covered = covers(M);
     const bool predictor = w.averaging == Averaging::predictor;
-    const bool narrow = averages || w.lazy;
-    const bool fold = !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
-                        std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
+    const bool fold = outside(w, a);
     if (fold && !finite(a)) return Status::overflow;
     const double over = fold || a == 1.0 ? 1.0 : 1.0 / a;
     const double A = covered && predictor ? w.A + w.a : w.A;
@@ -338,12 +359,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
 
     // From here on nothing fails.
     if (covered && predictor) cover<many>(w);
-    if (kappa == 0.0) {
-        w.clear();
-    } else {
-        w.a = a;
-        if (fold) w.fold();
-    }
+    rescale(w, kappa);
     if (w.lazy) settle(w, row);
     // The triangle inequality: no coordinate can be longer than this.
     const double kept = w.linked() ? std::abs(kappa) * std::sqrt(w.ww) : 0.0;
@@ -351,10 +367,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
     write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
-    if (w.lazy) {
-        w.owed_now += move.soft / w.a;
-        w.a *= move.shrink;
-    }
+    soften(w, move.soft, move.shrink);
     if (covered && !predictor) cover<many>(w);
     if (w.votes.on) {
         double* coefficients = M.scratch();
@@ -375,6 +388,73 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         if (w.since_recomputed >= (double(w.features) > recompute_every ? double(w.features) : recompute_every))
             w.recompute_norm();
     }
+    return Status::ok;
+}
+
+// The one step of a mini-batch: its updates in the order they came, shared or summed.
+template <bool many>
+inline void finish_batch(Model& M) {
+    Weights& w = M.w;
+    MiniBatch& batch = w.batch;
+    if (batch.rounds == 0.0) return;
+    if (batch.moves) {
+        const size_t rows = many ? w.rows : 1;
+        const double share = batch.mean ? 1.0 / batch.rounds : 1.0;
+        rescale(w, batch.scale * batch.decay);
+        for (size_t r = 0; r < rows; ++r) w.bias[r] *= batch.scale;
+        const double over = w.a == 1.0 ? 1.0 : 1.0 / w.a;
+        double* coefficients = M.scratch();
+        const Updates& updates = batch.updates;
+        for (size_t k = 0; k < updates.count(); ++k) {
+            const size_t begin = updates.begin(k);
+            const SparseRow<double, int64_t> row{updates.value.data() + begin, updates.index.data() + begin,
+                                                 size_t(updates.ends[k]) - begin};
+            updates.coefficients_of(k, rows, coefficients);
+            for (size_t r = 0; r < rows; ++r) coefficients[r] *= share;
+            Move move{};
+            move.coefficient = coefficients[0];
+            move.coefficients = coefficients;
+            if (w.lazy) settle(w, row);
+            write<many>(w, row, move, over);
+            for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
+        }
+        soften(w, batch.soft, batch.shrink);
+        w.peak += batch.reach * std::abs(over);
+        if (w.averaging != Averaging::none) w.z_peak += std::abs(w.A * over) * batch.reach;
+        if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
+        M.k += updates.count() > 0;
+    }
+    batch.clear();
+    batch.steps += 1.0;
+}
+
+// A round of a mini-batch: its update waits for the others. The last one takes the step.
+template <bool many, class Row>
+inline Status join_batch(Model& M, const Row& row, const Move& move, bool skip) {
+    Weights& w = M.w;
+    MiniBatch& batch = w.batch;
+    const size_t rows = many ? w.rows : 1;
+    if (!skip) {
+        const double reach = batch.reach + move.largest * (1.0 + move.norm + std::abs(M.constant));
+        if (!(reach < largest_batch)) return Status::overflow;
+        if (move.largest > 0.0) {
+            double* coefficients = M.scratch();
+            for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
+            with_numbers(
+                row, [&](const double* x, const int64_t* at) { batch.updates.push(x, at, row.n, coefficients, rows); });
+        }
+        batch.reach = reach;
+        batch.moves = true;
+        batch.scale = move.scale;
+        batch.decay = move.decay;
+        batch.soft = move.soft;
+        batch.shrink = move.shrink;
+    }
+    batch.rounds += 1.0;
+    const bool covered = covers(M), predictor = w.averaging == Averaging::predictor;
+    if (covered && predictor) cover<many>(w);
+    if (batch.rounds >= batch.size) finish_batch<many>(M);
+    if (covered && !predictor) cover<many>(w);
     return Status::ok;
 }
 
@@ -546,7 +626,8 @@ inline void survive(Model& M) {
 template <bool many, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
                         double* out) {
-    Scalars s{0.0, target, 0.0, 0.0, importance, M.t + 1.0, M.k, 1.0};
+    const double t = M.w.batch.on() ? M.w.batch.steps : M.t;
+    Scalars s{0.0, target, 0.0, 0.0, importance, t + 1.0, M.k, 1.0};
     Move move;
     if (out) score_row(M, row, out, M.scores.data());
     Status status;
@@ -586,7 +667,9 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         }
     }
 
-    if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {
+    const bool still =
+        step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0;
+    if (still && !M.w.batch.on()) {
         if (covers(M)) cover<many>(M.w);
         if (M.w.pocketing && !skip) survive(M);
         if (M.w.votes.on && !skip) M.w.votes.counts.back() += 1.0;
@@ -598,12 +681,12 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         move.shrink = step.shrink;
         move.largest = std::abs(step.add);
         move.coefficient *= step.add;
-        if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
+        if (all_scores && !skip && take_coefficients(M, move) != Status::ok) return Status::overflow;
         if (!all_scores && move.coefficients)  // shares of one step
             for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
-        status = apply<many>(M, row, move);
+        status = M.w.batch.on() ? join_batch<many>(M, row, move, skip) : apply<many>(M, row, move);
         if (status != Status::ok) return status;
-        M.k += move.largest > 0.0;
+        if (!M.w.batch.on()) M.k += move.largest > 0.0;
         M.w.run = 0.0;
         M.w.in_pocket = M.w.rejected = false;
     }

@@ -122,7 +122,8 @@ void Weights::negate() {
     for (double& b : bias) b = 0.0 - b;
     for (double& b : bias_sum) b = 0.0 - b;
     for (double& b : pocket_bias) b = 0.0 - b;
-    for (double& c : votes.coefficients) c = 0.0 - c;
+    votes.updates.negate();
+    batch.updates.negate();
 }
 
 void Weights::anchor() {
@@ -219,22 +220,47 @@ void Weights::recompute_peaks() {
     for (size_t i = 0; i < z.size(); ++i) z_peak = std::max(z_peak, std::abs(z.data()[i]));
 }
 
+void Updates::push(const double* x, const int64_t* at, size_t n, const double* of_rows, size_t rows) {
+    value.insert(value.end(), x, x + n);
+    index.insert(index.end(), at, at + n);
+    ends.push_back(int64_t(index.size()));
+    coefficients.insert(coefficients.end(), of_rows, of_rows + rows);
+    coefficient_ends.push_back(int64_t(coefficients.size()));
+}
+
+void Updates::coefficients_of(size_t k, size_t rows, double* out) const {
+    const size_t begin = k ? size_t(coefficient_ends[k - 1]) : 0, end = size_t(coefficient_ends[k]);
+    for (size_t r = 0; r < rows; ++r) {
+        if (end - begin == 1 && rows > 1) out[r] = r < 2 ? half_of(coefficients[begin], r) : 0.0;  // before the third
+        else out[r] = r < end - begin ? coefficients[begin + r] : 0.0;
+    }
+}
+
+void Updates::negate() {
+    for (double& c : coefficients) c = 0.0 - c;
+}
+
+void MiniBatch::clear() {
+    rounds = reach = 0.0;
+    moves = false;
+    scale = decay = shrink = 1.0;
+    soft = 0.0;
+    updates = Updates();
+}
+
 void Model::record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients) {
-    Votes& votes = w.votes;
-    votes.value.insert(votes.value.end(), x, x + n);
-    votes.index.insert(votes.index.end(), index, index + n);
-    votes.ends.push_back(int64_t(votes.index.size()));
-    votes.coefficients.insert(votes.coefficients.end(), coefficients, coefficients + w.rows);
-    votes.coefficient_ends.push_back(int64_t(votes.coefficients.size()));
-    votes.counts.push_back(1.0);
+    w.votes.updates.push(x, index, n, coefficients, w.rows);
+    w.votes.counts.push_back(1.0);
 }
 
 void Model::count_votes(const double* x, const int64_t* index, size_t n, double* out) const {
-    thread_local std::vector<double> spread, scores;
+    thread_local std::vector<double> spread, scores, coefficients;
     const Votes& votes = w.votes;
+    const Updates& updates = votes.updates;
     if (spread.size() < w.features) spread.resize(w.features);
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = x[i];
     scores.assign(w.rows, 0.0);
+    coefficients.resize(w.rows);
     for (size_t r = 0; r < w.rows; ++r) out[r] = 0.0;
     for (size_t k = 0;; ++k) {
         if (w.rows == 1) {
@@ -245,16 +271,12 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double*
                 if (scores[r] > scores[best]) best = r;
             out[best] += votes.counts[k];
         }
-        if (k == votes.ends.size()) break;
+        if (k == updates.count()) break;
         double dot = constant * constant;
-        for (size_t i = k ? size_t(votes.ends[k - 1]) : 0; i < size_t(votes.ends[k]); ++i)
-            dot += votes.value[i] * spread[size_t(votes.index[i])];
-        const size_t begin = k ? size_t(votes.coefficient_ends[k - 1]) : 0, end = size_t(votes.coefficient_ends[k]);
-        if (end - begin == 1 && w.rows > 1) {  // an update from before the third class
-            for (size_t r = 0; r < 2; ++r) scores[r] += half_of(votes.coefficients[begin], r) * dot;
-        } else {
-            for (size_t r = begin; r < end; ++r) scores[r - begin] += votes.coefficients[r] * dot;
-        }
+        for (size_t i = updates.begin(k); i < size_t(updates.ends[k]); ++i)
+            dot += updates.value[i] * spread[size_t(updates.index[i])];
+        updates.coefficients_of(k, w.rows, coefficients.data());
+        for (size_t r = 0; r < w.rows; ++r) scores[r] += coefficients[r] * dot;
     }
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
 }

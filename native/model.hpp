@@ -86,6 +86,7 @@ struct Loops {
     // One sparse row whose indices are known to be inside and distinct, in any order.
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
                         double target, const uint8_t* set);
+    void (*finish_batch)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
 };
 

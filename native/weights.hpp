@@ -38,19 +38,44 @@ class Buffer {
 
 enum class Averaging { none, predictor, post };
 
-// The voted readout: every update ever made, and how many rounds the weights after it stood. Score k of an x is the sum
-// over the first k updates of coefficient * (x_k . x), so no weight vector is stored.
-struct Votes {
-    bool on = false;
-    double most = 0.0;                   // vectors that may be stored
-    std::vector<double> counts = {0.0};  // of the start and of every update
+// Updates kept one by one: the row of each, and what it adds of that row to every class row.
+struct Updates {
     std::vector<int64_t> index;
     std::vector<double> value;
     std::vector<int64_t> ends;         // where each update's row ends
     std::vector<double> coefficients;  // of the class rows there were, one after the other
     std::vector<int64_t> coefficient_ends;
 
+    size_t count() const { return ends.size(); }
+    size_t begin(size_t k) const { return k ? size_t(ends[k - 1]) : 0; }
+    void push(const double* x, const int64_t* at, size_t n, const double* of_rows, size_t rows);
+    void coefficients_of(size_t k, size_t rows, double* out) const;  // for the class rows there are now
+    void negate();
+};
+
+// The voted readout: every update ever made, and how many rounds the weights after it stood. Score k of an x is the sum
+// over the first k updates of coefficient * (x_k . x), so no weight vector is stored.
+struct Votes {
+    bool on = false;
+    double most = 0.0;                   // vectors that may be stored
+    std::vector<double> counts = {0.0};  // of the start and of every update
+    Updates updates;
+
     bool full() const { return double(counts.size()) > most; }
+};
+
+// A mini-batch: rounds that share one step, all seen by the weights before it.
+struct MiniBatch {
+    double size = 1.0;  // rounds a step
+    bool mean = true;   // of their updates, or the sum
+    double rounds = 0.0, steps = 0.0;
+    bool moves = false;  // was any round not skipped? Then these hold:
+    double scale = 1.0, decay = 1.0, soft = 0.0, shrink = 1.0;
+    Updates updates;
+    double reach = 0.0;  // how far the updates may lead, together; not part of the state
+
+    bool on() const { return size > 1.0; }
+    void clear();
 };
 
 struct Weights {
@@ -84,6 +109,7 @@ struct Weights {
     bool rejected = false;  // these weights were judged already
 
     Votes votes;
+    MiniBatch batch;
 
     // The p-norm geometry; ww is then the square of the p-norm.
     double p = 2.0, ball = HUGE_VAL;  // an update ends in |theta|_p <= ball

@@ -108,6 +108,11 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "sgd-absolute": ("sgd:loss=absolute,schedule=step_decay(eta=0.2,every=7)", REGRESS),
     "sgd-eps_insensitive-l2": ("sgd:loss=eps_insensitive(epsilon=0.2),l2=0.1,clock=updates", REGRESS),
     "sgd-squared_eps_insensitive": ("sgd:loss=squared_eps_insensitive,schedule=constant,eta=0.02", REGRESS),
+    # 40 rounds in batches that divide them: `fit` takes the step of a batch that is not full, a stream waits.
+    "sgd-batch": ("sgd:batch_size=8,l2=0.1", CLASSIFY),
+    "sgd-batch-sum": ("sgd:loss=squared,schedule=constant,eta=0.005,batch_size=5,reduction=sum", TASKS),
+    "sgd-batch-softmax": ("sgd:loss=logistic,batch_size=4,clock=updates", CLASSIFY),
+    "fobos-batch": ("fobos:lam1=0.05,lam2=0.1,batch_size=4", CLASSIFY),
     "sgd-quantile": ("sgd:loss=quantile(tau=0.8)", REGRESS),
     "sgd-huber-l2": ("sgd:loss=huber(delta=0.7),l2=0.2", REGRESS),
     "sgd-tukey": ("sgd:loss=tukey,eta=0.02", REGRESS),
@@ -181,6 +186,8 @@ def admits(name: str, readout: str) -> bool:
     if rule.uses_soft() or (name == "pocket" and readout == "last"):
         return readout == "last"
     if rule.geometry() != 2 and readout in ("average", "post"):
+        return False
+    if rule.minibatch()[0] > 1 and readout == "pocket":
         return False
     return readout != "voted" or rule.additive
 

@@ -171,6 +171,10 @@ class Rule(Parameters):
         """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
         return math.inf
 
+    def minibatch(self) -> tuple[int, str]:
+        """How many rounds share a step, all seen by the same weights; is it the "mean" or the "sum" of their own?"""
+        return 1, "mean"
+
     def epsilon_tube(self) -> float:
         """Half the width of the tube around y in regression within which nothing is learned."""
         return 0.0
@@ -274,6 +278,8 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     if rule.uses_soft() and not isinstance(made, Last):
         cost = f"O(features) a round under the lazy L1 of {rule!r}"
         raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
+    if rule.minibatch()[0] > 1 and isinstance(made, Pocket):
+        raise ParameterError(f"readout='pocket' counts rounds without an update; {rule!r} updates once in several")
     if rule.geometry() != 2 and isinstance(made, Average):
         cost = f"O(features) a round in the p-norm geometry of {rule!r}"
         raise ParameterError(f"readout='average' would cost {cost}; use readout='last' or 'pocket', or p=2")
@@ -357,6 +363,9 @@ class Learner:
         self._sum: Array | None = None  # Σ of the weights that the average readout covers
         self._summed = 0
         self._pocket: Array | None = None
+        self._batch: list[Array] = []  # add·φ of the rounds that will share a step, those without one left out
+        self._batch_step: Step | None = None  # what else that step does
+        self._batch_rounds = self._steps = 0
         self._run = self._best_run = 0
         self._in_pocket = False
         self._pocket_errors = math.inf
@@ -415,7 +424,7 @@ class Learner:
             xx=self._norm(normed),
             ww=self._norm(theta),
             importance=importance,
-            t=self.t + 1,
+            t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
             k=self.k,
             side=direction.side,
             state=dict(self.state),
@@ -432,25 +441,23 @@ class Learner:
                     step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
             else:
                 step = self.rule.step(s)
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = step.scale * theta
-            moved[:, :-1] *= step.decay
-            moved += step.add * phi
-            features = moved[:, :-1]
-            softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
-            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
-            if self.rule.ball() < math.inf:
-                moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
+        batch = self._batch if skip else [*self._batch, step.add * phi]
+        batch_step = self._batch_step if skip else step
+        full = self._batch_rounds + 1 == self.rule.minibatch()[0]
+        moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
-            raise NumericalError(f"round {s.t}: the update of {self.rule!r} overflows; scale the features down")
+            raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
 
         prediction = self.predict(x)
-        updated = step.add != 0.0 and bool(np.any(phi))
+        updated = full and any(bool(np.any(part)) for part in batch)
         after = self._linked(moved)
-        record = Record(s.t, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
+        record = Record(self.t + 1, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
         self._cover(w, after)
         self._keep(w, after, not step.passive, skip)
         self._theta = moved
+        self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
+        self._batch_rounds = 0 if full else self._batch_rounds + 1
+        self._steps += full
         self.state = s.state
         self.t += 1
         self.k += record.updated
@@ -460,6 +467,32 @@ class Learner:
         self.sum_weight += importance
         self.records.append(record)
         return record
+
+    def flush(self) -> None:
+        """Take the step of a batch that is not full; its mean is over the rounds there are."""
+        if self._theta is None or self._batch_rounds == 0:
+            return
+        moved = self._moved(self._theta, self._batch, self._batch_step, self._batch_rounds)
+        self.k += any(bool(np.any(part)) for part in self._batch)
+        self._theta, self._batch, self._batch_step, self._batch_rounds = moved, [], None, 0
+        self._steps += 1
+
+    def _moved(self, theta: Array, parts: list[Array], step: Step | None, rounds: int) -> Array:
+        """θ after a step: the sum or mean of the rounds' own additions, then what else it does."""
+        if step is None:
+            return theta
+        share = 1.0 / rounds if self.rule.minibatch()[1] == "mean" else 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = step.scale * theta
+            moved[:, :-1] *= step.decay
+            for part in parts:
+                moved += share * part
+            features = moved[:, :-1]
+            softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
+            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
+            if self.rule.ball() < math.inf:
+                moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
+        return moved
 
     def trace(self) -> str:
         """The rounds so far as a table, as a student would write them."""

@@ -273,6 +273,10 @@ class LinearModel:
         squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
         return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 
+    def flush(self) -> None:
+        """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""
+        self._engine.flush()
+
     @contextlib.contextmanager
     def judged_by(self, X: Any, y: Any, importance: Any = None) -> Iterator[None]:
         """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
@@ -449,6 +453,8 @@ class LinearModel:
                 "theta": rule.theta(),
                 "geometry": rule.geometry(),
                 "ball": rule.ball(),
+                "batch_size": rule.minibatch()[0],
+                "mean": rule.minibatch()[1] == "mean",
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),

@@ -158,6 +158,7 @@ class Ranker(LinearEstimator):
         for _ in range(self.passes):
             self._query = None
             self._learn(model, stream, stream.shuffled(generator) if self.shuffle else None)
+            model.flush()
         return self
 
     def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:

@@ -164,6 +164,7 @@ class StructuredLearner(LinearEstimator):
         self._suboptimal = 0
         for _ in range(self.passes):
             self._learn(model, *examples)
+            model.flush()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

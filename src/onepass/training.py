@@ -60,6 +60,7 @@ class Training:
                 loss, moved = self._batch_step(model, table, y, c, number)
             else:
                 loss = self._pass(model, table, y, importance, order)
+                model.flush()
                 moved = model.k > updates
             self.passes_made = number
             if self.mode == "online":
