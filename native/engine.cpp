@@ -52,6 +52,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.batch.mean = nb::cast<bool>(rule["mean"]);
     model.w.ball = nb::cast<double>(rule["ball"]);
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
+    model.calibrated = nb::cast<bool>(options["calibrated"]);
     model.w.ratchet = nb::cast<bool>(options["ratchet"]);
     model.w.votes.most = nb::cast<double>(options["votes"]);
     model.w.votes.on = model.w.votes.most > 0.0;

@@ -555,6 +555,13 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
             size_t& chosen = set[r] ? move.up : move.down;
             if (chosen == w.rows || (set[r] ? scores[r] < scores[chosen] : scores[r] > scores[chosen])) chosen = r;
         }
+        if (M.calibrated) {
+            s.xx = norm + M.constant_norm();
+            move.norm = norm;
+            move.coefficient = 1.0;
+            move.coefficients = nullptr;
+            return finite(s.xx) ? Status::ok : Status::overflow;
+        }
         if (move.up == w.rows || move.down == w.rows) {  // all in, or all out: nothing to order
             move.up = move.down = 0;
             s.importance = 0.0;
@@ -586,6 +593,23 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
         measure(M, s, move, row_p_norm(row, w.p), std::pow(move.coefficients ? sum : 2.0, 1.0 / w.p));
     }
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
+}
+
+// Multilabel, calibrated: the lowest of those in should reach +1, the highest of those out -1, with a step each.
+inline void calibrate(Model& M, Scalars s, const Move& move, double* state, Step* step) {
+    double* coefficients = M.coefficients.data();
+    for (size_t r = 0; r < M.w.rows; ++r) coefficients[r] = 0.0;
+    bool moves = false;
+    for (size_t chosen : {move.up, move.down}) {
+        if (chosen == M.w.rows) continue;  // none is in, or all are
+        const double sign = chosen == move.up ? 1.0 : -1.0;
+        s.m = sign * M.scores[chosen];
+        *step = passive;
+        M.step(&s, M.params, state, step);
+        coefficients[chosen] = sign * step->add;
+        moves |= step->add != 0.0;
+    }
+    step->add = moves ? 1.0 : 0.0;
 }
 
 // The move of a rule that gave every class row its coefficient.
@@ -649,10 +673,11 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (distance == 0.0) s.importance = 0.0;
     }
     const bool zero = s.xx < DBL_MIN, skip = zero || s.importance == 0.0;
-    const bool all_scores = many && M.solve;
+    const bool all_scores = many && (M.solve || M.calibrated);
     if (!skip) {
         for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
-        if (all_scores)
+        if (many && M.calibrated) calibrate(M, s, move, state, &step);
+        else if (all_scores)
             M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
                     &step);
         else M.step(&s, M.params, state, &step);

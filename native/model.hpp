@@ -30,6 +30,7 @@ struct Model {
     bool bias_in_norm = true;
     bool uses_ww = false;
     Against against = Against::rival;
+    bool calibrated = false;    // multilabel: in above 0 and out below it, a step each
     std::vector<double> roots;  // with class costs: classes x classes, their square roots
 
     double t = 0.0, k = 0.0, skipped_zero = 0.0;

@@ -96,6 +96,7 @@ PASSIVE = Step()
 
 # How a task with several classes makes its direction: against the best rival, or against all that score no less.
 DIRECTIONS = ("rival", "uniform", "proportional")
+THRESHOLDS = ("auto", "calibrated", "uncalibrated")
 
 
 @dataclasses.dataclass(repr=False)
@@ -170,6 +171,10 @@ class Rule(Parameters):
     def ball(self) -> float:
         """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
         return math.inf
+
+    def adds_up(self) -> bool:
+        """May its steps for several directions of a round be added? What else a step does must not depend on m."""
+        return self.additive
 
     def minibatch(self) -> tuple[int, str]:
         """How many rounds share a step, all seen by the same weights; is it the "mean" or the "sum" of their own?"""
@@ -286,6 +291,18 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     return made
 
 
+def calibrates(threshold: str, rule: Rule, task: str) -> bool:
+    """Is each label of a set kept on its side of 0, or are they only kept in order?"""
+    if threshold not in THRESHOLDS:
+        raise ParameterError(f"threshold={threshold!r}: expected one of {', '.join(THRESHOLDS)}")
+    if task != "multilabel" or threshold == "uncalibrated":
+        return False
+    if threshold == "calibrated" and not rule.adds_up():
+        reason = f"{rule!r} also shrinks, by an amount that is each step's own"
+        raise ParameterError(f"threshold='calibrated' adds two steps of a round; {reason}: use 'uncalibrated'")
+    return rule.adds_up()
+
+
 def is_ratchet(readout: Readout, task: str) -> bool:
     """Does the pocket judge weights by their errors on a stored set? Only classification has errors to count."""
     if not (isinstance(readout, Pocket) and readout.ratchet):
@@ -327,6 +344,7 @@ class Learner:
         classes: int = 2,
         multiclass: str = "rival",
         costs: ArrayLike | None = None,
+        threshold: str = "auto",
         radius: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -342,6 +360,7 @@ class Learner:
         self.multiclass = multiclass
         self.task: Task = tasks.make(task, classes, multiclass, costs, radius)
         self.rule.require(self.task.name)
+        self.calibrated = calibrates(threshold, self.rule, self.task.name)
         if w is None:
             require_start(self.rule)
         self.readout = make_readout(readout, self.rule)
@@ -429,12 +448,25 @@ class Learner:
             side=direction.side,
             state=dict(self.state),
         )
+        if self.calibrated:
+            s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
         all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
+        if self.calibrated:
+            loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
         skip = importance == 0 or s.xx < ZERO_NORM
         step = PASSIVE
         if not skip:
-            if all_scores:
+            if self.calibrated:
+                coefficients = np.zeros(len(scores))
+                for label, side in self._sides(scores, y, s):
+                    answer = self.rule.step(side)
+                    coefficients[label] = answer.add if label in y else -answer.add
+                    step = dataclasses.replace(answer, add=1.0)
+                phi = np.outer(coefficients, ax)
+                if not np.any(coefficients):
+                    step = dataclasses.replace(step, add=0.0)
+            elif all_scores:
                 coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._row_norm(ax)))
                 phi = np.outer(coefficients, ax)
                 if not np.any(coefficients):
@@ -493,6 +525,18 @@ class Learner:
             if self.rule.ball() < math.inf:
                 moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
         return moved
+
+    def _sides(self, scores: Array, y: Any, s: Scalars) -> list[tuple[int, Scalars]]:
+        """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""
+        inside = np.isin(np.arange(len(scores)), list(y))
+        out = []
+        if np.any(inside):
+            lowest = int(np.argmin(np.where(inside, scores, np.inf)))
+            out.append((lowest, dataclasses.replace(s, m=float(scores[lowest]), state=s.state)))
+        if not np.all(inside):
+            highest = int(np.argmax(np.where(inside, -np.inf, scores)))
+            out.append((highest, dataclasses.replace(s, m=-float(scores[highest]), state=s.state)))
+        return out
 
     def trace(self) -> str:
         """The rounds so far as a table, as a student would write them."""

@@ -54,6 +54,7 @@ class LinearModel:
         hash_bits: int | None = None,
         multiclass: str = "rival",
         costs: Any = None,
+        threshold: str = "auto",
         radius: float = 1.0,
     ) -> None:
         if task not in TASKS:
@@ -63,6 +64,8 @@ class LinearModel:
         self.rule.require("binary" if task == "auto" else task)
         core.require_start(self.rule)
         self.readout = core.make_readout(readout, self.rule)
+        self.threshold = threshold
+        self.calibrated = core.calibrates(threshold, self.rule, task)
         self.ratchet = core.is_ratchet(self.readout, task)
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
@@ -372,6 +375,7 @@ class LinearModel:
             "multiclass": self.multiclass,
             "costs": None if self.costs is None else self.costs.tolist(),
             "radius": self.radius,
+            "threshold": self.threshold,
             "features": self.n_features,
             "extra": self.extra,
         }
@@ -400,6 +404,7 @@ class LinearModel:
                 multiclass=config["multiclass"],
                 costs=config["costs"],
                 radius=config["radius"],
+                threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
                 classes=None if config["costs"] is None else store.decode_values(config["classes"]),
             )
             model.declared = config["declared"]
@@ -470,6 +475,7 @@ class LinearModel:
                 "roots": [] if self.costs is None else np.sqrt(self.costs).ravel().tolist(),
                 "pocket": isinstance(average, core.Pocket),
                 "ratchet": self.ratchet,
+                "calibrated": self.calibrated,
                 "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
                 "to_row": to_row,
             },

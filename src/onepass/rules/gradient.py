@@ -46,6 +46,9 @@ class GradientDescent(Rule):
             return ("binary", "multiclass", "regression")
         return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
 
+    def adds_up(self) -> bool:
+        return True  # the penalty looks at η alone
+
     def minibatch(self) -> tuple[int, str]:
         return int(self.batch_size), self.reduction
 
@@ -196,6 +199,9 @@ class Pegasos(Rule):
 
     def uses_ww(self) -> bool:
         return self.project
+
+    def adds_up(self) -> bool:
+        return not self.project
 
     def step(self, s: Scalars) -> Step:
         eta = 1.0 / (self.lam * s.t)
