@@ -75,6 +75,14 @@ Engine::Owned Engine::own() {
     return Owned{this};
 }
 
+// A row that cannot be learned, though nothing is wrong with its form.
+[[noreturn]] static void raise_row(const char* kind, size_t row, const std::string& why) {
+    const std::string message = "row " + std::to_string(row) + ": " + why + ". The rows before it were learned";
+    nb::object error = nb::module_::import_("onepass.errors").attr(kind)(message, row);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw nb::python_error();
+}
+
 void Engine::refuse(const Outcome& outcome) const {
     const std::string row = std::to_string(outcome.row), column = std::to_string(outcome.column);
     if (PyErr_Occurred()) throw nb::python_error();
@@ -88,22 +96,14 @@ void Engine::refuse(const Outcome& outcome) const {
             raise("InputError", "X has column index " + column + " in row " + row +
                                     ", outside its shape; build it with scipy.sparse, which checks");
         case Status::full:
-            PyErr_SetString(PyExc_MemoryError,
-                            ("row " + row +
-                             ": the voted readout already keeps max_vectors updates; raise it, or use "
-                             "readout='average', which needs no more memory with time")
-                                .c_str());
-            throw nb::python_error();
+            raise_row("FullError", outcome.row,
+                      "the voted readout already keeps max_vectors updates; raise it, or use readout='average', which "
+                      "needs no more memory with time");
         case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
         default: break;
     }
-    nb::object error = nb::module_::import_("onepass.errors")
-                           .attr("NumericalError")("row " + row + ": the update of " + rule_text +
-                                                       " overflows; scale the features down or choose smaller steps. "
-                                                       "The rows before it were learned",
-                                                   outcome.row);
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-    throw nb::python_error();
+    raise_row("NumericalError", outcome.row,
+              "the update of " + rule_text + " overflows; scale the features down or choose smaller steps");
 }
 
 // A float64 vector through the buffer protocol; false for anything else.
@@ -482,7 +482,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
         }
         outcome = learn_loop(model, X, in);
         if (outcome.status == Status::ok || !copy_first) return;
-        if (outcome.status == Status::overflow) {
+        if (outcome.status == Status::overflow || outcome.status == Status::full) {
             const Outcome later = check_loop(model, X, outcome.row + 1);
             if (later.status == Status::ok) return;
             outcome = later;

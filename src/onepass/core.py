@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import FeatureError, InputError, NumericalError, ParameterError
+from .errors import FeatureError, FullError, InputError, NumericalError, ParameterError
 from .parameters import Parameters, choice, flag, from_text, number
 
 __all__ = [
@@ -263,7 +263,7 @@ class Pocket(Readout):
 class Voted(Readout):
     """A vote of all weights there have been, each counted by the rounds it stood (Freund and Schapire 1999).
 
-    Every update is stored; beyond `max_vectors` of them learning stops with MemoryError.
+    Every update is stored; beyond `max_vectors` of them learning stops with `FullError`, a MemoryError.
     """
 
     name = "voted"
@@ -479,6 +479,9 @@ class Learner:
         moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
+
+        if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
+            raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
 
         prediction = self.predict(x)
         updated = full and any(bool(np.any(part)) for part in batch)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from .batches import Batch, as_batch, as_importance
 from .core import Array, Readout, Rule
-from .errors import InputError, NumericalError, ParameterError
+from .errors import InputError, ParameterError, RowError
 from .model import LinearModel
 from .parameters import to_config
 from .training import Training
@@ -79,11 +79,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """A refused call leaves the estimator as it was; where a row overflows, the rows before it stay learned."""
+        """A refused call leaves the estimator as it was; where one row cannot be learned, the rows before it are."""
         before = dict(self.__dict__)
         try:
             yield
-        except NumericalError:
+        except RowError:
             raise
         except BaseException:
             self.__dict__.clear()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from . import _native, callback, core, geometry, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Average, Readout, Rule, Scalars
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
+from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
@@ -657,13 +657,13 @@ class LinearModel:
                 if predict:
                     parts += [first, predictions[1:]]  # the first was made before its label was let in
                 start = stop
-        except NumericalError as error:
+        except RowError as error:
             row = start + error.row
             if error.row == 0:  # its label may be new: as in learn_one, it is not let in
                 self.__setstate__(before)
                 if row:
                     self._learn(batch.part(0, row), labels[:row], None if c is None else c[:row], predict=False)
-            raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
+            raise error.at(row) from None
         return parts
 
     def _learn_mappings(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
@@ -689,8 +689,8 @@ class LinearModel:
                 if predict:
                     predictions.append(self.predict_one(x))
                 self.learn_one(x, label, c)
-            except NumericalError as error:
-                raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
+            except RowError as error:
+                raise error.at(row) from None
         return [predictions]
 
     def _answers(self, y: Any, rows: int) -> list[Any]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from . import decoders, files, store
 from .batches import Batch, is_mappings, to_row
 from .core import Array, Last, Readout, Rule
-from .errors import InputError, LabelError, NumericalError, ParameterError
+from .errors import InputError, LabelError, ParameterError, RowError
 from .estimator import LinearEstimator
 from .model import LinearModel
 
@@ -230,8 +230,8 @@ class StructuredLearner(LinearEstimator):
                 if predict:
                     predictions.append(self._decoder().decode(WeightView(model), x))
                 self._round(model, x, y, c)
-            except NumericalError as error:
-                raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
+            except RowError as error:
+                raise error.at(row) from None
             except Exception as error:  # a decoder's own trouble, which no check of ours could foresee
                 error.add_note(f"in example {row} of this call; the examples before it were learned")
                 raise

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .batches import Batch
 from .core import Array, Scalars, make_readout
-from .errors import NumericalError, ParameterError
+from .errors import ParameterError, RowError
 from .model import LinearModel
 
 __all__ = ["Training"]
@@ -126,11 +126,10 @@ class Training:
                 model.learn_many(rows, answers, weights)
                 return math.nan
             return model.learn_and_suffer(rows, answers, weights)
-        except NumericalError as error:
+        except RowError as error:
             if order is None:
                 raise
-            row = int(order[error.row])
-            raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
+            raise error.at(int(order[error.row])) from None
 
     def _batch_step(self, model: LinearModel, table: Batch, y: Any, c: Array, number: int) -> tuple[float, bool]:
         """w ← w + Σ (or mean) of the rule's steps, all at the same w; the schedule's clock is the pass."""

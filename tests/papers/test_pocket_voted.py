@@ -10,7 +10,7 @@ import scipy.sparse
 
 from onepass import rules, store
 from onepass.core import Learner, Pocket, Voted
-from onepass.errors import InputError, LabelError, ParameterError
+from onepass.errors import FullError, InputError, LabelError, ParameterError
 from onepass.linear import LinearClassifier
 from onepass.model import LinearModel
 
@@ -320,17 +320,49 @@ def test_too_many_vectors_leave_the_model_unchanged():
     assert model.k == 4
 
 
-def test_too_many_vectors_in_a_table_refuse_all_of_it():
+FORMS = {
+    "dense": np.asarray,
+    "sparse": scipy.sparse.csr_matrix,
+    "named": lambda X: [dict(zip("abcd", x, strict=True)) for x in X],
+}
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_too_many_vectors_in_a_table_stop_at_their_row(form, grows):
+    """As one by one: the rows before it are learned, the error tells which it was."""
     stream = [e for e in random_stream(np.random.default_rng(0), "binary", 60) if np.any(e.x)]
     X, y = np.array([e.x for e in stream]), [e.y for e in stream]
+    make = {} if grows else {"classes": [-1, 1]}
+    one, table = (LinearModel("perceptron", readout=Voted(max_vectors=4), **make) for _ in range(2))
+    row = 0
+    with pytest.raises(MemoryError):
+        for row, x in enumerate(FORMS[form](X) if form == "named" else X):
+            one.learn_one(x, y[row])
+    with pytest.raises(FullError, match=f"row {row}: .*max_vectors.*rows before it were learned") as caught:
+        table.learn_many(FORMS[form](X), y)
+    assert caught.value.row == row == table.t > 4
+    if form != "sparse":  # of single rows as of tables
+        assert store.to_bytes("linear", *one.state()) == store.to_bytes("linear", *table.state())
+    learner = Learner("perceptron", readout=Voted(max_vectors=4))
+    with pytest.raises(FullError):
+        run(learner, stream)
+    assert learner.t == row
+    estimator = LinearClassifier("perceptron", readout=Voted(max_vectors=4))
+    if form != "named":
+        with pytest.raises(FullError) as caught:
+            estimator.partial_fit(FORMS[form](X), y, classes=[-1, 1])
+        assert estimator.t_ == caught.value.row == row
+
+
+def test_malformed_rows_beyond_the_bound_refuse_all():
+    stream = [e for e in random_stream(np.random.default_rng(0), "binary", 60) if np.any(e.x)]
+    X, y = np.array([e.x for e in stream]), [e.y for e in stream]
+    X[-1, 0] = np.nan
     model = LinearModel("perceptron", classes=[-1, 1], readout=Voted(max_vectors=4))
-    model.learn_many(X[:3], y[:3])
-    before = {key: np.array(value) for key, value in model.state()[1].items()}
-    with pytest.raises(MemoryError, match="max_vectors"):
-        model.learn_many(X[3:], y[3:])
-    assert model.t == 3
-    for key, value in model.state()[1].items():
-        np.testing.assert_array_equal(value, before[key])
+    with pytest.raises(InputError, match="NaN"):
+        model.learn_many(X, y)
+    assert model.t == 0
 
 
 @pytest.mark.parametrize("make", [Learner, LinearModel])
