@@ -243,6 +243,18 @@ def test_a_rule_for_two_classes_refuses_the_third() -> None:
         assert saved(learner) == before
 
 
+@pytest.mark.parametrize("task", ["ranking", "structured", "oneclass"])
+def test_no_intercept_where_it_cancels(task: str) -> None:
+    model = LinearModel("pa", task)
+    assert model.fit_intercept is False
+    if task == "ranking":
+        model.learn_direction(np.array([1.0, 2.0]))
+        np.testing.assert_allclose(model.weights()[0], [[0.2, 0.4]])  # ‖φ‖² = 5, no constant in it
+    with pytest.raises(ParameterError, match=f"fit_intercept=True goes not with task='{task}'.*use False or 'auto'"):
+        LinearModel("pa", task, fit_intercept=True)
+    assert LinearModel("pa", "multilabel").fit_intercept is True
+
+
 def test_task_binary_refuses_the_third_class() -> None:
     s = stream("multiclass")
     with pytest.raises(LabelError, match="task='binary' takes two classes, got 4; use task='auto' or 'multiclass'"):

@@ -39,6 +39,7 @@ class LinearModel:
 
     task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
+    fit_intercept="auto" is True where an intercept does not cancel.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class LinearModel:
         task: str = "auto",
         *,
         classes: Iterable[Hashable] | None = None,
-        fit_intercept: bool = True,
+        fit_intercept: bool | str = "auto",
         intercept_scaling: float = 1.0,
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
@@ -71,13 +72,13 @@ class LinearModel:
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
         self.costs = None if costs is None else _costs(costs, classes)
-        self.fit_intercept = _flag("fit_intercept", fit_intercept)
+        self.fit_intercept = _intercept(fit_intercept, task)
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
         self.hash_bits = _bits(hash_bits)
         self.radius = _positive("radius", radius)
-        if task == "oneclass" and (self.fit_intercept or not isinstance(self.readout, core.Last)):
-            raise ParameterError("task='oneclass' has a centre, not a score: fit_intercept=False and readout='last'")
+        if task == "oneclass" and not isinstance(self.readout, core.Last):
+            raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
@@ -861,6 +862,22 @@ def _costs(costs: Any, classes: list[Any] | None) -> Array:
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name}={value!r}: expected True or False")
+    return bool(value)
+
+
+def _intercept(value: Any, task: str) -> bool:
+    """ "auto" is True wherever an intercept can tell examples apart."""
+    without = {
+        "oneclass": "a centre has no intercept",
+        "ranking": "the intercept cancels in a pair's difference",
+        "structured": "the intercept cancels in a difference of structures",
+    }.get(task)
+    if isinstance(value, str) and value == "auto":
+        return without is None
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
+    if value and without:
+        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
     return bool(value)
 
 
