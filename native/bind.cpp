@@ -48,15 +48,31 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
 #define CHECKS(V, suffix)                                                                           \
     engine.def(                                                                                     \
         "check", [](Engine& self, Matrix<V> X) { self.check(batch<V>(X), loops->check_##suffix); }, \
-        nb::arg("X").noconvert());
+        nb::arg("X").noconvert());                                                                  \
+    engine.def(                                                                                     \
+        "keep_set",                                                                                 \
+        [](Engine& self, Matrix<V> X, Vector<double> y, nb::object importance) {                    \
+            self.keep_set(batch<V>(X), nb::make_tuple(X), y, importance, loops->errors_##suffix,    \
+                          loops->check_##suffix);                                                   \
+        },                                                                                          \
+        nb::arg("X").noconvert(), "y"_a, "importance"_a.none());
 
-#define CSR_CHECKS(V, I, suffix)                                                                \
-    engine.def(                                                                                 \
-        "check_csr",                                                                            \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns) { \
-            self.check(batch<V, I>(data, indices, starts, columns), loops->check_##suffix);     \
-        },                                                                                      \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a);
+#define CSR_CHECKS(V, I, suffix)                                                                                  \
+    engine.def(                                                                                                   \
+        "check_csr",                                                                                              \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns) {                   \
+            self.check(batch<V, I>(data, indices, starts, columns), loops->check_##suffix);                       \
+        },                                                                                                        \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a); \
+    engine.def(                                                                                                   \
+        "keep_set_csr",                                                                                           \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Vector<double> y,   \
+           nb::object importance) {                                                                               \
+            self.keep_set(batch<V, I>(data, indices, starts, columns), nb::make_tuple(data, indices, starts), y,  \
+                          importance, loops->errors_##suffix, loops->check_##suffix);                             \
+        },                                                                                                        \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,  \
+        "y"_a, "importance"_a.none());
 
 #define CSR(V, I, suffix)                                                                                        \
     engine.def(                                                                                                  \
@@ -124,6 +140,8 @@ NB_MODULE(_native, module) {
         .def("set_classes", &Engine::set_classes, "classes"_a)
         .def("flip_classes", &Engine::flip_classes)
         .def("state", &Engine::state)
+        .def("forget_set", &Engine::forget_set)
+        .def("flush", &Engine::flush)
         .def("set_state", &Engine::set_state, "state"_a)
         .def(
             "find", [](Engine& self, nb::handle name) { return self.features.find(name.ptr()); }, "name"_a)

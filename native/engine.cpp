@@ -47,7 +47,13 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.roots = nb::cast<std::vector<double>>(options["roots"]);
     model.w.lazy = nb::cast<bool>(rule["uses_soft"]);
     model.w.threshold = nb::cast<double>(rule["theta"]);
+    model.w.p = nb::cast<double>(rule["geometry"]);
+    model.w.batch.size = nb::cast<double>(rule["batch_size"]);
+    model.w.batch.mean = nb::cast<bool>(rule["mean"]);
+    model.w.ball = nb::cast<double>(rule["ball"]);
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
+    model.calibrated = nb::cast<bool>(options["calibrated"]);
+    model.w.ratchet = nb::cast<bool>(options["ratchet"]);
     model.w.votes.most = nb::cast<double>(options["votes"]);
     model.w.votes.on = model.w.votes.most > 0.0;
     on_new_label = nb::none();
@@ -69,6 +75,14 @@ Engine::Owned Engine::own() {
     return Owned{this};
 }
 
+// A row that cannot be learned, though nothing is wrong with its form.
+[[noreturn]] static void raise_row(const char* kind, size_t row, const std::string& why) {
+    const std::string message = "row " + std::to_string(row) + ": " + why + ". The rows before it were learned";
+    nb::object error = nb::module_::import_("onepass.errors").attr(kind)(message, row);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw nb::python_error();
+}
+
 void Engine::refuse(const Outcome& outcome) const {
     const std::string row = std::to_string(outcome.row), column = std::to_string(outcome.column);
     if (PyErr_Occurred()) throw nb::python_error();
@@ -82,22 +96,14 @@ void Engine::refuse(const Outcome& outcome) const {
             raise("InputError", "X has column index " + column + " in row " + row +
                                     ", outside its shape; build it with scipy.sparse, which checks");
         case Status::full:
-            PyErr_SetString(PyExc_MemoryError,
-                            ("row " + row +
-                             ": the voted readout already keeps max_vectors updates; raise it, or use "
-                             "readout='average', which needs no more memory with time")
-                                .c_str());
-            throw nb::python_error();
+            raise_row("FullError", outcome.row,
+                      "the voted readout already keeps max_vectors updates; raise it, or use readout='average', which "
+                      "needs no more memory with time");
         case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
         default: break;
     }
-    nb::object error = nb::module_::import_("onepass.errors")
-                           .attr("NumericalError")("row " + row + ": the update of " + rule_text +
-                                                       " overflows; scale the features down or choose smaller steps. "
-                                                       "The rows before it were learned",
-                                                   outcome.row);
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-    throw nb::python_error();
+    raise_row("NumericalError", outcome.row,
+              "the update of " + rule_text + " overflows; scale the features down or choose smaller steps");
 }
 
 // A float64 vector through the buffer protocol; false for anything else.
@@ -118,7 +124,15 @@ bool Engine::read_vector(PyObject* x, Read& row) {
     return true;
 }
 
+void Engine::require_judge() const {
+    if (model.w.ratchet && !model.errors)
+        raise("ParameterError",
+              "readout='pocket(ratchet=true)' judges weights on a stored set, which a stream has not; use fit, "
+              "LinearModel.judged_by, or readout='pocket'");
+}
+
 void Engine::read(nb::handle x, Read& row, bool learning) {
+    if (learning) require_judge();
     const bool mapping = PyDict_Check(x.ptr());
     if (!mapping && !read_vector(x.ptr(), row)) {
         row.keep = to_row(x);  // a float64 vector, a mapping, or (indices, values, columns) of a sparse row
@@ -419,6 +433,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
                    nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
+    require_judge();
     std::vector<Vector<double>> keep;
     Answers in{numbers(y, X.rows, "y", keep), numbers(importance, X.rows, "importance", keep),
                numbers(target, X.rows, "target", keep), nullptr, nullptr};
@@ -467,7 +482,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
         }
         outcome = learn_loop(model, X, in);
         if (outcome.status == Status::ok || !copy_first) return;
-        if (outcome.status == Status::overflow) {
+        if (outcome.status == Status::overflow || outcome.status == Status::full) {
             const Outcome later = check_loop(model, X, outcome.row + 1);
             if (later.status == Status::ok) return;
             outcome = later;
@@ -487,6 +502,50 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
         columns = columns_before;
     }
     refuse(outcome);
+}
+
+template <class Batch>
+struct StoredSet {
+    Batch X;
+    std::vector<double> y, importance;
+    double (*errors)(const Model&, const Batch&, const double*, const double*);
+
+    static double judge(const Model& model, const void* set) {
+        const auto* self = static_cast<const StoredSet*>(set);
+        return self->errors(model, self->X, self->y.data(),
+                            self->importance.empty() ? nullptr : self->importance.data());
+    }
+};
+
+template <class Batch>
+void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance,
+                      double (*errors)(const Model&, const Batch&, const double*, const double*),
+                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    const Outcome outcome = check_loop(model, X, 0);
+    if (outcome.status != Status::ok) refuse(outcome);
+    auto set = std::make_shared<StoredSet<Batch>>(StoredSet<Batch>{X, {y.data(), y.data() + y.shape(0)}, {}, errors});
+    std::vector<Vector<double>> keep;
+    if (const double* c = numbers(importance, X.rows, "importance", keep)) set->importance.assign(c, c + X.rows);
+    if (set->y.size() != X.rows) raise("InputError", "y must hold a class for every row of the set");
+    if (X.columns > model.w.features) set_features(X.columns);
+    set_arrays_ = arrays;
+    model.errors = StoredSet<Batch>::judge;
+    model.set = set.get();
+    set_ = std::move(set);
+}
+
+void Engine::flush() {
+    auto lock = own();
+    loops->finish_batch(model);
+}
+
+void Engine::forget_set() {
+    auto lock = own();
+    model.errors = nullptr;
+    model.set = nullptr;
+    set_.reset();
+    set_arrays_.reset();
 }
 
 template <class Batch>
@@ -526,6 +585,19 @@ static nb::object table(const Weights& w, const Buffer& buffer) {
     return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
 }
 
+static nb::object whole(const std::vector<int64_t>& values) {
+    return array({values.size()}, std::vector<double>(values.begin(), values.end()));
+}
+
+static void put(nb::dict& out, const std::string& prefix, const Updates& updates) {
+    auto set = [&](const char* name, nb::object values) { out[nb::str((prefix + name).c_str())] = values; };
+    set("value", array({updates.value.size()}, std::vector<double>(updates.value)));
+    set("index", whole(updates.index));
+    set("ends", whole(updates.ends));
+    set("coefficients", array({updates.coefficients.size()}, std::vector<double>(updates.coefficients)));
+    set("coefficient_ends", whole(updates.coefficient_ends));
+}
+
 nb::dict Engine::state() {
     auto lock = own();
     const Weights& w = model.w;
@@ -540,20 +612,21 @@ nb::dict Engine::state() {
         out["owed_now"] = array({1}, {w.owed_now});
     }
     if (w.votes.on) {
-        const Votes& votes = w.votes;
-        out["votes_counts"] = array({votes.counts.size()}, std::vector<double>(votes.counts));
-        out["votes_value"] = array({votes.value.size()}, std::vector<double>(votes.value));
-        out["votes_index"] = array({votes.index.size()}, std::vector<double>(votes.index.begin(), votes.index.end()));
-        out["votes_ends"] = array({votes.ends.size()}, std::vector<double>(votes.ends.begin(), votes.ends.end()));
-        out["votes_coefficients"] = array({votes.coefficients.size()}, std::vector<double>(votes.coefficients));
-        out["votes_coefficient_ends"] =
-            array({votes.coefficient_ends.size()},
-                  std::vector<double>(votes.coefficient_ends.begin(), votes.coefficient_ends.end()));
+        out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
+        put(out, "votes_", w.votes.updates);
+    }
+    if (w.batch.on()) {
+        const MiniBatch& b = w.batch;
+        out["batch_scalars"] = array({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
+        put(out, "batch_", b.updates);
     }
     if (w.pocketing) {
         out["pocket"] = table(w, w.pocket);
         out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
-        out["pocket_scalars"] = array({4}, {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0});
+        std::vector<double> scalars = {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0};
+        if (w.ratchet) scalars.push_back(std::isfinite(w.pocket_errors) ? w.pocket_errors : -1.0);  // -1: still empty
+        const size_t count = scalars.size();
+        out["pocket_scalars"] = array({count}, std::move(scalars));
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
@@ -594,6 +667,32 @@ static std::vector<int64_t> whole_numbers_of(nb::object from, double below) {
     return out;
 }
 
+static void take(nb::dict& state, const std::string& prefix, const Weights& w, Updates& updates) {
+    auto get = [&](const char* name) { return nb::object(state[nb::str((prefix + name).c_str())]); };
+    updates.value = numbers_of(get("value"));
+    updates.coefficients = numbers_of(get("coefficients"));
+    updates.index = whole_numbers_of(get("index"), double(w.features));
+    updates.ends = whole_numbers_of(get("ends"), double(updates.index.size()) + 1.0);
+    updates.coefficient_ends = whole_numbers_of(get("coefficient_ends"), double(updates.coefficients.size()) + 1.0);
+    bool fit = updates.value.size() == updates.index.size() && updates.count() == updates.coefficient_ends.size() &&
+               std::is_sorted(updates.ends.begin(), updates.ends.end()) &&
+               std::is_sorted(updates.coefficient_ends.begin(), updates.coefficient_ends.end());
+    if (!fit) raise("ModelFileError", "the stored updates do not fit together");
+}
+
+static double reach_of(const Updates& updates, double constant) {
+    double reach = 0.0;
+    for (size_t k = 0; k < updates.count(); ++k) {
+        double largest = 0.0, norm = 0.0;
+        for (size_t i = updates.begin(k); i < size_t(updates.ends[k]); ++i) norm += updates.value[i] * updates.value[i];
+        const size_t begin = k ? size_t(updates.coefficient_ends[k - 1]) : 0;
+        for (size_t r = begin; r < size_t(updates.coefficient_ends[k]); ++r)
+            largest = std::max(largest, std::abs(updates.coefficients[r]));
+        reach += largest * (1.0 + norm + std::abs(constant));
+    }
+    return reach;
+}
+
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
     auto v = nb::cast<Matrix<double>>(state["v"]);
@@ -611,20 +710,29 @@ void Engine::set_state(nb::dict state) {
         w.owed_now = now[0];
     }
     if (w.votes.on) {
-        Votes& votes = w.votes;
-        votes.counts = numbers_of(state["votes_counts"]);
-        votes.value = numbers_of(state["votes_value"]);
-        votes.coefficients = numbers_of(state["votes_coefficients"]);
-        votes.index = whole_numbers_of(state["votes_index"], double(w.features));
-        votes.ends = whole_numbers_of(state["votes_ends"], double(votes.index.size()) + 1.0);
-        votes.coefficient_ends =
-            whole_numbers_of(state["votes_coefficient_ends"], double(votes.coefficients.size()) + 1.0);
-        if (votes.value.size() != votes.index.size() || votes.ends.size() != votes.coefficient_ends.size() ||
-            votes.counts.size() != votes.ends.size() + 1 || !std::is_sorted(votes.ends.begin(), votes.ends.end()))
+        w.votes.counts = numbers_of(state["votes_counts"]);
+        take(state, "votes_", w, w.votes.updates);
+        if (w.votes.counts.size() != w.votes.updates.count() + 1)
             raise("ModelFileError", "the votes do not fit together");
     }
+    if (w.batch.on()) {
+        std::vector<double> b(7);
+        fill(b, state["batch_scalars"]);
+        w.batch.clear();
+        take(state, "batch_", w, w.batch.updates);
+        if (!(b[0] >= 0.0 && b[0] < w.batch.size && double(w.batch.updates.count()) <= b[0]))
+            raise("ModelFileError", "the mini-batch holds more than its rounds");
+        w.batch.rounds = b[0];
+        w.batch.steps = b[1];
+        w.batch.moves = b[2] != 0.0;
+        w.batch.scale = b[3];
+        w.batch.decay = b[4];
+        w.batch.soft = b[5];
+        w.batch.shrink = b[6];
+        w.batch.reach = reach_of(w.batch.updates, model.constant);
+    }
     if (w.pocketing) {
-        std::vector<double> pocket(4);
+        std::vector<double> pocket(w.ratchet ? 5 : 4);
         fill(w, w.pocket, state["pocket"]);
         fill(w.pocket_bias, state["pocket_bias"]);
         fill(pocket, state["pocket_scalars"]);
@@ -632,6 +740,7 @@ void Engine::set_state(nb::dict state) {
         w.run = pocket[1];
         w.best_run = pocket[2];
         w.in_pocket = pocket[3] != 0.0;
+        if (w.ratchet) w.pocket_errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
     }
     std::vector<double> slots(size_t(model.slots)), scalars(10);
     fill(slots, state["slots"]);
@@ -655,6 +764,9 @@ void Engine::set_state(nb::dict state) {
     template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
                                        Outcome (*)(Model&, const Batch&, const Answers&),                        \
                                        Outcome (*)(const Model&, const Batch&, size_t));                         \
+    template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                  \
+                                          double (*)(const Model&, const Batch&, const double*, const double*),  \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
     template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
     template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),         \
                                        Outcome (*)(const Model&, const Batch&, size_t));

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -87,6 +88,13 @@ class Engine {
     void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
                nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    // The set that the ratchet judges by, until `forget_set`; `arrays` are kept alive as long.
+    template <class Batch>
+    void keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance,
+                  double (*errors)(const Model&, const Batch&, const double*, const double*),
+                  Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    void forget_set();
+    void flush();
     template <class Batch>
     void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
@@ -151,6 +159,10 @@ class Engine {
     Owned own();
     [[noreturn]] void refuse(const Outcome& outcome) const;
 
+    void require_judge() const;
+
+    std::shared_ptr<const void> set_;
+    nb::object set_arrays_;
     PythonRule callback_;
     bool python_ = false;
     NamedRow scratch_;

@@ -123,12 +123,36 @@ Outcome check(const Model&, const Batch& X, size_t from_row) {
     return {};
 }
 
+// The importance of the rows that the current weights put into the wrong class.
+template <bool many, class Batch>
+double count_errors(const Model& M, const Batch& X, const double* y, const double* importance) {
+    double* scores = M.scratch();
+    double sum = 0.0;
+    for (size_t i = 0; i < X.rows; ++i)
+        with_row(X, i, [&](const auto& row) {
+            current_scores<many>(M, row, scores);
+            size_t best = !many && scores[0] > 0.0 ? 1 : 0;
+            for (size_t r = 1; many && r < M.w.rows; ++r)
+                if (scores[r] > scores[best]) best = r;
+            if (double(best) != y[i]) sum += importance ? importance[i] : 1.0;
+            return Status::ok;
+        });
+    return sum;
+}
+
+template <class Batch>
+double errors(const Model& M, const Batch& X, const double* y, const double* importance) {
+    return M.w.stride > 1 ? count_errors<true>(M, X, y, importance) : count_errors<false>(M, X, y, importance);
+}
+
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
                  const uint8_t* set) {
     const SparseRow<double, int64_t> row{x, index, n};
     return M.w.stride > 1 ? learn_row<Path<true, false>>(M, row, y, importance, target, set, nullptr)
                           : learn_row<Path<false, false>>(M, row, y, importance, target, nullptr, nullptr);
 }
+
+void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
     score_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
@@ -156,10 +180,12 @@ namespace onepass {
 const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
     static const Loops loops = {
         ONEPASS_TEXT(ONEPASS_ISA),
-#define ONEPASS_FILL(Batch, suffix) ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>,
+#define ONEPASS_FILL(Batch, suffix) \
+    ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>, ONEPASS_ISA::errors<Batch>,
         ONEPASS_FOR_EACH_BATCH(ONEPASS_FILL)
 #undef ONEPASS_FILL
             ONEPASS_ISA::learn_one,
+        ONEPASS_ISA::finish,
         ONEPASS_ISA::score_one,
     };
     return &loops;

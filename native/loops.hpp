@@ -17,6 +17,8 @@ constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
 // The averaged sum is a difference A*v - z with v = w/a: a small scale would cost it that many digits.
 constexpr double smallest_averaged_scale = 1e-3, largest_averaged_scale = 1e3;
 constexpr double recompute_every = 1e4;
+// Updates of a mini-batch that together may lead further are refused as they come: its step can then not overflow.
+constexpr double largest_batch = 1e250;
 
 inline bool finite(double x) { return std::abs(x) <= DBL_MAX; }  // false for NaN
 
@@ -95,6 +97,18 @@ inline double* gather_paid(const Model& M, const Row& row, const double* v) {
     return gathered;
 }
 
+// The same in the p-norm geometry: what theta, of the given norm, is to scores.
+template <class Row>
+inline double* gather_linked(const Model& M, const Row& row, double norm) {
+    const Weights& w = M.w;
+    double* gathered = M.gathered(row.n * w.stride);
+    for (size_t i = 0; i < row.n; ++i) {
+        const double* v = w.v.data() + row.column(i) * w.stride;
+        for (size_t r = 0; r < w.stride; ++r) gathered[i * w.stride + r] = r < w.rows ? w.link(w.a * v[r], norm) : 0.0;
+    }
+    return gathered;
+}
+
 template <class V>
 inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
     return row;
@@ -104,13 +118,30 @@ inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
     return {row.x, row.n};
 }
 
-// Scores from the pocket, or from weights that still owe soft-thresholding.
+// How the current weights of a row are read where not straight from v: gathered, under which scale, with which bias.
+struct Reading {
+    const double* gathered;
+    double a;
+    const double* bias;
+};
+
+template <class Row>
+inline Reading read_current(const Model& M, const Row& row) {
+    const Weights& w = M.w;
+    if (!w.linked()) return {gather_paid(M, row, w.v.data()), w.a, w.bias.data()};
+    const double norm = w.theta_norm();
+    double* bias = M.linked_bias();
+    for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
+    return {gather_linked(M, row, norm), 1.0, bias};
+}
+
+// Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
 template <class Row>
 inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
-    const double* gathered = gather_paid(M, row, w.pocketing ? w.pocket.data() : w.v.data());
-    const double a = w.pocketing ? w.pocket_a : w.a;
-    const double* bias = w.pocketing ? w.pocket_bias.data() : w.bias.data();
+    const bool pocket = w.pocketing && w.best_run > 0.0;
+    const auto [gathered, a, bias] =
+        pocket ? Reading{gather_paid(M, row, w.pocket.data()), w.pocket_a, w.pocket_bias.data()} : read_current(M, row);
     if (w.stride == 1) {
         out[0] = a * side_by_side(row).dot_norm(gathered).dot + bias[0] * M.constant;
         return;
@@ -149,7 +180,7 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     const Weights& w = M.w;
     if (w.votes.on)
         return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
-    if (w.lazy || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
+    if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.stride == 1) {
         const double dot = row.dot_norm(w.v.data()).dot;
@@ -178,7 +209,7 @@ struct Move {
     const double* coefficients;  // of every class row; null where the pair moves
     size_t up, down;             // the pair
     double norm;                 // |x|^2, features alone
-    double inner, phi_norm;      // <w, phi> and |phi|^2 over the features, for |w|^2
+    double inner, phi_norm;      // <w, phi> and |phi|^2 (p-norm geometry: |phi|_p) over the features, for |w|^2
     double add;                  // multiplier of phi
 
     template <bool many>
@@ -237,6 +268,41 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
     }
 }
 
+// |x|_p of a row, by way of its largest: no power overflows.
+template <class Row>
+inline double row_p_norm(const Row& row, double p) {
+    double largest = 0.0, sum = 0.0;
+    for (size_t i = 0; i < row.n; ++i)
+        if (std::abs(double(row.x[i])) > largest) largest = std::abs(double(row.x[i]));
+    if (largest == 0.0) return 0.0;
+    for (size_t i = 0; i < row.n; ++i) sum += std::pow(std::abs(double(row.x[i])) / largest, p);
+    return largest * std::pow(sum, 1.0 / p);
+}
+
+// The sum of |theta_j / unit|^p over the coordinates that a move touches.
+template <bool many, class Row>
+inline double powers(const Weights& w, const Row& row, const Move& move, double unit) {
+    double sum = 0.0;
+    for (size_t i = 0; i < row.n; ++i)
+        for (size_t r = 0; r < (many ? w.rows : 1); ++r)
+            if (move.of<many>(r) != 0.0)
+                sum += std::pow(std::abs(w.a * w.v.data()[row.column(i) * w.stride + r]) / unit, w.p);
+    return sum;
+}
+
+// Follows |theta|_p over a move: `left` was the touched coordinates' part before it, in powers of unit. A difference of
+// powers can lose all its digits, so its error is followed too, and the norm taken anew where that grows.
+template <bool many, class Row>
+inline void follow_norm(Weights& w, const Row& row, const Move& move, double unit, double kept, double left) {
+    if (unit == 0.0) return;
+    const double come = powers<many>(w, row, move, unit), old = std::pow(kept / unit, w.p), now = old + (come - left);
+    const double most = double(w.features) > recompute_every ? double(w.features) : recompute_every;
+    w.since_recomputed = now > 0.0 ? std::ceil((old * (w.since_recomputed + 1.0) + left + come) / now) : HUGE_VAL;
+    if (!(w.since_recomputed <= most)) return w.recompute_norm();
+    const double norm = unit * std::pow(now, 1.0 / w.p);
+    w.ww = norm * norm;
+}
+
 // The weights as they stand enter the average.
 template <bool many>
 inline void cover(Weights& w) {
@@ -246,7 +312,7 @@ inline void cover(Weights& w) {
 }
 
 // What a round has to ask about, settled before the loop. `plain` is the commonest: one row of weights, the last ones
-// predict, no L1, no |w|. There the questions about all else are compiled away.
+// predict, no L1, no |w|, no mini-batch. There the questions about all else are compiled away.
 template <bool many_, bool plain_>
 struct Path {
     static constexpr bool many = many_, plain = plain_;
@@ -256,13 +322,36 @@ struct Path {
     static bool votes(const Model& M) { return !plain && M.w.votes.on; }
     static bool pockets(const Model& M) { return !plain && M.w.pocketing; }
     static bool uses_ww(const Model& M) { return !plain && M.uses_ww; }
+    static bool linked(const Model& M) { return !plain && M.w.linked(); }
+    static bool batched(const Model& M) { return !plain && M.w.batch.on(); }
     static bool oneclass(const Model& M) { return !many && !plain && M.task == Task::oneclass; }
 };
 
 inline bool is_plain(const Model& M) {
     using Any = Path<false, false>;
     return M.w.stride == 1 && !Any::lazy(M) && !Any::averages(M) && !Any::votes(M) && !Any::pockets(M) &&
-           !Any::uses_ww(M) && !Any::oneclass(M);
+           !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) && !Any::oneclass(M);
+}
+
+// Is a scale too far from 1 to divide by?
+inline bool outside(const Weights& w, double a) {
+    const bool narrow = w.averaging != Averaging::none || w.lazy;
+    return !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
+             std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
+}
+
+// w <- kappa * w, the intercept apart.
+inline void rescale(Weights& w, double kappa) {
+    if (kappa == 0.0) return w.clear();
+    w.a *= kappa;
+    if (outside(w, w.a)) w.fold();
+}
+
+// The proximal step that ends an update.
+inline void soften(Weights& w, double soft, double shrink) {
+    if (!w.lazy) return;
+    w.owed_now += soft / w.a;
+    w.a *= shrink;
 }
 
 // Applies a move, or refuses it whole.
@@ -275,9 +364,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
     const bool averages = Path::averages(M), covered = Path::covered(M), lazy = Path::lazy(M);
     const bool predictor = w.averaging == Averaging::predictor;
-    const bool narrow = averages || lazy;
-    const bool fold = !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
-                        std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
+    const bool fold = outside(w, a);
     if (fold && !finite(a)) return Status::overflow;
     const double over = fold || a == 1.0 ? 1.0 : 1.0 / a;
     const double A = covered && predictor ? w.A + w.a : w.A;
@@ -293,19 +380,16 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
 
     // From here on nothing fails.
     if (covered && predictor) cover<many>(w);
-    if (kappa == 0.0) {
-        w.clear();
-    } else {
-        w.a = a;
-        if (fold) w.fold();
-    }
+    rescale(w, kappa);
     if (lazy) settle(w, row);
+    // The triangle inequality: no coordinate can be longer than this.
+    const bool linked = Path::linked(M);
+    const double kept = linked ? std::abs(kappa) * std::sqrt(w.ww) : 0.0;
+    const double unit = linked ? kept + std::abs(move.add) * move.phi_norm : 0.0;
+    const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
     write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
-    if (lazy) {
-        w.owed_now += move.soft / w.a;
-        w.a *= move.shrink;
-    }
+    if (lazy) soften(w, move.soft, move.shrink);
     if (covered && !predictor) cover<many>(w);
     if (Path::votes(M)) {
         double* coefficients = M.scratch();
@@ -315,7 +399,11 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     w.peak += reach;
     if (averages) w.z_peak += std::abs(w.A) * reach;
     if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
-    if (Path::uses_ww(M)) {
+    if (linked) {
+        follow_norm<many>(w, row, move, unit, kept, left);
+        w.into_ball();
+        if (w.a < smallest_scale) w.fold();
+    } else if (Path::uses_ww(M)) {
         w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
         if (w.ww < 0.0) w.ww = 0.0;
         w.since_recomputed += 1.0;
@@ -325,20 +413,96 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     return Status::ok;
 }
 
+// The one step of a mini-batch: its updates in the order they came, shared or summed.
+template <bool many>
+inline void finish_batch(Model& M) {
+    Weights& w = M.w;
+    MiniBatch& batch = w.batch;
+    if (batch.rounds == 0.0) return;
+    if (batch.moves) {
+        const size_t rows = many ? w.rows : 1;
+        const double share = batch.mean ? 1.0 / batch.rounds : 1.0;
+        rescale(w, batch.scale * batch.decay);
+        for (size_t r = 0; r < rows; ++r) w.bias[r] *= batch.scale;
+        const double over = w.a == 1.0 ? 1.0 : 1.0 / w.a;
+        double* coefficients = M.scratch();
+        const Updates& updates = batch.updates;
+        for (size_t k = 0; k < updates.count(); ++k) {
+            const size_t begin = updates.begin(k);
+            const SparseRow<double, int64_t> row{updates.value.data() + begin, updates.index.data() + begin,
+                                                 size_t(updates.ends[k]) - begin};
+            updates.coefficients_of(k, rows, coefficients);
+            for (size_t r = 0; r < rows; ++r) coefficients[r] *= share;
+            Move move{};
+            move.coefficient = coefficients[0];
+            move.coefficients = coefficients;
+            if (w.lazy) settle(w, row);
+            write<many>(w, row, move, over);
+            for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
+        }
+        soften(w, batch.soft, batch.shrink);
+        w.peak += batch.reach * std::abs(over);
+        if (w.averaging != Averaging::none) w.z_peak += std::abs(w.A * over) * batch.reach;
+        if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
+        M.k += updates.count() > 0;
+    }
+    batch.clear();
+    batch.steps += 1.0;
+}
+
+// A round of a mini-batch: its update waits for the others. The last one takes the step.
+template <class Path, class Row>
+inline Status join_batch(Model& M, const Row& row, const Move& move, bool skip) {
+    constexpr bool many = Path::many;
+    Weights& w = M.w;
+    MiniBatch& batch = w.batch;
+    const size_t rows = many ? w.rows : 1;
+    if (!skip) {
+        const double reach = batch.reach + move.largest * (1.0 + move.norm + std::abs(M.constant));
+        if (!(reach < largest_batch)) return Status::overflow;
+        if (move.largest > 0.0) {
+            double* coefficients = M.scratch();
+            for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
+            with_numbers(
+                row, [&](const double* x, const int64_t* at) { batch.updates.push(x, at, row.n, coefficients, rows); });
+        }
+        batch.reach = reach;
+        batch.moves = true;
+        batch.scale = move.scale;
+        batch.decay = move.decay;
+        batch.soft = move.soft;
+        batch.shrink = move.shrink;
+    }
+    batch.rounds += 1.0;
+    const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
+    if (covered && predictor) cover<many>(w);
+    if (batch.rounds >= batch.size) finish_batch<many>(M);
+    if (covered && !predictor) cover<many>(w);
+    return Status::ok;
+}
+
 inline double bias_norm(const Weights& w) {
     double sum = 0.0;
     for (size_t r = 0; r < w.rows; ++r) sum += w.bias[r] * w.bias[r];
     return sum;
 }
 
+// The p-norms of phi, where phi has x in one or more rows, each times its part.
+inline void measure(const Model& M, Scalars& s, Move& move, double x_norm, double parts = 1.0) {
+    const double whole = M.w.beside(x_norm, M.bias_in_norm ? M.constant : 0.0) * parts;
+    s.xx = whole * whole;
+    move.phi_norm = x_norm * parts;
+}
+
 // What a task makes of a row: the scalars of the round and the direction of its move.
 template <class Path, class Row>
 inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const DotNorm d =
-        Path::lazy(M) ? side_by_side(row).dot_norm(gather_paid(M, row, w.v.data())) : row.dot_norm(w.v.data());
+    const bool straight = !Path::lazy(M) && !Path::linked(M);
+    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
+    const DotNorm d = straight ? row.dot_norm(read.gathered) : side_by_side(row).dot_norm(read.gathered);
     if (!finite(d.norm)) return Status::not_finite;
-    const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
+    const double score = read.a * d.dot, full = score + read.bias[0] * M.constant;
     double sign = 1.0;
     if (M.task == Task::regress) {
         sign = s.side = y < full ? -1.0 : 1.0;
@@ -352,6 +516,7 @@ inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& m
     move.coefficients = nullptr;
     move.norm = move.phi_norm = d.norm;
     move.inner = sign * score;
+    if (w.linked()) measure(M, s, move, row_p_norm(row, w.p));
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
@@ -382,6 +547,21 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
     s.xx = squares * (norm + M.constant_norm());
 }
 
+// Scores of the current weights, whatever predicts.
+template <bool many, class Row>
+inline void current_scores(const Model& M, const Row& row, double* scores) {
+    const Weights& w = M.w;
+    const bool straight = !w.lazy && !w.linked();
+    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
+    if constexpr (many) {
+        if (straight) class_scores_wide(row, read.gathered, w.stride, scores);
+        else class_scores_wide(side_by_side(row), read.gathered, w.stride, scores);
+    } else {
+        scores[0] = (straight ? row.dot_norm(read.gathered) : side_by_side(row).dot_norm(read.gathered)).dot;
+    }
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) scores[r] = read.a * scores[r] + read.bias[r] * M.constant;
+}
+
 // The same for class rows: the true class against its best-scoring rival, the lowest index among equals.
 template <class Row>
 inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* set, Scalars& s, Move& move) {
@@ -389,17 +569,21 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    if (w.lazy) class_scores_wide(side_by_side(row), gather_paid(M, row, w.v.data()), w.stride, scores);
-    else class_scores_wide(row, w.v.data(), w.stride, scores);
-    for (size_t r = 0; r < w.rows; ++r) {
-        scores[r] = w.a * scores[r] + w.bias[r] * M.constant;
+    current_scores<true>(M, row, scores);
+    for (size_t r = 0; r < w.rows; ++r)
         if (!finite(scores[r])) return Status::overflow;
-    }
     if (M.task == Task::multilabel) {  // the lowest of those in against the highest of those out
         move.up = move.down = w.rows;
         for (size_t r = 0; r < w.rows; ++r) {
             size_t& chosen = set[r] ? move.up : move.down;
             if (chosen == w.rows || (set[r] ? scores[r] < scores[chosen] : scores[r] > scores[chosen])) chosen = r;
+        }
+        if (M.calibrated) {
+            s.xx = norm + M.constant_norm();
+            move.norm = norm;
+            move.coefficient = 1.0;
+            move.coefficients = nullptr;
+            return finite(s.xx) ? Status::ok : Status::overflow;
         }
         if (move.up == w.rows || move.down == w.rows) {  // all in, or all out: nothing to order
             move.up = move.down = 0;
@@ -426,7 +610,29 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     move.phi_norm = 2.0 * norm;
     move.inner = s.m - (w.bias[move.up] - w.bias[move.down]) * M.constant;
     if (M.against != Against::rival && s.m <= 0.0) share(M, s, move, norm);
+    if (w.linked()) {
+        double sum = 0.0;  // of the parts' powers: two of 1, or those shared
+        for (size_t r = 0; r < w.rows && move.coefficients; ++r) sum += std::pow(std::abs(move.coefficients[r]), w.p);
+        measure(M, s, move, row_p_norm(row, w.p), std::pow(move.coefficients ? sum : 2.0, 1.0 / w.p));
+    }
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
+}
+
+// Multilabel, calibrated: the lowest of those in should reach +1, the highest of those out -1, with a step each.
+inline void calibrate(Model& M, Scalars s, const Move& move, double* state, Step* step) {
+    double* coefficients = M.coefficients.data();
+    for (size_t r = 0; r < M.w.rows; ++r) coefficients[r] = 0.0;
+    bool moves = false;
+    for (size_t chosen : {move.up, move.down}) {
+        if (chosen == M.w.rows) continue;  // none is in, or all are
+        const double sign = chosen == move.up ? 1.0 : -1.0;
+        s.m = sign * M.scores[chosen];
+        *step = passive;
+        M.step(&s, M.params, state, step);
+        coefficients[chosen] = sign * step->add;
+        moves |= step->add != 0.0;
+    }
+    step->add = moves ? 1.0 : 0.0;
 }
 
 // The move of a rule that gave every class row its coefficient.
@@ -447,9 +653,16 @@ inline Status take_coefficients(const Model& M, Move& move) {
 }
 
 // A round that the weights passed unchanged: the longest run of them goes into the pocket.
-inline void survive(Weights& w) {
+inline void survive(Model& M) {
+    Weights& w = M.w;
     w.run += 1.0;
-    if (w.run <= w.best_run) return;
+    if (w.run <= w.best_run || w.rejected) return;
+    if (!w.in_pocket && w.ratchet) {
+        const double errors = M.errors(M, M.set);
+        w.rejected = !(errors < w.pocket_errors);
+        if (w.rejected) return;  // and the record to beat stays
+        w.pocket_errors = errors;
+    }
     w.best_run = w.run;
     if (w.in_pocket) return;
     w.keep();
@@ -461,14 +674,16 @@ template <class Path, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
                         double* out) {
     constexpr bool many = Path::many;
-    Scalars s{0.0, target, 0.0, 0.0, importance, M.t + 1.0, M.k, 1.0};
+    const bool batched = Path::batched(M);
+    Scalars s{0.0, target, 0.0, 0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0, M.k, 1.0};
     Move move;
     if (out) score_row(M, row, out, M.scores.data());
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
     else status = face<Path>(M, row, y, s, move);
     if (status != Status::ok) return status;
-    if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
+    if (Path::linked(M)) s.ww = M.w.theta_norm() * M.w.theta_norm();
+    else if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
 
     Step step = passive;
     double state[max_slots];
@@ -482,10 +697,11 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (distance == 0.0) s.importance = 0.0;
     }
     const bool zero = s.xx < DBL_MIN, skip = zero || s.importance == 0.0;
-    const bool all_scores = many && M.solve;
+    const bool all_scores = many && (M.solve || M.calibrated);
     if (!skip) {
         for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
-        if (all_scores)
+        if (many && M.calibrated) calibrate(M, s, move, state, &step);
+        else if (all_scores)
             M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
                     &step);
         else M.step(&s, M.params, state, &step);
@@ -493,9 +709,11 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             if (!finite(state[i])) return Status::overflow;
     }
 
-    if (step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0) {
+    const bool still =
+        step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0;
+    if (still && !batched) {
         if (Path::covered(M)) cover<many>(M.w);
-        if (Path::pockets(M) && !skip) survive(M.w);
+        if (Path::pockets(M) && !skip) survive(M);
         if (Path::votes(M) && !skip) M.w.votes.counts.back() += 1.0;
     } else {
         if (!finite(step.add) || !finite(step.scale) || !finite(step.decay) || !finite(step.soft) ||
@@ -512,15 +730,15 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         move.shrink = step.shrink;
         move.largest = std::abs(step.add);
         move.coefficient *= step.add;
-        if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
+        if (all_scores && !skip && take_coefficients(M, move) != Status::ok) return Status::overflow;
         if (!all_scores && move.coefficients)  // shares of one step
             for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
-        status = apply<Path>(M, row, move);
+        status = batched ? join_batch<Path>(M, row, move, skip) : apply<Path>(M, row, move);
         if (status != Status::ok) return status;
-        M.k += move.largest > 0.0;
+        if (!batched) M.k += move.largest > 0.0;
         if (Path::pockets(M)) {
             M.w.run = 0.0;
-            M.w.in_pocket = false;
+            M.w.in_pocket = M.w.rejected = false;
         }
     }
     if (!skip)

@@ -80,19 +80,21 @@ void Weights::drop_features(size_t d) {
 }
 
 // Row 0 gets -w/2, row 1 +w/2; a weight of zero stays +0.0 in both, as in rows that start at zero.
-static double half_of(double w, size_t row) { return row == 0 ? 0.0 - 0.5 * w : 0.5 * w; }
+static double half_of(double w, size_t row, double half = 0.5) { return row == 0 ? 0.0 - half * w : half * w; }
 
-static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t stride, size_t new_stride) {
+static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t stride, size_t new_stride,
+                      double half = 0.5) {
     Buffer wide;
     wide.grow(features * new_stride);
     for (size_t j = 0; j < features; ++j)
         for (size_t r = 0; r < std::max<size_t>(rows, 2); ++r)
-            wide.data()[j * new_stride + r] = stride == 1 ? half_of(old.data()[j], r) : old.data()[j * stride + r];
+            wide.data()[j * new_stride + r] =
+                stride == 1 ? half_of(old.data()[j], r, half) : old.data()[j * stride + r];
     return wide;
 }
 
-static void widen(std::vector<double>& values, size_t classes) {
-    if (values.size() == 1 && classes > 1) values = {half_of(values[0], 0), half_of(values[0], 1)};
+static void widen(std::vector<double>& values, size_t classes, double half = 0.5) {
+    if (values.size() == 1 && classes > 1) values = {half_of(values[0], 0, half), half_of(values[0], 1, half)};
     values.resize(classes, 0.0);
 }
 
@@ -100,14 +102,15 @@ void Weights::set_rows(size_t classes) {
     if (classes <= (row_each ? rows * (stride > 1) : std::max<size_t>(rows, 2))) return;
     // Rows are padded to whole vectors of eight; a class that fits the padding is already there, as zeros.
     const size_t wanted = (classes + 7) / 8 * 8;
+    const double half = linked() ? std::pow(2.0, -2.0 / p) : 0.5;  // the part of theta that halves w
     if (stride == 1 || wanted > stride) {
-        v = widened(v, features, rows, stride, wanted);
+        v = widened(v, features, rows, stride, wanted, half);
         if (averaging != Averaging::none) z = widened(z, features, rows, stride, wanted);
         if (pocketing) pocket = widened(pocket, features, rows, stride, wanted);
-        if (stride == 1) ww *= 0.5;
+        if (stride == 1) ww *= half;
         stride = wanted;
     }
-    widen(bias, classes);
+    widen(bias, classes, half);
     widen(bias_sum, classes);
     widen(pocket_bias, classes);
     rows = classes;
@@ -119,7 +122,8 @@ void Weights::negate() {
     for (double& b : bias) b = 0.0 - b;
     for (double& b : bias_sum) b = 0.0 - b;
     for (double& b : pocket_bias) b = 0.0 - b;
-    for (double& c : votes.coefficients) c = 0.0 - c;
+    votes.updates.negate();
+    batch.updates.negate();
 }
 
 void Weights::anchor() {
@@ -145,6 +149,39 @@ void Weights::keep() {
     pocket = v;
     pocket_bias = bias;
     pocket_a = a;
+    if (!linked()) return;
+    const double norm = theta_norm();  // the pocket holds w
+    for (size_t i = 0; i < v.size(); ++i) pocket.data()[i] = link(a * v.data()[i], norm);
+    for (double& b : pocket_bias) b = link(b, norm);
+    pocket_a = 1.0;
+}
+
+double Weights::link(double theta, double norm) const {
+    return norm > 0.0 ? norm * std::copysign(std::pow(std::abs(theta) / norm, p - 1.0), theta) : 0.0;
+}
+
+double Weights::theta_norm() const {
+    const double most = std::sqrt(ww);
+    double largest = most, sum = 0.0;
+    for (double b : bias) largest = std::max(largest, std::abs(b));
+    if (largest == 0.0) return 0.0;
+    for (double b : bias) sum += std::pow(std::abs(b) / largest, p);
+    return largest * std::pow(std::pow(most / largest, p) + sum, 1.0 / p);
+}
+
+double Weights::beside(double norm, double constant) const {
+    const double largest = std::max(norm, std::abs(constant));
+    if (largest == 0.0) return 0.0;
+    return largest * std::pow(std::pow(norm / largest, p) + std::pow(std::abs(constant) / largest, p), 1.0 / p);
+}
+
+void Weights::into_ball() {
+    const double norm = theta_norm();
+    if (!(norm > ball)) return;
+    const double inside = ball / norm;
+    a *= inside;
+    ww *= inside * inside;
+    for (double& b : bias) b *= inside;
 }
 
 void Weights::fold() {
@@ -163,10 +200,18 @@ void Weights::clear() {
 }
 
 void Weights::recompute_norm() {
+    since_recomputed = 0.0;
     double sum = 0.0;
+    if (linked()) {
+        double largest = 0.0;
+        for (size_t i = 0; i < v.size(); ++i) largest = std::max(largest, std::abs(v.data()[i]));
+        for (size_t i = 0; i < v.size() && largest > 0.0; ++i) sum += std::pow(std::abs(v.data()[i]) / largest, p);
+        const double norm = a * largest * std::pow(sum, 1.0 / p);
+        ww = norm * norm;
+        return;
+    }
     for (size_t i = 0; i < v.size(); ++i) sum += v.data()[i] * v.data()[i];
     ww = a * a * sum;
-    since_recomputed = 0.0;
 }
 
 void Weights::recompute_peaks() {
@@ -175,22 +220,47 @@ void Weights::recompute_peaks() {
     for (size_t i = 0; i < z.size(); ++i) z_peak = std::max(z_peak, std::abs(z.data()[i]));
 }
 
+void Updates::push(const double* x, const int64_t* at, size_t n, const double* of_rows, size_t rows) {
+    value.insert(value.end(), x, x + n);
+    index.insert(index.end(), at, at + n);
+    ends.push_back(int64_t(index.size()));
+    coefficients.insert(coefficients.end(), of_rows, of_rows + rows);
+    coefficient_ends.push_back(int64_t(coefficients.size()));
+}
+
+void Updates::coefficients_of(size_t k, size_t rows, double* out) const {
+    const size_t begin = k ? size_t(coefficient_ends[k - 1]) : 0, end = size_t(coefficient_ends[k]);
+    for (size_t r = 0; r < rows; ++r) {
+        if (end - begin == 1 && rows > 1) out[r] = r < 2 ? half_of(coefficients[begin], r) : 0.0;  // before the third
+        else out[r] = r < end - begin ? coefficients[begin + r] : 0.0;
+    }
+}
+
+void Updates::negate() {
+    for (double& c : coefficients) c = 0.0 - c;
+}
+
+void MiniBatch::clear() {
+    rounds = reach = 0.0;
+    moves = false;
+    scale = decay = shrink = 1.0;
+    soft = 0.0;
+    updates = Updates();
+}
+
 void Model::record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients) {
-    Votes& votes = w.votes;
-    votes.value.insert(votes.value.end(), x, x + n);
-    votes.index.insert(votes.index.end(), index, index + n);
-    votes.ends.push_back(int64_t(votes.index.size()));
-    votes.coefficients.insert(votes.coefficients.end(), coefficients, coefficients + w.rows);
-    votes.coefficient_ends.push_back(int64_t(votes.coefficients.size()));
-    votes.counts.push_back(1.0);
+    w.votes.updates.push(x, index, n, coefficients, w.rows);
+    w.votes.counts.push_back(1.0);
 }
 
 void Model::count_votes(const double* x, const int64_t* index, size_t n, double* out) const {
-    thread_local std::vector<double> spread, scores;
+    thread_local std::vector<double> spread, scores, coefficients;
     const Votes& votes = w.votes;
+    const Updates& updates = votes.updates;
     if (spread.size() < w.features) spread.resize(w.features);
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = x[i];
     scores.assign(w.rows, 0.0);
+    coefficients.resize(w.rows);
     for (size_t r = 0; r < w.rows; ++r) out[r] = 0.0;
     for (size_t k = 0;; ++k) {
         if (w.rows == 1) {
@@ -201,16 +271,12 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double*
                 if (scores[r] > scores[best]) best = r;
             out[best] += votes.counts[k];
         }
-        if (k == votes.ends.size()) break;
+        if (k == updates.count()) break;
         double dot = constant * constant;
-        for (size_t i = k ? size_t(votes.ends[k - 1]) : 0; i < size_t(votes.ends[k]); ++i)
-            dot += votes.value[i] * spread[size_t(votes.index[i])];
-        const size_t begin = k ? size_t(votes.coefficient_ends[k - 1]) : 0, end = size_t(votes.coefficient_ends[k]);
-        if (end - begin == 1 && w.rows > 1) {  // an update from before the third class
-            for (size_t r = 0; r < 2; ++r) scores[r] += half_of(votes.coefficients[begin], r) * dot;
-        } else {
-            for (size_t r = begin; r < end; ++r) scores[r - begin] += votes.coefficients[r] * dot;
-        }
+        for (size_t i = updates.begin(k); i < size_t(updates.ends[k]); ++i)
+            dot += updates.value[i] * spread[size_t(updates.index[i])];
+        updates.coefficients_of(k, w.rows, coefficients.data());
+        for (size_t r = 0; r < w.rows; ++r) scores[r] += coefficients[r] * dot;
     }
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
 }
@@ -218,6 +284,12 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double*
 double* Model::gathered(size_t size) const {
     thread_local std::vector<double> numbers;
     if (numbers.size() < size) numbers.resize(size);
+    return numbers.data();
+}
+
+double* Model::linked_bias() const {
+    thread_local std::vector<double> numbers;
+    if (numbers.size() < w.rows) numbers.resize(w.rows);
     return numbers.data();
 }
 

@@ -30,9 +30,14 @@ struct Model {
     bool bias_in_norm = true;
     bool uses_ww = false;
     Against against = Against::rival;
+    bool calibrated = false;    // multilabel: in above 0 and out below it, a step each
     std::vector<double> roots;  // with class costs: classes x classes, their square roots
 
     double t = 0.0, k = 0.0, skipped_zero = 0.0;
+
+    // The ratchet's judge: errors of the current weights on a stored set. Not part of the state.
+    double (*errors)(const Model&, const void* set) = nullptr;
+    const void* set = nullptr;
 
     // Working space for class scores and coefficients; not part of the state.
     std::vector<double> scores, coefficients;
@@ -41,6 +46,7 @@ struct Model {
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
     double* gathered(size_t size) const;
+    double* linked_bias() const;
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
     void count_votes(const double* x, const int64_t* index, size_t n, double* out) const;
     void size_scratch() {
@@ -71,15 +77,17 @@ struct Outcome {
 // The loops of one instruction set.
 struct Loops {
     const char* name;
-#define ONEPASS_DECLARE(Batch, suffix)                                  \
-    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);    \
-    void (*score_##suffix)(const Model&, const Batch&, double* scores); \
-    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);
+#define ONEPASS_DECLARE(Batch, suffix)                                      \
+    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);        \
+    void (*score_##suffix)(const Model&, const Batch&, double* scores);     \
+    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row); \
+    double (*errors_##suffix)(const Model&, const Batch&, const double* y, const double* importance);
     ONEPASS_FOR_EACH_BATCH(ONEPASS_DECLARE)
 #undef ONEPASS_DECLARE
     // One sparse row whose indices are known to be inside and distinct, in any order.
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
                         double target, const uint8_t* set);
+    void (*finish_batch)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
 };
 

@@ -209,12 +209,16 @@ inline void romma(const Scalars* s, const double*, double*, Step* step) {
     step->add = s->ww * (s->target - s->m) / d;
 }
 
-// ALMA for p = 2.   params: alpha, B, C, normalize, strict
+// ALMA.   params: alpha, B*sqrt(p-1), C/sqrt(p-1), normalize, strict, whether p != 2 (then the weights see to the ball)
 inline void alma(const Scalars* s, const double* p, double*, Step* step) {
     const double length = p[3] != 0.0 ? std::sqrt(s->xx) : 1.0;
     const double threshold = (1.0 - p[0]) * p[1] / std::sqrt(s->k + 1.0), margin = s->m / length;
     if (margin > threshold || (p[4] != 0.0 && margin == threshold)) return;
     const double add = p[2] / std::sqrt(s->k + 1.0) / length;
+    if (p[5] != 0.0) {
+        step->add = add;
+        return;
+    }
     const double inside = 1.0 / std::max(1.0, std::sqrt(s->ww + 2.0 * add * s->m + add * add * s->xx));
     step->scale = inside;
     step->add = inside * add;

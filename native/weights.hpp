@@ -4,6 +4,8 @@
 //   bias[row]            weight of the constant feature, not under the scale
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
+//
+// In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -36,19 +38,44 @@ class Buffer {
 
 enum class Averaging { none, predictor, post };
 
-// The voted readout: every update ever made, and how many rounds the weights after it stood. Score k of an x is the sum
-// over the first k updates of coefficient * (x_k . x), so no weight vector is stored.
-struct Votes {
-    bool on = false;
-    double most = 0.0;                   // vectors that may be stored
-    std::vector<double> counts = {0.0};  // of the start and of every update
+// Updates kept one by one: the row of each, and what it adds of that row to every class row.
+struct Updates {
     std::vector<int64_t> index;
     std::vector<double> value;
     std::vector<int64_t> ends;         // where each update's row ends
     std::vector<double> coefficients;  // of the class rows there were, one after the other
     std::vector<int64_t> coefficient_ends;
 
+    size_t count() const { return ends.size(); }
+    size_t begin(size_t k) const { return k ? size_t(ends[k - 1]) : 0; }
+    void push(const double* x, const int64_t* at, size_t n, const double* of_rows, size_t rows);
+    void coefficients_of(size_t k, size_t rows, double* out) const;  // for the class rows there are now
+    void negate();
+};
+
+// The voted readout: every update ever made, and how many rounds the weights after it stood. Score k of an x is the sum
+// over the first k updates of coefficient * (x_k . x), so no weight vector is stored.
+struct Votes {
+    bool on = false;
+    double most = 0.0;                   // vectors that may be stored
+    std::vector<double> counts = {0.0};  // of the start and of every update
+    Updates updates;
+
     bool full() const { return double(counts.size()) > most; }
+};
+
+// A mini-batch: rounds that share one step, all seen by the weights before it.
+struct MiniBatch {
+    double size = 1.0;  // rounds a step
+    bool mean = true;   // of their updates, or the sum
+    double rounds = 0.0, steps = 0.0;
+    bool moves = false;  // was any round not skipped? Then these hold:
+    double scale = 1.0, decay = 1.0, soft = 0.0, shrink = 1.0;
+    Updates updates;
+    double reach = 0.0;  // how far the updates may lead, together; not part of the state
+
+    bool on() const { return size > 1.0; }
+    void clear();
 };
 
 struct Weights {
@@ -77,11 +104,24 @@ struct Weights {
     std::vector<double> pocket_bias = {0.0};
     double pocket_a = 1.0, run = 0.0, best_run = 0.0;
     bool in_pocket = false;
+    bool ratchet = false;  // only weights with fewer errors on the stored set enter
+    double pocket_errors = HUGE_VAL;
+    bool rejected = false;  // these weights were judged already
 
     Votes votes;
+    MiniBatch batch;
+
+    // The p-norm geometry; ww is then the square of the p-norm.
+    double p = 2.0, ball = HUGE_VAL;  // an update ends in |theta|_p <= ball
+    bool linked() const { return p != 2.0; }
+    double theta_norm() const;                          // |theta|_p, intercept included
+    double link(double theta, double norm) const;       // the w of a theta
+    double beside(double norm, double constant) const;  // |(x, constant)|_p of a row with |x|_p = norm
+    void into_ball();
 
     double ww = 0.0;
-    double since_recomputed = 0.0;  // updates of ww since it was exact
+    double since_recomputed =
+        0.0;  // updates of ww since it was exact; p-norm: its error, in roundings of the p-th power
 
     // Upper bounds on |v_j| and |z_j|: far below overflow, no coordinate needs a look. Not part of the state.
     double peak = 0.0, z_peak = 0.0;

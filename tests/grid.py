@@ -108,6 +108,11 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "sgd-absolute": ("sgd:loss=absolute,schedule=step_decay(eta=0.2,every=7)", REGRESS),
     "sgd-eps_insensitive-l2": ("sgd:loss=eps_insensitive(epsilon=0.2),l2=0.1,clock=updates", REGRESS),
     "sgd-squared_eps_insensitive": ("sgd:loss=squared_eps_insensitive,schedule=constant,eta=0.02", REGRESS),
+    # 40 rounds in batches that divide them: `fit` takes the step of a batch that is not full, a stream waits.
+    "sgd-batch": ("sgd:batch_size=8,l2=0.1", CLASSIFY),
+    "sgd-batch-sum": ("sgd:loss=squared,schedule=constant,eta=0.005,batch_size=5,reduction=sum", TASKS),
+    "sgd-batch-softmax": ("sgd:loss=logistic,batch_size=4,clock=updates", CLASSIFY),
+    "fobos-batch": ("fobos:lam1=0.05,lam2=0.1,batch_size=4", CLASSIFY),
     "sgd-quantile": ("sgd:loss=quantile(tau=0.8)", REGRESS),
     "sgd-huber-l2": ("sgd:loss=huber(delta=0.7),l2=0.2", REGRESS),
     "sgd-tukey": ("sgd:loss=tukey,eta=0.02", REGRESS),
@@ -118,6 +123,8 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "aromma": ("aromma", CLASSIFY),
     "alma": ("alma", CLASSIFY),
     "alma-river": ("alma:alpha=0.5,B=2,normalize=false,strict=true", CLASSIFY),
+    "alma-p4": ("alma:p=4", CLASSIFY),
+    "alma-p-uniform": ("alma:p=7", ("multiclass",)),
     "shifting": ("shifting", CLASSIFY),
     "shifting-constant": ("shifting:lam=0.1,decay=constant", CLASSIFY),
     "fobos": ("fobos:lam1=0.05", CLASSIFY),
@@ -136,12 +143,23 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
 }
 
 # They read ‖w‖², intercept included, and so refuse bias_in_norm=False.
-READS_WW = {"pegasos-project", "user-python", "user-c", "romma", "aromma", "alma", "alma-river"}
+READS_WW = {
+    "pegasos-project",
+    "user-python",
+    "user-c",
+    "romma",
+    "aromma",
+    "alma",
+    "alma-river",
+    "alma-p4",
+    "alma-p-uniform",
+}
 
 # Ways to learn among several classes that are options of the learner, not of the rule.
 AMONG: dict[str, dict[str, Any]] = {
     "perceptron-uniform": {"multiclass": "uniform"},
     "pa1-proportional": {"multiclass": "proportional"},
+    "alma-p-uniform": {"multiclass": "uniform"},
     "pa-all": {"multiclass": "all"},
     "pa1-all": {"multiclass": "all"},
     "pa2-all": {"multiclass": "all"},
@@ -163,10 +181,14 @@ READOUTS: dict[str, Any] = {
 
 
 def admits(name: str, readout: str) -> bool:
-    """Voting needs a rule that only adds; under lazy L1 only the last weights can be read in O(nnz)."""
+    """Voting needs a rule that only adds; under lazy L1 only the last can be read in O(nnz); a link has no mean."""
     rule = make_rule(name)
     if rule.uses_soft() or (name == "pocket" and readout == "last"):
         return readout == "last"
+    if rule.geometry() != 2 and readout in ("average", "post"):
+        return False
+    if rule.minibatch()[0] > 1 and readout == "pocket":
+        return False
     return readout != "voted" or rule.additive
 
 

@@ -33,17 +33,21 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "eta": [0, -1, INF],
         "l2": [-1e-9, INF],
         "clock": ["wall", 1],
+        "batch_size": [0, 1.5, INF],
+        "reduction": ["median", None],
     },
     "Pegasos": {"lam": [0, -1, INF], "project": ["yes", 0]},
     "Pocket": {"rho": [0, -1, INF], "beta": [-0.1], "strict": [1], "schedule": ["fast"]},
     "MIRA": {"beta": [-1, INF], "cap": [0, -1], "tie_update": ["never", None]},
-    "ALMA": {"alpha": [0, 1.1], "B": [0, -1], "C": [0, INF], "normalize": [1], "strict": ["no"]},
+    "ALMA": {"alpha": [0, 1.1], "B": [0, -1], "C": [0, INF], "normalize": [1], "strict": ["no"], "p": [1.9, 65, INF]},
     "Shifting": {"lam": [-0.1, INF], "decay": ["linear"]},
     "FOBOS": {
         "loss": ["cubic"],
         "schedule": ["fast"],
         "eta": [0],
         "clock": ["wall"],
+        "batch_size": [0],
+        "reduction": [1],
         "lam1": [-1, INF],
         "lam2": [-1e-9],
     },
@@ -52,6 +56,8 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "schedule": ["fast"],
         "eta": [0],
         "clock": ["wall"],
+        "batch_size": [0],
+        "reduction": [1],
         "gravity": [-1],
         "threshold": [0, -1],
         "K": [0, 1.5],
@@ -71,6 +77,7 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
     "Optimal": {"alpha": [0, -1]},
     "Geometric": {"eta": [0], "gamma": [0, 1, 1.5], "eta_min": [-1]},
     "StepDecay": {"eta": [0], "gamma": [0, 1], "every": [0, 1.5, -3]},
+    "readouts.Pocket": {"ratchet": ["yes", 1, None]},
     "Voted": {"max_vectors": [0, -1, 1.5]},
     "Average": {"kind": ["mean"], "start": [0, -1, 1.5]},
 }
@@ -234,6 +241,18 @@ def test_a_rule_for_two_classes_refuses_the_third() -> None:
         with pytest.raises(ParameterError, match=rf"y\[1\]: .*{reason}"):
             learner.learn_many(X[2:5], ["a", "c", "b"])
         assert saved(learner) == before
+
+
+@pytest.mark.parametrize("task", ["ranking", "structured", "oneclass"])
+def test_no_intercept_where_it_cancels(task: str) -> None:
+    model = LinearModel("pa", task)
+    assert model.fit_intercept is False
+    if task == "ranking":
+        model.learn_direction(np.array([1.0, 2.0]))
+        np.testing.assert_allclose(model.weights()[0], [[0.2, 0.4]])  # ‖φ‖² = 5, no constant in it
+    with pytest.raises(ParameterError, match=f"fit_intercept=True goes not with task='{task}'.*use False or 'auto'"):
+        LinearModel("pa", task, fit_intercept=True)
+    assert LinearModel("pa", "multilabel").fit_intercept is True
 
 
 def test_task_binary_refuses_the_third_class() -> None:

@@ -68,7 +68,7 @@ struct Rows {
 
 static bool lazy(int rule) { return rule == 14 || rule == 15; }
 
-static Model make(int rule, Task task, size_t classes, Averaging averaging, size_t d) {
+static Model make(int rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
     static const std::vector<std::vector<double>> params = {
         {0.1, 0, 3, 0.5, 0.6, 1.0},          // perceptron, inverse scaling
         {5, 0.05, 0.99, 0.001},              // adaline, geometric
@@ -81,7 +81,7 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
         {0.5, 0.3, 1},                       // mira
         {},                                  // romma
         {},                                  // aggressive romma
-        {0.9, 3.14, 1.41, 1, 0},             // alma
+        {0.9, 3.14, 1.41, 1, 0, 0},          // alma
         {0.1, 0},                            // shifting
         {2, 0.1, 0},                         // mroc
         {3, 0, 2, 0.5, 0, 0, 0, 0.01, 0.1},  // fobos, elastic net
@@ -97,6 +97,11 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
     if ((rule == 6 || lazy(rule)) && task == Task::regress) model.params[0] = 10, model.params[1] = 1.0;  // huber
     model.uses_ww = rule == 7 || (rule >= 9 && rule <= 11);
     model.tube = 0.1;
+    if (p != 2.0) {
+        model.w.p = p;
+        model.w.ball = 1.0;
+        model.params[5] = 1.0;
+    }
     model.w.averaging = averaging;
     model.w.set_features(d);
     if (task == Task::classify) model.w.set_rows(classes);
@@ -120,12 +125,12 @@ static bool close(const Model& p, const Model& q) {
 }
 
 template <class V, class I>
-static void check_cell(int rule, Task task, size_t classes, Averaging averaging) {
+static void check_cell(int rule, Task task, size_t classes, Averaging averaging, double p = 2.0) {
     const size_t d = 53;
     const Rows<V, I> tidy(300, d, classes, task == Task::regress, 7, false),
         untidy(300, d, classes, task == Task::regress, 7, true);
     const Loops* first = loops_scalar();
-    Model dense = make(rule, task, classes, averaging, d), csr = dense, disordered = dense;
+    Model dense = make(rule, task, classes, averaging, d, p), csr = dense, disordered = dense;
     auto learn_dense = [&](const Loops* loops, Model& model) {
         if constexpr (sizeof(V) == 8) return loops->learn_dense_f64(model, tidy.as_dense(), tidy.answers());
         else return loops->learn_dense_f32(model, tidy.as_dense(), tidy.answers());
@@ -145,7 +150,7 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging)
     if (rule != 9 && rule != 10 && !lazy(rule)) expect(close(dense, csr), "dense and CSR agree");
     expect(same(csr, disordered), "the order of indices in a row does not matter");
     for (const Loops* loops : instruction_sets()) {
-        Model again = make(rule, task, classes, averaging, d), other = again;
+        Model again = make(rule, task, classes, averaging, d, p), other = again;
         learn_dense(loops, again);
         learn_csr(loops, other, tidy);
         expect(same(again, dense) && same(other, csr), loops->name);
@@ -212,6 +217,9 @@ int main() {
             check_cell<double, int64_t>(rule, Task::regress, 1, averaging);
             check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
         }
+    const int alma = 11;
+    for (size_t classes : {2, 5}) check_cell<double, int32_t>(alma, Task::classify, classes, Averaging::none, 5.0);
+    check_cell<float, int64_t>(alma, Task::direction, 1, Averaging::none, 5.0);
     check_damage();
     check_weights();
     std::printf("%d passed, %d failed\n", passed, failed);

@@ -25,8 +25,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import FeatureError, InputError, NumericalError, ParameterError
-from .parameters import Parameters, choice, from_text, number
+from .errors import FeatureError, FullError, InputError, NumericalError, ParameterError
+from .parameters import Parameters, choice, flag, from_text, number
 
 __all__ = [
     "Average",
@@ -96,6 +96,7 @@ PASSIVE = Step()
 
 # How a task with several classes makes its direction: against the best rival, or against all that score no less.
 DIRECTIONS = ("rival", "uniform", "proportional")
+THRESHOLDS = ("uncalibrated", "calibrated")
 
 
 @dataclasses.dataclass(repr=False)
@@ -162,6 +163,22 @@ class Rule(Parameters):
     def theta(self) -> float:
         """Weights above this are never soft-thresholded (truncated gradient)."""
         return math.inf
+
+    def geometry(self) -> float:
+        """The p of its geometry (`geometry.py`): steps add to θ, scores read w; then xx = ‖φ‖_p², ww = ‖w‖_q²."""
+        return 2.0
+
+    def ball(self) -> float:
+        """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
+        return math.inf
+
+    def adds_up(self) -> bool:
+        """May its steps for several directions of a round be added? What else a step does must not depend on m."""
+        return self.additive
+
+    def minibatch(self) -> tuple[int, str]:
+        """How many rounds share a step, all seen by the same weights; is it the "mean" or the "sum" of their own?"""
+        return 1, "mean"
 
     def epsilon_tube(self) -> float:
         """Half the width of the tube around y in regression within which nothing is learned."""
@@ -232,16 +249,21 @@ class Average(Readout):
 
 @dataclasses.dataclass(repr=False)
 class Pocket(Readout):
-    """The weights of the longest run of rounds without an update (Gallant 1990)."""
+    """The weights of the longest run of rounds without an update (Gallant 1990).
+
+    With `ratchet` they must also make fewer errors than those in the pocket on the whole stored set, which `fit` has
+    and a stream has not: the pocket's training error never rises. A check costs a pass over the set.
+    """
 
     name = "pocket"
+    ratchet: bool = flag(False)
 
 
 @dataclasses.dataclass(repr=False)
 class Voted(Readout):
     """A vote of all weights there have been, each counted by the rounds it stood (Freund and Schapire 1999).
 
-    Every update is stored; beyond `max_vectors` of them learning stops with MemoryError.
+    Every update is stored; beyond `max_vectors` of them learning stops with `FullError`, a MemoryError.
     """
 
     name = "voted"
@@ -261,7 +283,33 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     if rule.uses_soft() and not isinstance(made, Last):
         cost = f"O(features) a round under the lazy L1 of {rule!r}"
         raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
+    if rule.minibatch()[0] > 1 and isinstance(made, Pocket):
+        raise ParameterError(f"readout='pocket' counts rounds without an update; {rule!r} updates once in several")
+    if rule.geometry() != 2 and isinstance(made, Average):
+        cost = f"O(features) a round in the p-norm geometry of {rule!r}"
+        raise ParameterError(f"readout='average' would cost {cost}; use readout='last' or 'pocket', or p=2")
     return made
+
+
+def calibrates(threshold: str, rule: Rule, task: str) -> bool:
+    """Is each label of a set kept on its side of 0, or are they only kept in order?"""
+    if threshold not in THRESHOLDS:
+        raise ParameterError(f"threshold={threshold!r}: expected one of {', '.join(THRESHOLDS)}")
+    if task != "multilabel" or threshold == "uncalibrated":
+        return False
+    if not rule.adds_up():
+        reason = f"{rule!r} also shrinks, by an amount that is each step's own"
+        raise ParameterError(f"threshold='calibrated' adds two steps of a round; {reason}: use 'uncalibrated'")
+    return True
+
+
+def is_ratchet(readout: Readout, task: str) -> bool:
+    """Does the pocket judge weights by their errors on a stored set? Only classification has errors to count."""
+    if not (isinstance(readout, Pocket) and readout.ratchet):
+        return False
+    if task not in ("auto", "binary", "multiclass"):
+        raise ParameterError(f"{readout!r} counts wrong labels; task={task!r} has none: use readout='pocket'")
+    return True
 
 
 def require_start(rule: Rule) -> None:
@@ -296,40 +344,61 @@ class Learner:
         classes: int = 2,
         multiclass: str = "rival",
         costs: ArrayLike | None = None,
+        threshold: str = "uncalibrated",
         radius: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
+        examples: Sequence[tuple[Any, Any, float]] = (),
         w: ArrayLike | None = None,
     ) -> None:
-        from . import rules, tasks
+        from . import geometry, rules, tasks
 
         self.rule = rules.make(rule)
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
         self.task: Task = tasks.make(task, classes, multiclass, costs, radius)
         self.rule.require(self.task.name)
+        self.calibrated = calibrates(threshold, self.rule, self.task.name)
         if w is None:
             require_start(self.rule)
         self.readout = make_readout(readout, self.rule)
+        self._ratchet = is_ratchet(self.readout, self.task.name)
+        self.examples = list(examples)  # x, y, importance: what the ratchet judges by
+        if self._ratchet and not self.examples:
+            raise ParameterError(f"{self.readout!r} judges weights on a stored set: give examples=")
         self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
         self.bias_in_norm = bias_in_norm
         self.t = self.k = self.mistakes = self.skipped_zero = 0
         self.cumulative_loss = self.sum_weight = 0.0
         self.state = dict(self.rule.slots)
         self.records: list[Record] = []
-        self._w: Array | None = None if w is None else self._with_intercept(np.array(w, dtype=np.float64))
+        self._p = self.rule.geometry()
+        self._theta: Array | None = None  # what steps add to; w itself unless p ≠ 2
+        if w is not None:
+            given = self._with_intercept(np.array(w, dtype=np.float64))
+            self._theta = geometry.link(given, self._p / (self._p - 1.0))
         self._sum: Array | None = None  # Σ of the weights that the average readout covers
         self._summed = 0
         self._pocket: Array | None = None
+        self._batch: list[Array] = []  # add·φ of the rounds that will share a step, those without one left out
+        self._batch_step: Step | None = None  # what else that step does
+        self._batch_rounds = self._steps = 0
         self._run = self._best_run = 0
+        self._in_pocket = False
+        self._pocket_errors = math.inf
         self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
 
     @property
     def w(self) -> Array:
         """The weights that predict: a vector, or one row per class."""
         return self._shaped(self._predicting()[:, :-1])
+
+    @property
+    def _w(self) -> Array | None:
+        """The current weights, the intercept's as the last column."""
+        return None if self._theta is None else self._linked(self._theta)
 
     @property
     def intercept(self) -> Any:
@@ -360,52 +429,70 @@ class Learner:
         if not (math.isfinite(importance) and importance >= 0):
             raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
         ax = self._augment(x)
-        w = self._w if self._w is not None else np.zeros(self.task.shape(_width(ax)))
+        theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
+        w = self._linked(theta)
         scores = self.task.scores(w, ax)
         direction = self.task.direction(w, ax, y, self.rule)
         phi = direction.phi
-        if self._w is None:
-            w = np.zeros_like(phi)  # where x is not a row, the width is known only now
+        if self._theta is None:
+            w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
         normed = phi if self.bias_in_norm else phi[:, :-1]
         s = Scalars(
             m=float(np.sum(w * phi)) if direction.m is None else direction.m,
             target=direction.target,
-            xx=float(np.sum(normed * normed)),
-            ww=float(np.sum(w * w)),
+            xx=self._norm(normed),
+            ww=self._norm(theta),
             importance=importance,
-            t=self.t + 1,
+            t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
             k=self.k,
             side=direction.side,
             state=dict(self.state),
         )
+        if self.calibrated:
+            s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
         all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
+        if self.calibrated:
+            loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
         skip = importance == 0 or s.xx < ZERO_NORM
         step = PASSIVE
         if not skip:
-            if all_scores:
-                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._norm(ax)))
+            if self.calibrated:
+                coefficients = np.zeros(len(scores))
+                for label, side in self._sides(scores, y, s):
+                    answer = self.rule.step(side)
+                    coefficients[label] = answer.add if label in y else -answer.add
+                    step = dataclasses.replace(answer, add=1.0)
+                phi = np.outer(coefficients, ax)
+                if not np.any(coefficients):
+                    step = dataclasses.replace(step, add=0.0)
+            elif all_scores:
+                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._row_norm(ax)))
                 phi = np.outer(coefficients, ax)
                 if not np.any(coefficients):
                     step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
             else:
                 step = self.rule.step(s)
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = step.scale * w
-            moved[:, :-1] *= step.decay
-            moved += step.add * phi
-            features = moved[:, :-1]
-            softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
-            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
+        batch = self._batch if skip else [*self._batch, step.add * phi]
+        batch_step = self._batch_step if skip else step
+        full = self._batch_rounds + 1 == self.rule.minibatch()[0]
+        moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
-            raise NumericalError(f"round {s.t}: the update of {self.rule!r} overflows; scale the features down")
+            raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
+
+        if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
+            raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
 
         prediction = self.predict(x)
-        updated = step.add != 0.0 and bool(np.any(phi))
-        record = Record(s.t, x, y, self.score(x), prediction, loss, step, updated, self._shaped(moved[:, :-1]))
-        self._cover(w, moved)
-        self._keep(w, moved, not step.passive, skip)
-        self._w = moved
+        updated = full and any(bool(np.any(part)) for part in batch)
+        after = self._linked(moved)
+        record = Record(self.t + 1, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
+        self._cover(w, after)
+        self._keep(w, after, not step.passive, skip)
+        self._theta = moved
+        self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
+        self._batch_rounds = 0 if full else self._batch_rounds + 1
+        self._steps += full
         self.state = s.state
         self.t += 1
         self.k += record.updated
@@ -415,6 +502,44 @@ class Learner:
         self.sum_weight += importance
         self.records.append(record)
         return record
+
+    def flush(self) -> None:
+        """Take the step of a batch that is not full; its mean is over the rounds there are."""
+        if self._theta is None or self._batch_rounds == 0:
+            return
+        moved = self._moved(self._theta, self._batch, self._batch_step, self._batch_rounds)
+        self.k += any(bool(np.any(part)) for part in self._batch)
+        self._theta, self._batch, self._batch_step, self._batch_rounds = moved, [], None, 0
+        self._steps += 1
+
+    def _moved(self, theta: Array, parts: list[Array], step: Step | None, rounds: int) -> Array:
+        """θ after a step: the sum or mean of the rounds' own additions, then what else it does."""
+        if step is None:
+            return theta
+        share = 1.0 / rounds if self.rule.minibatch()[1] == "mean" else 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = step.scale * theta
+            moved[:, :-1] *= step.decay
+            for part in parts:
+                moved += share * part
+            features = moved[:, :-1]
+            softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
+            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
+            if self.rule.ball() < math.inf:
+                moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
+        return moved
+
+    def _sides(self, scores: Array, y: Any, s: Scalars) -> list[tuple[int, Scalars]]:
+        """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""
+        inside = np.isin(np.arange(len(scores)), list(y))
+        out = []
+        if np.any(inside):
+            lowest = int(np.argmin(np.where(inside, scores, np.inf)))
+            out.append((lowest, dataclasses.replace(s, m=float(scores[lowest]), state=s.state)))
+        if not np.all(inside):
+            highest = int(np.argmax(np.where(inside, -np.inf, scores)))
+            out.append((highest, dataclasses.replace(s, m=-float(scores[highest]), state=s.state)))
+        return out
 
     def trace(self) -> str:
         """The rounds so far as a table, as a student would write them."""
@@ -442,9 +567,19 @@ class Learner:
         w = np.atleast_2d(w)
         return np.hstack([w, np.zeros((len(w), 1))])
 
-    def _norm(self, ax: Array) -> float:
-        row = ax if self.bias_in_norm else ax[:-1]
-        return float(np.sum(row * row))
+    def _linked(self, theta: Array) -> Array:
+        from .geometry import link
+
+        return theta if self._p == 2 else link(theta, self._p)
+
+    def _norm(self, x: Array) -> float:
+        """‖x‖², in the rule's geometry."""
+        from .geometry import p_norm
+
+        return float(np.sum(x * x)) if self._p == 2 else p_norm(x, self._p) ** 2
+
+    def _row_norm(self, ax: Array) -> float:
+        return self._norm(ax if self.bias_in_norm else ax[:-1])
 
     def _cover(self, before: Array, after: Array) -> None:
         if not isinstance(self.readout, Average) or self.t + 1 < self.readout.start:
@@ -457,8 +592,9 @@ class Learner:
         """What the pocket and voted readouts remember of a round."""
         if isinstance(self.readout, Pocket) and not skipped:
             self._run = 0 if moved else self._run + 1
-            if self._run > self._best_run:
-                self._best_run, self._pocket = self._run, before
+            self._in_pocket &= not moved
+            if self._run > self._best_run and (self._in_pocket or self._admitted(before)):
+                self._best_run, self._pocket, self._in_pocket = self._run, before, True
         if isinstance(self.readout, Voted) and not skipped:
             if not self._voters:
                 self._voters.append((before, 0))
@@ -467,6 +603,16 @@ class Learner:
                 self._voters.append((after, 1))
             else:
                 self._voters[-1] = (standing, rounds + 1)
+
+    def _admitted(self, w: Array) -> bool:
+        """May w enter the pocket? Under the ratchet only if it makes fewer errors than what is there."""
+        if not self._ratchet:
+            return True
+        wrong = [c for x, y, c in self.examples if self.task.predict(w, self._augment(x)) != y]
+        if sum(wrong) >= self._pocket_errors:
+            return False
+        self._pocket_errors = sum(wrong)
+        return True
 
     def _predicting(self) -> Array:
         if self._w is None:

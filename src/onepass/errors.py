@@ -17,10 +17,13 @@ A message says what was expected, what came, where, and what to do.
 
 from __future__ import annotations
 
+from typing import Self
+
 __all__ = [
     "DamagedFileError",
     "FeatureError",
     "ForeignFileError",
+    "FullError",
     "InputError",
     "LabelError",
     "MissingDependencyError",
@@ -29,6 +32,7 @@ __all__ = [
     "NumericalError",
     "OnepassError",
     "ParameterError",
+    "RowError",
 ]
 
 
@@ -52,8 +56,8 @@ class FeatureError(InputError):
     """Features that do not fit what the learner has seen."""
 
 
-class NumericalError(OnepassError, ArithmeticError):
-    """A finite input whose update would overflow. Rows before `row` are learned, `row` is not."""
+class RowError(OnepassError):
+    """Well-formed data with a row that cannot be learned. Rows before `row` are learned, `row` is not."""
 
     def __init__(self, message: str, row: int = 0) -> None:
         super().__init__(message)
@@ -61,6 +65,18 @@ class NumericalError(OnepassError, ArithmeticError):
 
     def __reduce__(self) -> tuple[type, tuple[str, int]]:
         return type(self), (str(self), self.row)
+
+    def at(self, row: int) -> Self:
+        """The error of a row among some rows, as the error of that row among all."""
+        return type(self)(str(self).replace(f"row {self.row}:", f"row {row}:", 1), row)
+
+
+class NumericalError(RowError, ArithmeticError):
+    """A finite input whose update would overflow. Rows before `row` are learned, `row` is not."""
+
+
+class FullError(RowError, MemoryError):
+    """An update beyond what the readout may store. Rows before `row` are learned, `row` is not."""
 
 
 class ModelFileError(OnepassError, ValueError):

@@ -122,6 +122,11 @@ class LinearEstimator(TableEstimator):
         with self._learning() as model:
             model.learn_many(X, y, importance)
 
+    def flush(self) -> None:
+        """Take the step of a mini-batch that is not full (rules with batch_size); `fit` does so after every pass."""
+        if self._model is not None:
+            self._model.flush()
+
     def predict_many(self, X: Any) -> Any:
         return (self._model or self._new_model()).predict_many(X)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, rules, store
+from . import _native, callback, core, geometry, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Average, Readout, Rule, Scalars
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
+from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
@@ -39,6 +40,7 @@ class LinearModel:
 
     task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
+    fit_intercept="auto" is True where an intercept does not cancel.
     """
 
     def __init__(
@@ -47,13 +49,14 @@ class LinearModel:
         task: str = "auto",
         *,
         classes: Iterable[Hashable] | None = None,
-        fit_intercept: bool = True,
+        fit_intercept: bool | str = "auto",
         intercept_scaling: float = 1.0,
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
         hash_bits: int | None = None,
         multiclass: str = "rival",
         costs: Any = None,
+        threshold: str = "uncalibrated",
         radius: float = 1.0,
     ) -> None:
         if task not in TASKS:
@@ -63,17 +66,20 @@ class LinearModel:
         self.rule.require("binary" if task == "auto" else task)
         core.require_start(self.rule)
         self.readout = core.make_readout(readout, self.rule)
+        self.threshold = threshold
+        self.calibrated = core.calibrates(threshold, self.rule, task)
+        self.ratchet = core.is_ratchet(self.readout, task)
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
         self.costs = None if costs is None else _costs(costs, classes)
-        self.fit_intercept = _flag("fit_intercept", fit_intercept)
+        self.fit_intercept = _intercept(fit_intercept, task)
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
         self.hash_bits = _bits(hash_bits)
         self.radius = _positive("radius", radius)
-        if task == "oneclass" and (self.fit_intercept or not isinstance(self.readout, core.Last)):
-            raise ParameterError("task='oneclass' has a centre, not a score: fit_intercept=False and readout='last'")
+        if task == "oneclass" and not isinstance(self.readout, core.Last):
+            raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
@@ -160,7 +166,8 @@ class LinearModel:
             small = np.abs(s["v"]) <= self.rule.theta()
             w, bias = a * np.where(small, np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - gap), s["v"]), s["bias"]
         else:
-            w, bias = a * s["v"], s["bias"]
+            both = geometry.link(np.vstack([a * s["v"], s["bias"]]), self.rule.geometry())
+            w, bias = both[:-1], both[-1]
         return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
 
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
@@ -285,15 +292,36 @@ class LinearModel:
         squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
         return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 
+    def flush(self) -> None:
+        """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""
+        self._engine.flush()
+
+    @contextlib.contextmanager
+    def judged_by(self, X: Any, y: Any, importance: Any = None) -> Iterator[None]:
+        """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
+        batch = self._placed(as_batch(X))
+        indices = self._indices(as_labels(y))
+        if np.any(indices < 0):
+            raise LabelError(
+                f"y[{int(np.argmin(indices))}] of the stored set is not one of the classes {self.classes!r}"
+            )
+        c = as_importance(importance, batch.rows)
+        if batch.dense is not None:
+            self._engine.keep_set(batch.dense, indices, c)
+        else:
+            assert batch.csr is not None
+            self._engine.keep_set_csr(*batch.csr, batch.columns, indices, c)
+        try:
+            yield
+        finally:
+            self._engine.forget_set()
+
     def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
         """Learn a table in order; the mean loss of its rows, each before its own update."""
         batch = self._placed(as_batch(X))
         c = as_importance(importance, batch.rows)
         targets = as_targets(y) if self.task == "regression" else self._indices(as_labels(y))
         scores = np.zeros((batch.rows, int(self._engine.rows)))
-        last = core.make_readout("last", self.rule)
-        if type(self.readout) is not type(last):
-            raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
         self._run_into(batch, targets, c, scores)
         losses = [self._suffered(s, t) for s, t in zip(scores, targets, strict=True)]
         weights = np.ones(batch.rows) if c is None else c
@@ -363,6 +391,7 @@ class LinearModel:
             "multiclass": self.multiclass,
             "costs": None if self.costs is None else self.costs.tolist(),
             "radius": self.radius,
+            "threshold": self.threshold,
             "features": self.n_features,
             "extra": self.extra,
         }
@@ -391,6 +420,7 @@ class LinearModel:
                 multiclass=config["multiclass"],
                 costs=config["costs"],
                 radius=config["radius"],
+                threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
                 classes=None if config["costs"] is None else store.decode_values(config["classes"]),
             )
             model.declared = config["declared"]
@@ -442,6 +472,10 @@ class LinearModel:
                 "uses_ww": rule.uses_ww(),
                 "uses_soft": rule.uses_soft(),
                 "theta": rule.theta(),
+                "geometry": rule.geometry(),
+                "ball": rule.ball(),
+                "batch_size": rule.minibatch()[0],
+                "mean": rule.minibatch()[1] == "mean",
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
@@ -456,6 +490,8 @@ class LinearModel:
                 "against": core.DIRECTIONS.index(self.multiclass) if self.multiclass in core.DIRECTIONS else 0,
                 "roots": [] if self.costs is None else np.sqrt(self.costs).ravel().tolist(),
                 "pocket": isinstance(average, core.Pocket),
+                "ratchet": self.ratchet,
+                "calibrated": self.calibrated,
                 "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
                 "to_row": to_row,
             },
@@ -632,13 +668,13 @@ class LinearModel:
                 if predict:
                     parts += [first, predictions[1:]]  # the first was made before its label was let in
                 start = stop
-        except NumericalError as error:
+        except RowError as error:
             row = start + error.row
             if error.row == 0:  # its label may be new: as in learn_one, it is not let in
                 self.__setstate__(before)
                 if row:
                     self._learn(batch.part(0, row), labels[:row], None if c is None else c[:row], predict=False)
-            raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
+            raise error.at(row) from None
         return parts
 
     def _learn_mappings(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
@@ -664,8 +700,8 @@ class LinearModel:
                 if predict:
                     predictions.append(self.predict_one(x))
                 self.learn_one(x, label, c)
-            except NumericalError as error:
-                raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
+            except RowError as error:
+                raise error.at(row) from None
         return [predictions]
 
     def _answers(self, y: Any, rows: int) -> list[Any]:
@@ -832,6 +868,22 @@ def _costs(costs: Any, classes: list[Any] | None) -> Array:
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name}={value!r}: expected True or False")
+    return bool(value)
+
+
+def _intercept(value: Any, task: str) -> bool:
+    """ "auto" is True wherever an intercept can tell examples apart."""
+    without = {
+        "oneclass": "a centre has no intercept",
+        "ranking": "the intercept cancels in a pair's difference",
+        "structured": "the intercept cancels in a difference of structures",
+    }.get(task)
+    if isinstance(value, str) and value == "auto":
+        return without is None
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
+    if value and without:
+        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
     return bool(value)
 
 

@@ -18,7 +18,12 @@ __all__ = ["MultilabelClassifier"]
 class MultilabelClassifier(LinearClassifier):
     """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
 
-    The lowest-scoring label in the set is pushed above the highest-scoring one outside. Predicts those above 0.
+    The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.
+
+    threshold="uncalibrated", the paper's, pushes them apart in one step: only the order is learned, and where 0 lies among
+    the scores is chance. "calibrated" is calibrated label ranking (Fürnkranz et al. 2008) with the virtual label at 0: the
+    one should reach +1, the other −1, in a step each, so that 0 divides them; for rules whose steps add up
+    (all but romma, aromma, alma, shifting and pegasos with projection). Ask for it where sets are predicted.
 
     y is a table of 0 and 1, one column per label, for `fit` and `partial_fit`; a collection of labels for `learn_one`.
     A plain column of labels is taken as sets of one, and the best-scoring label predicted.
@@ -34,6 +39,7 @@ class MultilabelClassifier(LinearClassifier):
         bias_in_norm: bool = True,
         readout: str | Readout = "last",
         hash_bits: int | None = None,
+        threshold: str = "uncalibrated",
         passes: int = 1,
         shuffle: bool = False,
         random_state: Any = None,
@@ -44,6 +50,7 @@ class MultilabelClassifier(LinearClassifier):
         self.bias_in_norm = bias_in_norm
         self.readout = readout
         self.hash_bits = hash_bits
+        self.threshold = threshold
         self.passes = passes
         self.shuffle = shuffle
         self.random_state = random_state
@@ -107,6 +114,7 @@ class MultilabelClassifier(LinearClassifier):
             bias_in_norm=self.bias_in_norm,
             readout=self.readout,
             hash_bits=self.hash_bits,
+            threshold=self.threshold,
         )
 
     def _attributes(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from . import store
 from .batches import Batch, as_batch, is_mappings, to_row
 from .core import Array, Readout, Rule
 from .decoders import Features, difference, expand
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
+from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .estimator import LinearEstimator
 from .model import LinearModel, as_targets
 
@@ -88,6 +88,8 @@ class Ranker(LinearEstimator):
             )
         except NumericalError:
             raise _overflow(model, 0) from None
+        except RowError as error:
+            raise error.at(0) from None
         self._model = model
 
     def learn_one(self, x: Any, y: Any, qid: Hashable = None, importance: float = 1.0) -> None:  # type: ignore[override]
@@ -114,6 +116,8 @@ class Ranker(LinearEstimator):
                     self._learn_pairs(model, query, x, at, sign, c * query.importance[at])
             except NumericalError:
                 raise _overflow(model, row) from None
+            except RowError as error:
+                raise error.at(row) from None
         self._dropped += query.push(x, y, c)
         self._examples += 1
 
@@ -158,6 +162,7 @@ class Ranker(LinearEstimator):
         for _ in range(self.passes):
             self._query = None
             self._learn(model, stream, stream.shuffled(generator) if self.shuffle else None)
+            model.flush()
         return self
 
     def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:

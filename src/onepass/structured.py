@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import decoders, files, store
 from .batches import Batch, is_mappings, to_row
 from .core import Array, Last, Readout, Rule
-from .errors import InputError, LabelError, NumericalError, ParameterError
+from .errors import InputError, LabelError, ParameterError, RowError
 from .estimator import LinearEstimator
 from .model import LinearModel
 from .tables import read_labels, read_passes
@@ -162,6 +162,7 @@ class StructuredLearner(LinearEstimator):
         self._suboptimal = 0
         for _ in range(passes):
             self._learn(model, *examples)
+            model.flush()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -227,8 +228,8 @@ class StructuredLearner(LinearEstimator):
                 if predict:
                     predictions.append(self._decoder().decode(WeightView(model), x))
                 self._round(model, x, y, c)
-            except NumericalError as error:
-                raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
+            except RowError as error:
+                raise error.at(row) from None
             except Exception as error:  # a decoder's own trouble, which no check of ours could foresee
                 error.add_note(f"in example {row} of this call; the examples before it were learned")
                 raise

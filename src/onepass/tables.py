@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from .batches import Batch, as_batch, as_importance
 from .core import Array
-from .errors import InputError, LabelError, NumericalError, ParameterError
+from .errors import InputError, LabelError, ParameterError, RowError
 from .labels import alike
 from .model import as_labels, as_targets
 
@@ -62,7 +62,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         before = dict(self.__dict__)
         try:
             yield
-        except NumericalError:
+        except RowError:
             raise
         except BaseException:
             self.__dict__.clear()

@@ -103,7 +103,8 @@ def rival(scores: Array, y: int) -> int:
 class Multilabel(Multiclass):
     """y a set of classes: φ is +x in the lowest-scoring row of those in y, −x in the highest of those out.
 
-    With all classes in, or none, there is nothing to order and nothing is learned.
+    With all classes in, or none, there is nothing to order and nothing is learned. Calibrated, these are two directions
+    with a step each: +x in the one row should reach 1, −x in the other too (`Learner`).
     """
 
     name = "multilabel"

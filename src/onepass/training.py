@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batches import Batch
-from .core import Array, Scalars
-from .errors import NumericalError, ParameterError
+from .core import Array, Scalars, make_readout
+from .errors import ParameterError, RowError
 from .model import LinearModel
 
 __all__ = ["Training"]
@@ -45,6 +46,10 @@ class Training:
         self._check(model)
         if self.order != "sequential":
             table.require_finite()  # here, where rows still have their own numbers
+        with model.judged_by(table, y, importance) if model.ratchet else contextlib.nullcontext():
+            self._passes(model, table, y, importance)
+
+    def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         c = np.ones(table.rows) if importance is None else importance
         best, waited = math.inf, 0
         self.stopped_by = "passes"
@@ -55,6 +60,7 @@ class Training:
                 loss, moved = self._batch_step(model, table, y, c, number)
             else:
                 loss = self._pass(model, table, y, importance, order)
+                model.flush()
                 moved = model.k > updates
             self.passes_made = number
             if self.mode == "online":
@@ -86,10 +92,20 @@ class Training:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and value >= 0):
                 raise ParameterError(f"{name}={value!r}: expected None or a number >= 0")
+        if (
+            self.mode == "incremental"
+            and self.tol is not None
+            and not (model.rule.mistake_driven or self._suffers(model))
+        ):
+            raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
         if self.mode == "batch" and not (model.rule.batch and model.task in ("auto", "binary", "regression")):
             raise ParameterError(
                 f"mode='batch' is for perceptron and adaline, with two classes or in regression, not for {model.rule!r}"
             )
+
+    def _suffers(self, model: LinearModel) -> bool:
+        """Can the learner's own loss be measured on the way? Only where the last weights predict."""
+        return type(model.readout) is type(make_readout("last", model.rule))
 
     def _rows(self, rows: int) -> NDArray[np.intp] | None:
         if self.order == "shuffle":
@@ -106,15 +122,14 @@ class Training:
         if order is not None:
             rows, answers, weights = table.take(order), y[order], None if c is None else c[order]
         try:
-            if self.mode == "online":
+            if self.mode == "online" or not self._suffers(model):
                 model.learn_many(rows, answers, weights)
                 return math.nan
             return model.learn_and_suffer(rows, answers, weights)
-        except NumericalError as error:
+        except RowError as error:
             if order is None:
                 raise
-            row = int(order[error.row])
-            raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
+            raise error.at(int(order[error.row])) from None
 
     def _batch_step(self, model: LinearModel, table: Batch, y: Any, c: Array, number: int) -> tuple[float, bool]:
         """w ← w + Σ (or mean) of the rule's steps, all at the same w; the schedule's clock is the pass."""

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import onepass
-from onepass import rules
+from onepass import rules, store
 from onepass.core import Learner
+from onepass.errors import ParameterError
+from onepass.model import LinearModel
 
 from . import transcriptions
 from .bounds import Played, assert_within, pa_bounds
@@ -113,7 +115,10 @@ def test_bounds(name, C, seed):
     fits = 5 * U * (1 + 1e-12)
     for stream in (clear, noisy):
         learner = Learner(
-            rules.RULES[name]() if name == "pa" else rules.RULES[name](C), "multilabel", classes=4, fit_intercept=False
+            rules.RULES[name]() if name == "pa" else rules.RULES[name](C),
+            "multilabel",
+            classes=4,
+            fit_intercept=False,
         )
         run(learner, stream)
         played = Played.of(learner, np.array([2 * e.x @ e.x for e in stream]))
@@ -138,3 +143,103 @@ def test_nothing_to_order_is_passive_and_prediction_is_above_zero():
     for x in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.5)):
         assert learner.predict(x) == set(np.flatnonzero(np.asarray(learner.score(x)) > 0))
         np.testing.assert_array_equal(model.predict([x])[0], np.asarray(learner.score(x)) > 0)
+
+
+# ---- calibrated: the virtual label at 0 ----
+
+
+def calibrated(stream, K, d, variant, C):
+    """The lowest in should reach 1, the highest out −1: two binary rounds on rows of their own, at the same W."""
+    W = np.zeros((K, d))
+    for x, Y, c in stream:
+        x = np.asarray(x, dtype=float)
+        if not transcriptions.skip(x, c):
+            s, step = W @ x, np.zeros(K)
+            for labels, y, pick in ((Y, 1, min), (set(range(K)) - Y, -1, max)):
+                if labels:
+                    r = pick(sorted(labels), key=lambda i, s=s: s[i])
+                    step[r] = y * transcriptions.pa_tau(variant, max(0.0, 1 - y * s[r]), float(x @ x), C, c)
+            W = W + np.outer(step, x)
+        yield W
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_worked_calibrated(way):
+    """PA-I, C = 0.3: (1,0),{0}: row 0 up, row 1 down by 0.3. (0,1),{1,2}: row 1 up, row 0 down. (1,1),{0,1}: all of
+    s = (0, 0, 0): row 0 up, row 2 down. (−1,0),{2}: s₂ = 0.3, up by 0.3; of 0 and 1 (−0.6, 0.3) row 1, down.
+    """
+    options = {"classes": 3, "fit_intercept": False, "threshold": "calibrated"}
+    rows = WAYS[way](rules.PA1(0.3), "multilabel", WORKED, **options)
+    np.testing.assert_allclose(rows[-1, :, :2], [(0.6, 0), (0, 0.3), (-0.6, -0.3)], atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("rule", "variant"), VARIANTS)
+def test_calibrated_equals_transcription(rule, variant, weighted, intercept, way):
+    for seed in range(4):
+        stream = label_stream(np.random.default_rng(seed), weighted=weighted)
+        expected = list(calibrated(with_constant(stream, float(intercept)), 4, 5, variant, 0.2))
+        options = {"classes": 4, "fit_intercept": intercept, "threshold": "calibrated"}
+        same(WAYS[way](rule, "multilabel", stream, **options), expected)
+
+
+CAN = [
+    "perceptron:beta=0.3",
+    "mira:beta=0.5",
+    "pegasos",
+    "sgd:l2=0.1",
+    "sgd:loss=logistic,batch_size=4",
+    "fobos:lam1=0.01",
+]
+
+
+@pytest.mark.parametrize("rule", CAN)
+def test_other_rules_calibrate_alike_in_both_ways(rule):
+    stream = label_stream(np.random.default_rng(2), 40, noise=0.2)
+    core, model = (
+        run_by(rule, "multilabel", stream, classes=4, threshold="calibrated") for run_by in (by_core, by_model)
+    )
+    same(core, model, 1e-9)
+    assert not np.allclose(core, by_core(rule, "multilabel", stream, classes=4))
+
+
+@pytest.mark.parametrize("rule", ["romma", "alma", "alma:p=4", "shifting", "pegasos:project=true"])
+def test_rules_that_shrink_by_the_margin_cannot(rule):
+    for make in (Learner, LinearModel):
+        with pytest.raises(ParameterError, match=r"threshold='calibrated' adds two steps.*use 'uncalibrated'"):
+            make(rule, "multilabel", threshold="calibrated")
+        assert not make(rule, "multilabel").calibrated
+        with pytest.raises(ParameterError, match="expected one of uncalibrated, calibrated"):
+            make("pa", "multilabel", threshold="zero")
+
+
+def test_calibrated_chunks_files_and_growing_labels_give_the_same_bytes(tmp_path):
+    stream = label_stream(np.random.default_rng(3), 80)
+    X, sets = np.array([e.x for e in stream]), [sorted(e.y) for e in stream]
+    for readout in ("last", "average", "pocket"):
+        one, many = (LinearModel("pa1:C=0.1", "multilabel", readout=readout, threshold="calibrated") for _ in range(2))
+        for i in range(80):
+            one.learn_one(X[i], sets[i])
+            if i == 30:
+                one.save(tmp_path / "m")
+                one = LinearModel.load(tmp_path / "m")
+        for start in range(0, 80, 13):
+            many.learn_many(X[start : start + 13], sets[start : start + 13])
+        assert store.to_bytes("linear", *one.state()) == store.to_bytes("linear", *many.state())
+        assert one.calibrated
+
+
+def test_calibrated_cut_is_near_the_truth():
+    """Sets of one of five labels: uncalibrated scores sum to 0, so that some are always above; calibrated need not."""
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.normal(size=(5, 6))
+    y = rng.integers(5, size=1500)
+    X, Y = centres[y] + rng.normal(size=(1500, 6)), np.eye(5, dtype=int)[y]
+    wrong = {}
+    for threshold in ("calibrated", "uncalibrated"):
+        model = onepass.MultilabelClassifier("pa1:C=0.1", readout="average", threshold=threshold)
+        model.partial_fit(X[:1000], Y[:1000])
+        wrong[threshold] = float(np.mean(model.predict(X[1000:]) != Y[1000:]))
+    assert wrong["calibrated"] < 0.05 < 0.15 < wrong["uncalibrated"]

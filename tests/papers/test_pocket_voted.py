@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy.sparse
 
-from onepass import rules
+from onepass import rules, store
 from onepass.core import Learner, Pocket, Voted
-from onepass.errors import ParameterError
+from onepass.errors import FullError, InputError, LabelError, ParameterError
+from onepass.linear import LinearClassifier
 from onepass.model import LinearModel
 
 from . import transcriptions
-from .streams import A, random_stream, with_constant
+from .streams import A, random_stream, run, with_constant
 from .ways import WAYS, model_of, same
 
 # ---- pocket ----
@@ -76,6 +80,129 @@ def test_pocket_of_a_rule_that_shrinks(way):
     expected = list(pocket(transcriptions.shifting(stream, 4, 0.5, "constant"), stream))
     rows = WAYS[way](rules.Shifting(0.5, "constant"), "binary", stream, fit_intercept=False, readout=Pocket())
     same(rows[:, :-1], expected)
+
+
+# ---- the ratchet ----
+
+
+def ratcheted(vectors, stream, wrong):
+    """Gallant 1990: a run longer than the record enters only with fewer errors on the stored set; else r* stays too."""
+    best, run, held, fewest, inside, before = 0, 0, None, np.inf, False, None
+    for w, (x, _, c) in zip(vectors, stream, strict=True):
+        before = np.zeros_like(w) if before is None else before
+        if not transcriptions.skip(x, c):
+            moved = not np.array_equal(w, before)
+            run, inside = (0, False) if moved else (run + 1, inside)
+            if run > best and inside:
+                best = run
+            elif run > best and wrong(before) < fewest:
+                best, held, fewest, inside = run, before, wrong(before), True
+        before = w
+        yield w if held is None else held
+
+
+def noisy(seed, task="binary"):
+    """A stored set that no weights separate, and its stream with the constant appended; even seeds unweighted."""
+    rng = np.random.default_rng(seed)
+    stream = [e for e in random_stream(rng, task, 60, noise=0.8, weighted=seed % 2 == 1) if e.c > 0]
+    return stream, with_constant(stream)
+
+
+def stored(stream):
+    return np.array([e.x for e in stream]), np.array([e.y for e in stream]), np.array([e.c for e in stream])
+
+
+@pytest.mark.parametrize("mode", ["online", "incremental"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_ratchet_equals_transcription(sparse, mode):
+    differs = 0
+    for seed in range(6):
+        stream, constant = noisy(seed)
+        X, y, c = stored(stream)
+        Z = np.array([e.x for e in constant])
+
+        def wrong(w, Z=Z, y=y, c=c):
+            return np.sum(c[np.where(Z @ w > 0, 1, -1) != y])
+
+        vectors = list(transcriptions.perceptron(constant * 8, 5, lambda t: 1.0))
+        expected = list(ratcheted(vectors, constant * 8, wrong))
+        learner = Learner("perceptron", readout="pocket:ratchet=true", examples=stream)
+        same(run(learner, stream * 8), expected)
+        errors = [wrong(w) for w in expected[len(stream) :]]  # the pocket is no longer empty
+        assert all(later <= earlier for earlier, later in itertools.pairwise(errors))
+        model = LinearClassifier("perceptron", readout=Pocket(ratchet=True), mode=mode, passes=8)
+        model.fit(scipy.sparse.csr_matrix(X) if sparse else X, y, sample_weight=c)
+        same(np.append(model.coef_, model.intercept_), expected[-1])
+        differs += not np.array_equal(expected[-1], list(pocket(vectors, constant * 8))[-1])
+    assert differs  # from the plain pocket
+
+
+@pytest.mark.parametrize("order", [True, "random"])
+def test_ratchet_in_any_order_judges_by_the_whole_set(order):
+    """A pass over rows drawn with replacement is not the set that errors are counted on."""
+    stream, constant = noisy(1)
+    X, y, c = stored(stream)
+    model = LinearClassifier("pocket", readout="pocket:ratchet=true", passes=5, shuffle=order, random_state=0)
+    model.fit(X, y, sample_weight=c)
+    random = np.random.RandomState(0)
+    rows = []
+    for _ in range(5):
+        at = random.permutation(len(X)) if order is True else random.randint(len(X), size=len(X))
+        rows += [constant[i] for i in at]
+    Z = np.array([e.x for e in constant])
+    vectors = transcriptions.perceptron(rows, 5, lambda t: 1.0)
+    expected = list(ratcheted(vectors, rows, lambda w: np.sum(c[np.where(Z @ w > 0, 1, -1) != y])))
+    same(np.append(model.coef_, model.intercept_), expected[-1])
+
+
+def test_ratchet_over_classes():
+    stream, constant = noisy(3, "multiclass")
+    X, y, c = stored(stream)
+    Z = np.array([e.x for e in constant])
+    vectors = transcriptions.multiclass_perceptron(constant * 5, 3, 5)
+    expected = list(ratcheted(vectors, constant * 5, lambda W: np.sum(c[np.argmax(Z @ W.T, axis=1) != y])))
+    same(run(Learner("pocket", "multiclass", classes=3, readout=Pocket(True), examples=stream), stream * 5), expected)
+    model = LinearClassifier("pocket", readout="pocket:ratchet=true", passes=5).fit(X, y, sample_weight=c)
+    same(np.hstack([model.coef_, model.intercept_[:, np.newaxis]]), expected[-1])
+
+
+def test_a_stream_has_no_set_to_ratchet_by():
+    stream, _ = noisy(0)
+    X, y, _ = stored(stream)
+    model = LinearClassifier("pocket", readout="pocket:ratchet=true", passes=3).fit(X, y)
+    config, arrays = model._model.state()
+    before = store.to_bytes("linear", config, arrays)
+    for use in (
+        lambda: model.learn_one(X[0], y[0]),
+        lambda: model.learn_one(X[0], "new"),
+        lambda: model.partial_fit(X, y),
+        lambda: model.learn_many(X, y),
+        lambda: LinearModel("perceptron", readout="pocket:ratchet=true").learn_one({"a": 1.0}, "b"),
+    ):
+        with pytest.raises(ParameterError, match=r"judges weights on a stored set.*use fit"):
+            use()
+    assert store.to_bytes("linear", *model._model.state()) == before
+    resumed = LinearModel.from_state(config, arrays)  # and by hand it goes on where it was
+    again = LinearModel.from_state(config, arrays)
+    with resumed.judged_by(X, y), again.judged_by(X, y):
+        resumed.learn_many(X, y)
+        for x, label in zip(X, y, strict=True):
+            again.learn_one(x, label)
+    assert store.to_bytes("linear", *resumed.state()) == store.to_bytes("linear", *again.state()) != before
+    with pytest.raises(LabelError, match=r"y\[1\] of the stored set"), resumed.judged_by(X[:2], [1, 7]):
+        pass
+    bad = np.where(np.arange(X.size).reshape(X.shape) == 9, np.nan, X)
+    with pytest.raises(InputError, match=r"X\[2, 1\] is NaN"), resumed.judged_by(bad, y):
+        pass
+
+
+@pytest.mark.parametrize("task", ["multilabel", "ranking"])
+def test_ratchet_counts_labels(task):
+    for make in (Learner, LinearModel):
+        with pytest.raises(ParameterError, match="counts wrong labels"):
+            make("perceptron", task, readout="pocket:ratchet=true", fit_intercept=False)
+    with pytest.raises(ParameterError, match="give examples="):
+        Learner("perceptron", readout=Pocket(ratchet=True))
 
 
 # ---- voted ----
@@ -193,17 +320,49 @@ def test_too_many_vectors_leave_the_model_unchanged():
     assert model.k == 4
 
 
-def test_too_many_vectors_in_a_table_refuse_all_of_it():
+FORMS = {
+    "dense": np.asarray,
+    "sparse": scipy.sparse.csr_matrix,
+    "named": lambda X: [dict(zip("abcd", x, strict=True)) for x in X],
+}
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_too_many_vectors_in_a_table_stop_at_their_row(form, grows):
+    """As one by one: the rows before it are learned, the error tells which it was."""
     stream = [e for e in random_stream(np.random.default_rng(0), "binary", 60) if np.any(e.x)]
     X, y = np.array([e.x for e in stream]), [e.y for e in stream]
+    make = {} if grows else {"classes": [-1, 1]}
+    one, table = (LinearModel("perceptron", readout=Voted(max_vectors=4), **make) for _ in range(2))
+    row = 0
+    with pytest.raises(MemoryError):
+        for row, x in enumerate(FORMS[form](X) if form == "named" else X):
+            one.learn_one(x, y[row])
+    with pytest.raises(FullError, match=f"row {row}: .*max_vectors.*rows before it were learned") as caught:
+        table.learn_many(FORMS[form](X), y)
+    assert caught.value.row == row == table.t > 4
+    if form != "sparse":  # of single rows as of tables
+        assert store.to_bytes("linear", *one.state()) == store.to_bytes("linear", *table.state())
+    learner = Learner("perceptron", readout=Voted(max_vectors=4))
+    with pytest.raises(FullError):
+        run(learner, stream)
+    assert learner.t == row
+    estimator = LinearClassifier("perceptron", readout=Voted(max_vectors=4))
+    if form != "named":
+        with pytest.raises(FullError) as caught:
+            estimator.partial_fit(FORMS[form](X), y, classes=[-1, 1])
+        assert estimator.t_ == caught.value.row == row
+
+
+def test_malformed_rows_beyond_the_bound_refuse_all():
+    stream = [e for e in random_stream(np.random.default_rng(0), "binary", 60) if np.any(e.x)]
+    X, y = np.array([e.x for e in stream]), [e.y for e in stream]
+    X[-1, 0] = np.nan
     model = LinearModel("perceptron", classes=[-1, 1], readout=Voted(max_vectors=4))
-    model.learn_many(X[:3], y[:3])
-    before = {key: np.array(value) for key, value in model.state()[1].items()}
-    with pytest.raises(MemoryError, match="max_vectors"):
-        model.learn_many(X[3:], y[3:])
-    assert model.t == 3
-    for key, value in model.state()[1].items():
-        np.testing.assert_array_equal(value, before[key])
+    with pytest.raises(InputError, match="NaN"):
+        model.learn_many(X, y)
+    assert model.t == 0
 
 
 @pytest.mark.parametrize("make", [Learner, LinearModel])

@@ -290,6 +290,30 @@ def alma(
         yield w
 
 
+def alma_p(
+    stream: Stream, d: int, p: float, alpha: float = 0.9, B: float | None = None, C: float = math.sqrt(2),
+    *, normalize: bool = True, strict: bool = False,
+) -> Vectors:  # fmt: skip
+    """Gentile 2001, Fig. 1: γ_k = B√(p−1)/√k, η_k = C/(√(p−1)√k), w' = f⁻¹(f(w) + η y x̂), w'/max(1, ‖w'‖_q)."""
+    q = p / (p - 1)
+
+    def f(w: np.ndarray, q: float) -> np.ndarray:
+        norm = np.sum(np.abs(w) ** q) ** (1 / q)
+        return np.sign(w) * np.abs(w) ** (q - 1) / norm ** (q - 2) if norm > 0 else np.zeros_like(w)
+
+    w, k = np.zeros(d), 1
+    B = math.sqrt(8) / alpha if B is None else B
+    for x, y, c in stream:
+        if not skip(x, c):
+            unit = np.asarray(x) / np.sum(np.abs(x) ** p) ** (1 / p) if normalize else np.asarray(x)
+            m, threshold = y * w.dot(unit), (1 - alpha) * B * math.sqrt(p - 1) / math.sqrt(k)
+            if m < threshold or (m == threshold and not strict):
+                w = f(f(w, q) + C / math.sqrt(p - 1) / math.sqrt(k) * y * unit, p)  # f for p is the inverse of f for q
+                w = w / max(1.0, float(np.sum(np.abs(w) ** q) ** (1 / q)))
+                k += 1
+        yield w
+
+
 def shifting(stream: Stream, d: int, lam: float, decay: str = "harmonic") -> Vectors:
     """Cavallanti, Cesa-Bianchi and Gentile 2007: on mistake k = 0, 1, …, w ← (1 − λ_k) w + y x."""
     w, k = np.zeros(d), 0

@@ -25,8 +25,6 @@ def by_core(rule: Any, task: str, stream: Iterable[Example], **options: Any) -> 
 def model_of(rule: Any, task: str = "binary", *, classes: int = 2, **options: Any) -> LinearModel:
     if task in CLASSIFY:
         options["classes"] = [-1, 1] if task == "binary" else list(range(classes))
-    if task == "ranking":
-        options.setdefault("fit_intercept", False)  # as `Ranker` does: in a difference the constant cancels
     return LinearModel(rule, task, **options)
 
 

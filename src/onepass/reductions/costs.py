@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Array
-from ..errors import InputError, LabelError, NumericalError
-from .examples import Indices, Rows, at_row, count, read_labels, take
+from ..errors import InputError, LabelError, RowError
+from .examples import Indices, Rows, count, read_labels, take
 from .multiclass import pair, tournament
 from .scheme import Reduction
 
@@ -364,8 +364,8 @@ class Tree(CostReduction):
             return np.zeros(0, dtype=np.bool_)
         try:
             return self.learners[node].decide_then_learn(take(rows, at), y, c)
-        except NumericalError as error:
-            raise at_row(error, int(at[error.row])) from None
+        except RowError as error:
+            raise error.at(int(at[error.row])) from None
 
     def _sizes(self) -> tuple[int, int]:
         return len(self.nodes), 0

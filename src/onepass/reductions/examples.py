@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..batches import Batch, as_batch, as_importance, is_mappings, to_row
-from ..errors import FeatureError, InputError, LabelError, NumericalError
+from ..errors import FeatureError, InputError, LabelError
 from ..labels import not_hashable, plain, require_label
 from ..model import as_labels
 
@@ -116,11 +116,6 @@ def check_mappings(rows: Sequence[Any], check: Any) -> None:
             check(x)
         except InputError as error:
             raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
-
-
-def at_row(error: NumericalError, row: int) -> NumericalError:
-    """The error of a row among some rows, as the error of that row among all."""
-    return NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row)
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from sklearn.exceptions import NotFittedError
 from .. import store
 from ..batches import Batch
 from ..core import Array
-from ..errors import LabelError, NumericalError, ParameterError
+from ..errors import LabelError, ParameterError, RowError
 from ..estimator import LinearEstimator
 from ..labels import alike
 from ..tables import TableEstimator, class_array, read_labels, read_order
-from .examples import at_row, read_one, read_rows
+from .examples import read_one, read_rows
 from .learners import Foreign, Learner, Linear
 from .scheme import Reduction
 
@@ -124,8 +124,8 @@ class ReductionEstimator(TableEstimator):
             answers = [answers[i] for i in order.tolist()] if isinstance(answers, list) else answers[order]
         try:
             core.learn_many(table, answers, importance)
-        except NumericalError as error:
-            raise (error if order is None else at_row(error, int(order[error.row]))) from None
+        except RowError as error:
+            raise (error if order is None else error.at(int(order[error.row]))) from None
 
     def _fitted(self) -> Reduction:
         if self._core is None or not self.__sklearn_is_fitted__():

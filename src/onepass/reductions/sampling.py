@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Array
-from ..errors import InputError, LabelError, NumericalError, ParameterError
+from ..errors import InputError, LabelError, ParameterError, RowError
 from ..model import as_targets
-from .examples import Indices, Rows, at_row, count, read_one, singles
+from .examples import Indices, Rows, count, read_one, singles
 from .scheme import Reduction
 
 __all__ = ["Rejection", "uniform", "uniforms"]
@@ -112,8 +112,8 @@ class Rejection(Reduction):
             out[i] = self.score(x) > 0
             try:
                 self._learn(x, label, weight)
-            except NumericalError as error:
-                raise at_row(error, i) from None
+            except RowError as error:
+                raise error.at(i) from None
             self.t += 1
         return out
 

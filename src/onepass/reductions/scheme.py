@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from .. import store
 from ..batches import Batch, as_importance
 from ..core import Array
-from ..errors import DamagedFileError, InputError, LabelError, NumericalError
+from ..errors import DamagedFileError, InputError, LabelError, RowError
 from .examples import (
     Indices,
     Labels,
     Rows,
     are_extreme,
-    at_row,
     count,
     is_extreme,
     part,
@@ -118,7 +117,7 @@ class Reduction(Learner):
                     self.set_shape(rows.columns, rows.names)
                 self._admit(new)
                 self._counted(rows, answers, c)
-        except NumericalError as error:
+        except RowError as error:
             # Nothing was learned; what comes before the row is, as one by one. Another base may stop there earlier.
             if error.row:
                 self.learn_rows(part(rows, 0, error.row), y[: error.row], None if c is None else c[: error.row])
@@ -141,8 +140,8 @@ class Reduction(Learner):
                 self._learn(rows[0], answer, 1.0 if c is None else float(c[0]))
             else:
                 self._learn_batch(rows, answers, c)
-        except NumericalError as error:
-            raise at_row(error, start + error.row) from None
+        except RowError as error:
+            raise error.at(start + error.row) from None
         self.t += count(rows)
 
     @staticmethod
@@ -151,8 +150,8 @@ class Reduction(Learner):
         if len(at):
             try:
                 learner.learn_rows(take(rows, at), y, c)
-            except NumericalError as error:
-                raise at_row(error, int(at[error.row])) from None
+            except RowError as error:
+                raise error.at(int(at[error.row])) from None
 
     # -- what a subclass defines -----------------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ class GradientDescent(Rule):
     """What descent on a loss shares: w ← w − η_t c ∇ℓ, c the importance; a penalty follows.
 
     `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates.
+    With `batch_size` b > 1 the gradients of b rounds in a row are taken at the same w, and their mean (or sum:
+    `reduction`) makes one step; t then counts steps. An unfinished batch waits, in files too.
     With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
     in every row, and the other margin losses act on the best rival.
     """
@@ -31,6 +33,8 @@ class GradientDescent(Rule):
     schedule: str | schedules.Schedule = "inv_sqrt"
     eta: float | None = number(None, above=0)
     clock: str = choice("rounds", "rounds", "updates", kw_only=True)
+    batch_size: int = number(1, at_least=1, integer=True, kw_only=True)
+    reduction: str = choice("mean", "mean", "sum", kw_only=True)
 
     def validate(self) -> None:
         losses.make(self.loss)
@@ -41,6 +45,12 @@ class GradientDescent(Rule):
         if loss.name == "squared":
             return ("binary", "multiclass", "regression")
         return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
+
+    def adds_up(self) -> bool:
+        return True  # the penalty looks at η alone
+
+    def minibatch(self) -> tuple[int, str]:
+        return int(self.batch_size), self.reduction
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         """The step with the rule's penalty."""
@@ -107,7 +117,8 @@ class GradientDescent(Rule):
 class SGD(GradientDescent):
     """w ← max(0, 1 − η_t λ)·w − η_t c ∇ℓ, λ = `l2` (the intercept is not shrunk), c the importance.
 
-    `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates.
+    `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates. `batch_size` > 1
+    averages (or, by `reduction`, sums) the gradients of so many rounds at the same w into one step.
     With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
     in every row, and the other margin losses act on the best rival.
     """
@@ -188,6 +199,9 @@ class Pegasos(Rule):
 
     def uses_ww(self) -> bool:
         return self.project
+
+    def adds_up(self) -> bool:
+        return not self.project
 
     def step(self, s: Scalars) -> Step:
         eta = 1.0 / (self.lam * s.t)

@@ -35,6 +35,9 @@ class MIRA(Rule):
     def never_starts(self) -> bool:
         return self.beta == 0 and self.tie_update == "none"
 
+    def adds_up(self) -> bool:
+        return True
+
     def step(self, s: Scalars) -> Step:
         if self.beta == 0 and s.m == 0:
             return Step(add=s.importance * self.cap if self.tie_update == "perceptron" else 0.0)
