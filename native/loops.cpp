@@ -180,6 +180,8 @@ void score(const Model& M, const Batch& X, double* scores) {
 
 }  // namespace onepass::ONEPASS_ISA
 
+#include "pairs.hpp"  // on top of the rows above
+
 #define ONEPASS_NAME_(isa) loops_##isa
 #define ONEPASS_NAME(isa) ONEPASS_NAME_(isa)
 #define ONEPASS_TEXT_(isa) #isa
@@ -195,6 +197,9 @@ const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
 #undef ONEPASS_FILL
             ONEPASS_ISA::learn_one,
         ONEPASS_ISA::score_one,
+        ONEPASS_ISA::learn_pairs<DenseBatch<double>>,
+        ONEPASS_ISA::learn_pairs<CsrBatch<double, int32_t>>,
+        ONEPASS_ISA::learn_pairs<CsrBatch<double, int64_t>>,
     };
     return &loops;
 }

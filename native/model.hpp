@@ -59,6 +59,21 @@ struct Answers {
     double* scores;       // where to write the scores before each update (rows x outputs), or null
 };
 
+// What the ranking loop reads beside the rows. Rows before `first` are remembered, the others arrive; row i meets those
+// from begin[i] on.
+struct Meetings {
+    const double *relevance, *importance;
+    const int64_t* begin;
+    size_t first;
+    double* scores;  // where to write each arriving row's score before its pairs, or null
+};
+
+// Room for the difference of two rows: twice the longest.
+struct Difference {
+    double* x;
+    int64_t* index;
+};
+
 enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full };
 
 struct Outcome {
@@ -81,6 +96,9 @@ struct Loops {
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
                         double target, const uint8_t* set);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
+    Outcome (*learn_pairs_dense)(Model&, const DenseBatch<double>&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_i32)(Model&, const CsrBatch<double, int32_t>&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_i64)(Model&, const CsrBatch<double, int64_t>&, const Meetings&, Difference&);
 };
 
 const Loops* loops_scalar();
