@@ -13,48 +13,68 @@ inline DenseRow<double> difference(const DenseRow<V>& a, const DenseRow<V>& b, d
     return {x, a.n};
 }
 
-// The same of two sorted sparse rows: sorted again, zeros left out. Which row an element comes from is a coin's toss,
-// so there is no branch on it; both ends are merged at once, as each step waits for the one before it.
-template <class V, class I>
-inline SparseRow<double, int64_t> difference(const SparseRow<V, I>& a, const SparseRow<V, I>& b, double sign,
+// An element of the difference of two sparse rows: a, where `left`, less b, where `right`. Whose turn it is, is a
+// coin's toss, so it is masked, not branched on. False where nothing is left.
+inline bool subtract(const double& a, const double& b, bool left, bool right, uint64_t minus, double* out) {
+    uint64_t bits_a, bits_b, bits;
+    std::memcpy(&bits_a, &a, sizeof a);
+    std::memcpy(&bits_b, &b, sizeof b);
+    bits_a &= 0 - uint64_t(left);
+    bits_b &= 0 - uint64_t(right);
+    double p, q;
+    std::memcpy(&p, &bits_a, sizeof p);
+    std::memcpy(&q, &bits_b, sizeof q);
+    p -= q;
+    std::memcpy(&bits, &p, sizeof bits);
+    const uint64_t signed_bits = bits ^ minus;
+    std::memcpy(out, &signed_bits, sizeof signed_bits);
+    return bits << 1;
+}
+
+// The same of two sorted sparse rows: sorted again, zeros left out. Both ends are merged at once, as each step waits
+// for the one before it.
+template <class I>
+inline SparseRow<double, int64_t> difference(const SparseRow<double, I>& a, const SparseRow<double, I>& b, double sign,
                                              Difference& out) {
-    const size_t room = a.n + b.n;
-    double *x = out.x, *x_end = out.x + room;
-    int64_t *index = out.index, *index_end = out.index + room;
+    const uint64_t minus = uint64_t(sign < 0.0) << 63;
+    const ptrdiff_t room = ptrdiff_t(a.n + b.n);
+    const double* __restrict ax = a.x, * __restrict bx = b.x;
+    const I* __restrict at = a.index, * __restrict bt = b.index;
+    double* __restrict x = out.x;
+    int64_t* __restrict index = out.index;
     ptrdiff_t i = 0, j = 0, i_last = ptrdiff_t(a.n) - 1, j_last = ptrdiff_t(b.n) - 1;
-    size_t front = 0, back = 0;
+    ptrdiff_t front = 0, back = room;
     while (i < i_last && j < j_last) {  // two of each are left, so the two ends take different ones
-        const I p = a.index[i], q = b.index[j];
-        const double a_first = double(a.x[i]), b_first = double(b.x[j]);
-        const double up = sign * ((p <= q ? a_first : 0.0) - (q <= p ? b_first : 0.0));
-        x[front] = up;
+        const I p = at[i], q = bt[j], r = at[i_last], s = bt[j_last];
         index[front] = int64_t(p < q ? p : q);
-        front += up != 0.0;
+        front += subtract(ax[i], bx[j], p <= q, q <= p, minus, x + front);
+        index[back - 1] = int64_t(r > s ? r : s);
+        back -= subtract(ax[i_last], bx[j_last], r >= s, s >= r, minus, x + back - 1);
         i += p <= q;
         j += q <= p;
-        const I r = a.index[i_last], s = b.index[j_last];
-        const double a_last = double(a.x[i_last]), b_last = double(b.x[j_last]);
-        const double down = sign * ((r >= s ? a_last : 0.0) - (s >= r ? b_last : 0.0));
-        x_end[-1 - ptrdiff_t(back)] = down;
-        index_end[-1 - ptrdiff_t(back)] = int64_t(r > s ? r : s);
-        back += down != 0.0;
         i_last -= r >= s;
         j_last -= s >= r;
     }
-    while (i <= i_last || j <= j_last) {
-        const bool only_a = j > j_last, only_b = i > i_last;
-        const bool take_a = !only_b && (only_a || a.index[i] <= b.index[j]);
-        const bool take_b = !only_a && (only_b || b.index[j] <= a.index[i]);
-        const double value = sign * ((take_a ? double(a.x[i]) : 0.0) - (take_b ? double(b.x[j]) : 0.0));
-        x[front] = value;
-        index[front] = int64_t(take_a ? a.index[i] : b.index[j]);
-        front += value != 0.0;
-        i += take_a;
-        j += take_b;
+    for (; i <= i_last && j <= j_last;) {
+        const I p = at[i], q = bt[j];
+        index[front] = int64_t(p < q ? p : q);
+        front += subtract(ax[i], bx[j], p <= q, q <= p, minus, x + front);
+        i += p <= q;
+        j += q <= p;
     }
-    std::memmove(x + front, x_end - back, back * sizeof(double));
-    std::memmove(index + front, index_end - back, back * sizeof(int64_t));
-    return {x, index, front + back};
+    for (; i <= i_last; ++i) {
+        index[front] = int64_t(at[i]);
+        front += subtract(ax[i], 0.0, true, false, minus, x + front);
+    }
+    for (; j <= j_last; ++j) {
+        index[front] = int64_t(bt[j]);
+        front += subtract(0.0, bx[j], false, true, minus, x + front);
+    }
+    for (; back < room; ++back, ++front) {
+        x[front] = x[back];
+        index[front] = index[back];
+    }
+    return {x, index, size_t(front)};
 }
 
 // Can neither a difference of this row nor a product of its importance be infinite, whatever the other row?
