@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "lanes.hpp"
+#include "lazy.hpp"
 #include "model.hpp"
 
 namespace onepass::ONEPASS_ISA {
@@ -25,7 +26,8 @@ struct DenseRow {
     const V* x;
     size_t n;
     size_t column(size_t i) const { return i; }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, Dense{v}); }
+    Dense where(const double* v) const { return {v}; }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, where(v)); }
 };
 
 template <class V, class I>
@@ -34,7 +36,8 @@ struct SparseRow {
     const I* index;
     size_t n;
     size_t column(size_t i) const { return size_t(index[i]); }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, Indexed<I>{v, index}); }
+    Indexed<I> where(const double* v) const { return {v, index}; }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, where(v)); }
 };
 
 // v += c * x
@@ -80,21 +83,6 @@ inline void class_scores_wide(const Row& row, const double* v, size_t stride, do
     }
 }
 
-// The weights of a row's features side by side, as they are after paying what they owe. Added in the same lanes as the
-// stored ones would be, they give the same bits.
-template <class Row>
-inline double* gather_paid(const Model& M, const Row& row, const double* v) {
-    const Weights& w = M.w;
-    double* gathered = M.gathered(row.n * w.stride);
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        const double gap = w.lazy ? w.owed_now - w.owed_then.data()[j] : 0.0;
-        for (size_t r = 0; r < w.stride; ++r)
-            gathered[i * w.stride + r] = gap != 0.0 ? w.paid(v[j * w.stride + r], gap) : v[j * w.stride + r];
-    }
-    return gathered;
-}
-
 template <class V>
 inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
     return row;
@@ -104,18 +92,21 @@ inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
     return {row.x, row.n};
 }
 
-// Scores from the pocket, or from weights that still owe soft-thresholding.
+// Scores from weights w = a * v that are not the model's own, or that still owe soft-thresholding.
 template <class Row>
 inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
-    const double* gathered = gather_paid(M, row, w.pocketing ? w.pocket.data() : w.v.data());
-    const double a = w.pocketing ? w.pocket_a : w.a;
-    const double* bias = w.pocketing ? w.pocket_bias.data() : w.bias.data();
+    const bool pocket = w.pocketing && w.best_run > 0.0;
+    const double a = pocket ? w.pocket_a : w.a;
+    const double* bias = pocket ? w.pocket_bias.data() : w.bias.data();
     if (w.stride == 1) {
-        out[0] = a * side_by_side(row).dot_norm(gathered).dot + bias[0] * M.constant;
+        const DotNorm d =
+            pocket ? row.dot_norm(w.pocket.data()) : ONEPASS_ISA::dot_norm(row.x, row.n, paid_weights(w, row, nullptr));
+        out[0] = a * d.dot + bias[0] * M.constant;
         return;
     }
-    class_scores_wide(side_by_side(row), gathered, w.stride, scratch);
+    if (pocket) class_scores_wide(row, w.pocket.data(), w.stride, scratch);
+    else class_scores_wide(side_by_side(row), paid_rows(w, row, M.gathered(row.n * w.stride)), w.stride, scratch);
     for (size_t r = 0; r < w.rows; ++r) out[r] = a * scratch[r] + bias[r] * M.constant;
 }
 
@@ -128,19 +119,6 @@ inline void with_numbers(const Row& row, Use use) {
         copy.index[i] = int64_t(row.column(i));
     }
     use(copy.x, copy.index);
-}
-
-// Settles what the features of a row owe, before they are moved.
-template <class Row>
-inline void settle(Weights& w, const Row& row) {
-    double *v = w.v.data(), *then = w.owed_then.data();
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        const double gap = w.owed_now - then[j];
-        if (gap == 0.0) continue;
-        then[j] = w.owed_now;
-        for (size_t r = 0; r < w.rows; ++r) v[j * w.stride + r] = w.paid(v[j * w.stride + r], gap);
-    }
 }
 
 // The readout's scores of one row, into out[rows].
@@ -280,8 +258,19 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         w.a = a;
         if (fold) w.fold();
     }
-    if (w.lazy) settle(w, row);
-    write<many>(w, row, move, over);
+    if (!w.lazy) {
+        write<many>(w, row, move, over);
+    } else if (move.largest != 0.0) {  // a row that does not move goes on owing
+        if (fold || kappa == 0.0) {    // all has been paid, and what was kept is of another scale
+            for (size_t i = 0; i < row.n; ++i) w.owed_then.data()[row.column(i)] = w.owed_now;
+            write<many>(w, row, move, over);
+        } else if constexpr (many) {
+            settle_rows(w, row, M.kept.data());
+            write<many>(w, row, move, over);
+        } else {
+            settle_and_add(w, row, M.kept.data(), move.coefficient * over);
+        }
+    }
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
     if (w.lazy) {
         w.owed_now += move.soft / w.a;
@@ -314,9 +303,10 @@ inline double bias_norm(const Weights& w) {
 
 // What a task makes of a row: the scalars of the round and the direction of its move.
 template <class Row>
-inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
+inline Status face(Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const DotNorm d = w.lazy ? side_by_side(row).dot_norm(gather_paid(M, row, w.v.data())) : row.dot_norm(w.v.data());
+    const DotNorm d = w.lazy ? ONEPASS_ISA::dot_norm(row.x, row.n, paid_weights(w, row, M.room_to_keep(row.n)))
+                             : row.dot_norm(w.v.data());
     if (!finite(d.norm)) return Status::not_finite;
     const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
     double sign = 1.0;
@@ -369,7 +359,8 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    if (w.lazy) class_scores_wide(side_by_side(row), gather_paid(M, row, w.v.data()), w.stride, scores);
+    if (w.lazy)
+        class_scores_wide(side_by_side(row), paid_rows(w, row, M.room_to_keep(row.n * w.stride)), w.stride, scores);
     else class_scores_wide(row, w.v.data(), w.stride, scores);
     for (size_t r = 0; r < w.rows; ++r) {
         scores[r] = w.a * scores[r] + w.bias[r] * M.constant;

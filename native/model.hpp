@@ -34,13 +34,14 @@ struct Model {
 
     double t = 0.0, k = 0.0, skipped_zero = 0.0;
 
-    // Working space for class scores and coefficients; not part of the state.
-    std::vector<double> scores, coefficients;
+    // Working space for class scores, coefficients and the paid weights of a row; not part of the state.
+    std::vector<double> scores, coefficients, kept;
 
     double constant_norm() const { return bias_in_norm ? constant * constant : 0.0; }
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
     double* gathered(size_t size) const;
+    double* room_to_keep(size_t size);
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
     void count_votes(const double* x, const int64_t* index, size_t n, double* out) const;
     void size_scratch() {

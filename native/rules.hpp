@@ -57,7 +57,8 @@ inline void elastic_net(const Scalars*, const double* p, double eta, Step* step)
     step->shrink = 1.0 / (1.0 + eta * p[8]);
 }
 inline void truncate(const Scalars* s, const double* p, double eta, Step* step) {
-    if (std::fmod(s->t, p[8]) == 0.0) step->soft = p[8] * eta * p[7];
+    const double times = s->t / p[8];  // whole exactly where K divides t, as far as rounds can be counted
+    if (double(int64_t(times)) == times) step->soft = p[8] * eta * p[7];
 }
 using Penalty = void (*)(const Scalars*, const double*, double, Step*);
 
