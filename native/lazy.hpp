@@ -16,15 +16,16 @@ inline Eight paid(Eight value, Eight gap, double threshold) {
     return size > threshold ? value : kept;
 }
 
-// Weights as they are after paying, in place of the stored ones; `kept`, where there is one, gets them side by side.
-template <class Where>
+// Weights as they are after paying, in place of the stored ones; where they are to be kept, `kept` gets them side by
+// side.
+template <bool keeps, class Where>
 struct Paid {
     Where v, then;
     double now, threshold;
     double* kept;
 
     Eight keep(size_t i, Eight value) const {
-        if (kept) std::memcpy(kept + i, &value, sizeof value);
+        if constexpr (keeps) std::memcpy(kept + i, &value, sizeof value);
         return value;
     }
     Eight eight(size_t i) const { return keep(i, paid(v.eight(i), now - then.eight(i), threshold)); }
@@ -36,15 +37,15 @@ struct Paid {
     double at(size_t i) const {
         const double size = std::abs(v.at(i)), less = size - (now - then.at(i));
         const double value = size > threshold ? v.at(i) : std::copysign(less > 0.0 ? less : 0.0, v.at(i));
-        if (kept) kept[i] = value;
+        if constexpr (keeps) kept[i] = value;
         return value;
     }
 };
 
-template <class Row>
+template <bool keeps, class Row>
 inline auto paid_weights(const Weights& w, const Row& row, double* kept) {
     const auto v = row.where(w.v.data());
-    return Paid<decltype(v)>{v, row.where(w.owed_then.data()), w.owed_now, w.threshold, kept};
+    return Paid<keeps, decltype(v)>{v, row.where(w.owed_then.data()), w.owed_now, w.threshold, kept};
 }
 
 // The same for class rows, feature after feature.

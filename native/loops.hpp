@@ -129,8 +129,8 @@ inline void score_otherwise(const Model& M, const Row& row, double* out, double*
     const double a = pocket ? w.pocket_a : w.a;
     const double* bias = pocket ? w.pocket_bias.data() : w.bias.data();
     if (w.stride == 1) {
-        const DotNorm d =
-            pocket ? row.dot_norm(w.pocket.data()) : ONEPASS_ISA::dot_norm(row.x, row.n, paid_weights(w, row, nullptr));
+        const DotNorm d = pocket ? row.dot_norm(w.pocket.data())
+                                 : ONEPASS_ISA::dot_norm(row.x, row.n, paid_weights<false>(w, row, nullptr));
         out[0] = a * d.dot + bias[0] * M.constant;
         return;
     }
@@ -340,7 +340,7 @@ inline double bias_norm(const Weights& w) {
 template <class Row>
 inline Status face(Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const DotNorm d = w.lazy ? ONEPASS_ISA::dot_norm(row.x, row.n, paid_weights(w, row, M.room_to_keep(row.n)))
+    const DotNorm d = w.lazy ? ONEPASS_ISA::dot_norm(row.x, row.n, paid_weights<true>(w, row, M.room_to_keep(row.n)))
                              : row.dot_norm(w.v.data());
     if (!finite(d.norm)) return Status::not_finite;
     const double score = w.a * d.dot, full = score + w.bias[0] * M.constant;
