@@ -108,7 +108,10 @@ inline SparseRow<V, I> plain_row(const CsrBatch<V, I>& X, size_t i) {
 // Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
 constexpr size_t ahead = 12, most_lines = 16;
 template <class V>
-inline void fetch(const DenseBatch<V>&, size_t) {}
+inline void fetch(const DenseBatch<V>& X, size_t i) {
+    const char* values = reinterpret_cast<const char*>(X.values + i * X.columns);
+    for (size_t at = 0; at < X.columns * sizeof(V); at += 64) __builtin_prefetch(values + at, 0, 2);
+}
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {
     // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
