@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.multioutput import MultiOutputClassifier
@@ -182,33 +181,40 @@ def numpy_csr(w: Any, z: Any) -> None:
             w[at] = now
 
 
+def met(y: Any) -> tuple[Any, Any, Any]:
+    """The pairs of one query in Ranker's order, a row with every earlier one that is unlike: both rows, and a sign."""
+    row, before = np.nonzero(np.tri(len(y), k=-1, dtype=bool) & (y[:, np.newaxis] != y))
+    return row, before, np.where(y[before] < y[row], 1.0, -1.0)
+
+
+def by_query(qid: Any) -> Iterator[slice]:
+    ends = [0, *(np.flatnonzero(np.diff(qid)) + 1).tolist(), len(qid)]
+    return itertools.starmap(slice, itertools.pairwise(ends))
+
+
 def numpy_queries(w: Any, X: Any, y: Any, qid: Any) -> None:
-    """Ranker's pairs in Ranker's order: a row with every earlier one of its query that is unlike."""
-    relevance, keys = y.tolist(), qid.tolist()
-    start = 0
-    for i, (level, key) in enumerate(zip(relevance, keys, strict=True)):
-        if keys[start] != key:
-            start = i
-        before = np.flatnonzero(y[start:i] != level)
-        if len(before):
-            z = X[i] - X[start:i][before]
-            z *= np.where(y[start:i][before] < level, 1.0, -1.0)[:, np.newaxis]
-            numpy_dense(w, z)
+    """A query's differences in one go (it is known whole; Ranker could meet it row by row)."""
+    for query in by_query(qid):
+        row, before, sign = met(y[query])
+        numpy_dense(w, (X[query][row] - X[query][before]) * sign[:, np.newaxis])
 
 
 def numpy_sparse_queries(w: Any, X: Any, y: Any, qid: Any) -> None:
-    """The same for CSR rows; the differences by SciPy, one matrix for each row that arrives."""
-    relevance, keys = y.tolist(), qid.tolist()
-    start = 0
-    for i, (level, key) in enumerate(zip(relevance, keys, strict=True)):
-        if keys[start] != key:
-            start = i
-        before = np.flatnonzero(y[start:i] != level)
-        if len(before):
-            sign = np.where(y[start + before] < level, 1.0, -1.0)
-            z = sparse.vstack([X[i : i + 1]] * len(before)) - X[start + before]
-            z.data *= np.repeat(sign, np.diff(z.indptr))
-            numpy_csr(w, z)
+    """The same for CSR rows; no difference is formed: the norms from a query's products, two gathers a pair."""
+    data, indices, starts = X.data, X.indices, X.indptr.tolist()
+    for query in by_query(qid):
+        row, before, sign = met(y[query])
+        products = (X[query] @ X[query].T).toarray()
+        squares = products.diagonal()
+        norms = squares[row] + squares[before] - 2.0 * products[row, before]
+        parts = [(indices[a:b], data[a:b]) for a, b in itertools.pairwise(starts[query.start : query.stop + 1])]
+        for i, j, s, norm in zip(row.tolist(), before.tolist(), sign.tolist(), norms.tolist(), strict=True):
+            (at, values), (at_before, values_before) = parts[i], parts[j]
+            loss = 1.0 - s * (w[at].dot(values) - w[at_before].dot(values_before))
+            if loss > 0.0:
+                step = s * min(1.0, loss / norm)
+                w[at] += step * values
+                w[at_before] -= step * values_before
 
 
 def weights(model: Any) -> Any:

@@ -93,6 +93,18 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
         "scores"_a);
 
+#define PAIRS(I, suffix)                                                                                            \
+    engine.def(                                                                                                     \
+        "learn_pairs_csr",                                                                                          \
+        [](Engine& self, Vector<double> data, Vector<I> indices, Vector<I> starts, size_t columns,                  \
+           Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin, size_t first,                \
+           nb::object scores, Count learned) {                                                                      \
+            self.learn_pairs(batch<double, I>(data, indices, starts, columns), relevance, importance, begin, first, \
+                             scores, learned, loops->learn_pairs_##suffix);                                         \
+        },                                                                                                          \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
+        "relevance"_a, "importance"_a, "begin"_a, "first"_a, "scores"_a.none(), nb::arg("learned").noconvert());
+
 using namespace nb::literals;
 
 // An engine calls back into the model that owns it; the collector must see that circle.
@@ -128,6 +140,17 @@ NB_MODULE(_native, module) {
     CSR(double, int64_t, csr_f64_i64)
     CSR(float, int32_t, csr_f32_i32)
     CSR(float, int64_t, csr_f32_i64)
+    PAIRS(int32_t, i32)
+    PAIRS(int64_t, i64)
+    engine.def(
+        "learn_pairs",
+        [](Engine& self, Matrix<double> X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
+           size_t first, nb::object scores, Count learned) {
+            self.learn_pairs(batch<double>(X), relevance, importance, begin, first, scores, learned,
+                             loops->learn_pairs_dense);
+        },
+        nb::arg("X").noconvert(), "relevance"_a, "importance"_a, "begin"_a, "first"_a, "scores"_a.none(),
+        nb::arg("learned").noconvert());
     engine.def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0))
         .def("learn_direction", &Engine::learn_direction, "x"_a, "target"_a = 1.0, "importance"_a = 1.0)
         .def("score_one", &Engine::score_one, "x"_a.none())

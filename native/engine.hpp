@@ -27,6 +27,7 @@ using Matrix = nb::ndarray<const V, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class V>
 using Vector = nb::ndarray<const V, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Count = nb::ndarray<int64_t, nb::shape<1>, nb::c_contig, nb::device::cpu>;
 
 // A rule written in Python, called back from the loop (which then keeps the interpreter lock).
 struct PythonRule {
@@ -98,6 +99,13 @@ class Engine {
     template <class Batch>
     void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
+
+    // Ranking: rows of queries, of which those before `first` are remembered. Counts in learned[0] the rows that were
+    // learned whole; the next one is refused by an exception, its row counted from `first`.
+    template <class Batch>
+    void learn_pairs(const Batch& X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
+                     size_t first, nb::object scores, Count learned,
+                     Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&));
 
     // One example: a mapping of names, or a row of numbers.
     void learn_one(nb::handle x, nb::handle y, nb::handle importance);

@@ -151,43 +151,69 @@ inline DotNorm dot_norm(const V* x, size_t n, const double* v) {
     return {dot.total(), norm.total()};
 }
 
-// The same where the weights lie at a row's indices. Four at a time: putting eight scattered numbers into one register
-// costs more than it saves, and so does the processor's own gather.
-struct FourSums {
-    Four dot{}, norm{};
-
-    template <class V, class I>
-    void add(const V* x, const I* index, const double* v) {
-        const Four values = load_four(x);
-        dot += values * Four{v[index[0]], v[index[1]], v[index[2]], v[index[3]]};
-        norm += values * values;
-    }
-    // One to three elements, zeros after them.
-    template <class V, class I>
-    void add(const V* x, const I* index, const double* v, size_t count) {
-        const Four values{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
-        dot += values * Four{v[index[0]], count > 1 ? v[index[1]] : 0.0, count > 2 ? v[index[2]] : 0.0, 0.0};
-        norm += values * values;
+// Where four weights of a row are: next to each other, or at its indices. The last one to three, zeros after them.
+struct Dense {
+    const double* v;
+    Four four(size_t i) const { return load_four(v + i); }
+    Four four(size_t i, size_t count) const {
+        return Four{v[i], count > 1 ? v[i + 1] : 0.0, count > 2 ? v[i + 2] : 0.0, 0.0};
     }
 };
 
-template <class V, class I>
-inline DotNorm dot_norm(const V* x, const I* index, size_t n, const double* v) {
-    FourSums a, b, c, d;  // not an array: they should stay in registers
-    for (; n >= lanes; n -= lanes, x += lanes, index += lanes) {
-        a.add(x, index, v);
-        b.add(x + 4, index + 4, v);
-        c.add(x + 8, index + 8, v);
-        d.add(x + 12, index + 12, v);
+template <class I>
+struct Indexed {
+    const double* v;
+    const I* index;
+    Four four(size_t i) const {
+        const I* at = index + i;
+        return Four{v[at[0]], v[at[1]], v[at[2]], v[at[3]]};
     }
-    if (n >= 4) a.add(x, index, v);
-    if (n >= 8) b.add(x + 4, index + 4, v);
-    if (n >= 12) c.add(x + 8, index + 8, v);
-    if (const size_t rest = n % 4, at = n - rest; rest > 0) switch (at) {
-            case 0: a.add(x, index, v, rest); break;
-            case 4: b.add(x + 4, index + 4, v, rest); break;
-            case 8: c.add(x + 8, index + 8, v, rest); break;
-            default: d.add(x + 12, index + 12, v, rest);
+    Four four(size_t i, size_t count) const {
+        const I* at = index + i;
+        return Four{v[at[0]], count > 1 ? v[at[1]] : 0.0, count > 2 ? v[at[2]] : 0.0, 0.0};
+    }
+};
+
+struct FourSums {
+    Four dot{}, norm{};
+
+    template <class V, class Weights, class... Count>
+    void add(const V* x, const Weights& weights, size_t i, Count... count) {
+        const Four values = four_of(x + i, count...);
+        dot += values * weights.four(i, count...);
+        norm += values * values;
+    }
+    template <class V>
+    static Four four_of(const V* x) {
+        return load_four(x);
+    }
+    template <class V>
+    static Four four_of(const V* x, size_t count) {
+        return Four{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
+    }
+};
+
+// The same with weights that have to be fetched. Four at a time: putting eight scattered numbers into one register
+// costs more than it saves, and so does the processor's own gather.
+template <class V, class Weights>
+inline DotNorm dot_norm_of(const V* x, size_t n, const Weights& weights) {
+    FourSums a, b, c, d;  // not an array: they should stay in registers
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        a.add(x, weights, i);
+        b.add(x, weights, i + 4);
+        c.add(x, weights, i + 8);
+        d.add(x, weights, i + 12);
+    }
+    const size_t left = n - i, rest = left % 4;
+    if (left >= 4) a.add(x, weights, i);
+    if (left >= 8) b.add(x, weights, i + 4);
+    if (left >= 12) c.add(x, weights, i + 8);
+    if (rest > 0) switch (left - rest) {
+            case 0: a.add(x, weights, i, rest); break;
+            case 4: b.add(x, weights, i + 4, rest); break;
+            case 8: c.add(x, weights, i + 8, rest); break;
+            default: d.add(x, weights, i + 12, rest);
         }
     return {add_up((a.dot + c.dot) + (b.dot + d.dot)), add_up((a.norm + c.norm) + (b.norm + d.norm))};
 }

@@ -79,7 +79,11 @@ inline void prefetch(const T* from, I begin, I end) {
     for (size_t lines = 0; line < last && lines < most_lines; line += 64, ++lines) __builtin_prefetch(line);
 }
 template <class V>
-inline void fetch(const DenseBatch<V>&, size_t) {}
+inline void fetch(const DenseBatch<V>& X, size_t i) {
+    if (i + ahead >= X.rows) return;
+    const char* values = reinterpret_cast<const char*>(X.values + (i + ahead) * X.columns);
+    for (size_t at = 0; at < X.columns * sizeof(V); at += 64) __builtin_prefetch(values + at, 0, 2);
+}
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {
     if (i + ahead >= X.rows) return;
@@ -130,7 +134,8 @@ double count_errors(const Model& M, const Batch& X, const double* y, const doubl
     double sum = 0.0;
     for (size_t i = 0; i < X.rows; ++i)
         with_row(X, i, [&](const auto& row) {
-            current_scores<many>(M, row, scores);
+            scores_of(M, row, read_current(M, row, M.w.lazy ? M.gathered(row.n * M.w.stride) : nullptr), scores,
+                      scores);
             size_t best = !many && scores[0] > 0.0 ? 1 : 0;
             for (size_t r = 1; many && r < M.w.rows; ++r)
                 if (scores[r] > scores[best]) best = r;
@@ -170,6 +175,8 @@ void score(const Model& M, const Batch& X, double* scores) {
 
 }  // namespace onepass::ONEPASS_ISA
 
+#include "pairs.hpp"  // on top of the rows above
+
 #define ONEPASS_NAME_(isa) loops_##isa
 #define ONEPASS_NAME(isa) ONEPASS_NAME_(isa)
 #define ONEPASS_TEXT_(isa) #isa
@@ -187,6 +194,9 @@ const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
             ONEPASS_ISA::learn_one,
         ONEPASS_ISA::finish,
         ONEPASS_ISA::score_one,
+        ONEPASS_ISA::learn_pairs<DenseBatch<double>>,
+        ONEPASS_ISA::learn_pairs<CsrBatch<double, int32_t>>,
+        ONEPASS_ISA::learn_pairs<CsrBatch<double, int64_t>>,
     };
     return &loops;
 }

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <type_traits>
 
+#include "classes.hpp"
 #include "lanes.hpp"
+#include "lazy.hpp"
 #include "model.hpp"
 
 namespace onepass::ONEPASS_ISA {
@@ -27,6 +29,7 @@ struct DenseRow {
     const V* x;
     size_t n;
     size_t column(size_t i) const { return i; }
+    Dense where(const double* v) const { return {v}; }
     DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, v); }
 };
 
@@ -36,7 +39,8 @@ struct SparseRow {
     const I* index;
     size_t n;
     size_t column(size_t i) const { return size_t(index[i]); }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, index, n, v); }
+    Indexed<I> where(const double* v) const { return {v, index}; }
+    DotNorm dot_norm(const double* v) const { return dot_norm_of(x, n, where(v)); }
 };
 
 // v += c * x
@@ -53,51 +57,17 @@ inline void add(const SparseRow<V, I>& row, double c, double* __restrict v) {
     for (size_t i = 0; i < row.n; ++i) v[index[i]] += c * double(x[i]);
 }
 
-// Scores of all class rows: lanes run over classes, features are added one after the other.
-template <int blocks, class Row>
-inline void class_scores_block(const Row& row, const double* v, size_t stride, double* out) {
-    Eight sum[blocks] = {};
-    for (size_t i = 0; i < row.n; ++i) {
-        const double* weights = v + row.column(i) * stride;
-        const double x = double(row.x[i]);
-        for (int b = 0; b < blocks; ++b) sum[b] += x * load(weights + 8 * b);
-    }
-    std::memcpy(out, sum, sizeof sum);
+template <class V>
+inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
+    return row;
+}
+template <class V, class I>
+inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
+    return {row.x, row.n};
 }
 
-template <class Row>
-inline void class_scores(const Row& row, const double* v, size_t stride, double* out) {
-    size_t r = 0;
-    for (; r + 32 <= stride; r += 32) class_scores_block<4>(row, v + r, stride, out + r);
-    for (; r + 8 <= stride; r += 8) class_scores_block<1>(row, v + r, stride, out + r);
-}
-
-template <class Row>
-inline void class_scores_wide(const Row& row, const double* v, size_t stride, double* out) {
-    switch (stride) {
-        case 8: return class_scores_block<1>(row, v, stride, out);
-        case 16: return class_scores_block<2>(row, v, stride, out);
-        case 24: return class_scores_block<3>(row, v, stride, out);
-        default: return class_scores(row, v, stride, out);
-    }
-}
-
-// The weights of a row's features side by side, as they are after paying what they owe. Added in the same lanes as the
-// stored ones would be, they give the same bits.
-template <class Row>
-inline double* gather_paid(const Model& M, const Row& row, const double* v) {
-    const Weights& w = M.w;
-    double* gathered = M.gathered(row.n * w.stride);
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        const double gap = w.lazy ? w.owed_now - w.owed_then.data()[j] : 0.0;
-        for (size_t r = 0; r < w.stride; ++r)
-            gathered[i * w.stride + r] = gap != 0.0 ? w.paid(v[j * w.stride + r], gap) : v[j * w.stride + r];
-    }
-    return gathered;
-}
-
-// The same in the p-norm geometry: what theta, of the given norm, is to scores.
+// The current weights of a row's features side by side as scores read them in the p-norm geometry, theta being of the
+// given norm. Added in the same lanes as stored ones would be.
 template <class Row>
 inline double* gather_linked(const Model& M, const Row& row, double norm) {
     const Weights& w = M.w;
@@ -109,30 +79,38 @@ inline double* gather_linked(const Model& M, const Row& row, double norm) {
     return gathered;
 }
 
-template <class V>
-inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
-    return row;
-}
-template <class V, class I>
-inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
-    return {row.x, row.n};
-}
-
-// How the current weights of a row are read where not straight from v: gathered, under which scale, with which bias.
+// Where the current weights of a row are, under which scale, with which bias. `keep` is where paid weights may stay.
 struct Reading {
-    const double* gathered;
+    const double* weights;
+    bool gathered;  // side by side, not at the row's columns
     double a;
     const double* bias;
 };
 
 template <class Row>
-inline Reading read_current(const Model& M, const Row& row) {
+inline Reading read_current(const Model& M, const Row& row, double* keep) {
     const Weights& w = M.w;
-    if (!w.linked()) return {gather_paid(M, row, w.v.data()), w.a, w.bias.data()};
+    if (w.lazy) return {paid_side_by_side(w, row, keep), true, w.a, w.bias.data()};
+    if (!w.linked()) return {w.v.data(), false, w.a, w.bias.data()};
     const double norm = w.theta_norm();
     double* bias = M.linked_bias();
     for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
-    return {gather_linked(M, row, norm), 1.0, bias};
+    return {gather_linked(M, row, norm), true, 1.0, bias};
+}
+
+// All scores of a row by what was read.
+template <class Row>
+inline void scores_of(const Model& M, const Row& row, const Reading& read, double* out, double* scratch) {
+    const Weights& w = M.w;
+    if (w.stride == 1) {
+        const double* v = read.weights;
+        scratch[0] = (read.gathered ? side_by_side(row).dot_norm(v) : row.dot_norm(v)).dot;
+    } else if (read.gathered) {
+        class_scores_wide(side_by_side(row), read.weights, w.stride, scratch);
+    } else {
+        class_scores_wide(row, read.weights, w.stride, scratch);
+    }
+    for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
 }
 
 // Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
@@ -140,14 +118,10 @@ template <class Row>
 inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
     const bool pocket = w.pocketing && w.best_run > 0.0;
-    const auto [gathered, a, bias] =
-        pocket ? Reading{gather_paid(M, row, w.pocket.data()), w.pocket_a, w.pocket_bias.data()} : read_current(M, row);
-    if (w.stride == 1) {
-        out[0] = a * side_by_side(row).dot_norm(gathered).dot + bias[0] * M.constant;
-        return;
-    }
-    class_scores_wide(side_by_side(row), gathered, w.stride, scratch);
-    for (size_t r = 0; r < w.rows; ++r) out[r] = a * scratch[r] + bias[r] * M.constant;
+    double* keep = w.lazy && !pocket ? M.gathered(row.n * w.stride) : nullptr;
+    const Reading read =
+        pocket ? Reading{w.pocket.data(), false, w.pocket_a, w.pocket_bias.data()} : read_current(M, row, keep);
+    scores_of(M, row, read, out, scratch);
 }
 
 // Any row as doubles and 64-bit indices, for the readout that keeps rows.
@@ -159,19 +133,6 @@ inline void with_numbers(const Row& row, Use use) {
         copy.index[i] = int64_t(row.column(i));
     }
     use(copy.x, copy.index);
-}
-
-// Settles what the features of a row owe, before they are moved.
-template <class Row>
-inline void settle(Weights& w, const Row& row) {
-    double *v = w.v.data(), *then = w.owed_then.data();
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        const double gap = w.owed_now - then[j];
-        if (gap == 0.0) continue;
-        then[j] = w.owed_now;
-        for (size_t r = 0; r < w.rows; ++r) v[j * w.stride + r] = w.paid(v[j * w.stride + r], gap);
-    }
 }
 
 // The readout's scores of one row, into out[rows].
@@ -246,6 +207,12 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
         if (c == 0.0) return;
         add(row, c, v);
         if (z) add(row, A * c, z);
+    } else if (w.stride == 8) {
+        // A whole vector of classes: the next score reads it so, and would have to wait for parts of it to be written.
+        double of[8] = {};
+        for (size_t r = 0; r < w.rows; ++r) of[r] = move.of<many>(r) * over;
+        add_classes(row, load(of), 1.0, v);
+        if (z) add_classes(row, load(of), A, z);
     } else if (!move.coefficients) {
         for (size_t i = 0; i < row.n; ++i) {
             const double delta = c * double(row.x[i]);
@@ -381,13 +348,24 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     // From here on nothing fails.
     if (covered && predictor) cover<many>(w);
     rescale(w, kappa);
-    if (lazy) settle(w, row);
     // The triangle inequality: no coordinate can be longer than this.
     const bool linked = Path::linked(M);
     const double kept = linked ? std::abs(kappa) * std::sqrt(w.ww) : 0.0;
     const double unit = linked ? kept + std::abs(move.add) * move.phi_norm : 0.0;
     const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
-    write<many>(w, row, move, over);
+    if (!lazy) {
+        write<many>(w, row, move, over);
+    } else if (move.largest != 0.0) {  // a row that does not move goes on owing
+        if (fold || kappa == 0.0) {    // all has been paid, and what was kept is of another scale
+            for (size_t i = 0; i < row.n; ++i) w.owed_then.data()[row.column(i)] = w.owed_now;
+            write<many>(w, row, move, over);
+        } else if constexpr (many) {
+            settle_rows(w, row, M.kept.data());
+            write<many>(w, row, move, over);
+        } else {
+            settle_and_add(w, row, M.kept.data(), move.coefficient * over);
+        }
+    }
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
     if (lazy) soften(w, move.soft, move.shrink);
     if (covered && !predictor) cover<many>(w);
@@ -496,11 +474,15 @@ inline void measure(const Model& M, Scalars& s, Move& move, double x_norm, doubl
 
 // What a task makes of a row: the scalars of the round and the direction of its move.
 template <class Path, class Row>
-inline Status face(const Model& M, const Row& row, double y, Scalars& s, Move& move) {
+inline Status face(Model& M, const Row& row, double y, Scalars& s, Move& move) {
     const Weights& w = M.w;
-    const bool straight = !Path::lazy(M) && !Path::linked(M);
-    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
-    const DotNorm d = straight ? row.dot_norm(read.gathered) : side_by_side(row).dot_norm(read.gathered);
+    const bool lazy = Path::lazy(M), straight = !lazy && !Path::linked(M);
+    // Paying is fused into the sum: the paid weights are kept on the way.
+    const Reading read =
+        straight || lazy ? Reading{w.v.data(), false, w.a, w.bias.data()} : read_current(M, row, nullptr);
+    const DotNorm d = lazy       ? dot_norm_of(row.x, row.n, paid_weights(w, row, M.room_to_keep(row.n)))
+                      : straight ? row.dot_norm(read.weights)
+                                 : side_by_side(row).dot_norm(read.weights);
     if (!finite(d.norm)) return Status::not_finite;
     const double score = read.a * d.dot, full = score + read.bias[0] * M.constant;
     double sign = 1.0;
@@ -547,21 +529,6 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
     s.xx = squares * (norm + M.constant_norm());
 }
 
-// Scores of the current weights, whatever predicts.
-template <bool many, class Row>
-inline void current_scores(const Model& M, const Row& row, double* scores) {
-    const Weights& w = M.w;
-    const bool straight = !w.lazy && !w.linked();
-    const Reading read = straight ? Reading{w.v.data(), w.a, w.bias.data()} : read_current(M, row);
-    if constexpr (many) {
-        if (straight) class_scores_wide(row, read.gathered, w.stride, scores);
-        else class_scores_wide(side_by_side(row), read.gathered, w.stride, scores);
-    } else {
-        scores[0] = (straight ? row.dot_norm(read.gathered) : side_by_side(row).dot_norm(read.gathered)).dot;
-    }
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) scores[r] = read.a * scores[r] + read.bias[r] * M.constant;
-}
-
 // The same for class rows: the true class against its best-scoring rival, the lowest index among equals.
 template <class Row>
 inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* set, Scalars& s, Move& move) {
@@ -569,7 +536,7 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    current_scores<true>(M, row, scores);
+    scores_of(M, row, read_current(M, row, w.lazy ? M.room_to_keep(row.n * w.stride) : nullptr), scores, scores);
     for (size_t r = 0; r < w.rows; ++r)
         if (!finite(scores[r])) return Status::overflow;
     if (M.task == Task::multilabel) {  // the lowest of those in against the highest of those out

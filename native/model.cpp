@@ -281,9 +281,16 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double*
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
 }
 
+double* Model::room_to_keep(size_t size) {
+    const size_t with_rest = size + 16;  // the last elements of a row are written as whole vectors
+    if (kept.size() < with_rest) kept.resize(with_rest);
+    return kept.data();
+}
+
 double* Model::gathered(size_t size) const {
     thread_local std::vector<double> numbers;
-    if (numbers.size() < size) numbers.resize(size);
+    if (numbers.size() < size + 16)
+        numbers.resize(size + 16);  // the last elements of a row are written as whole vectors
     return numbers.data();
 }
 

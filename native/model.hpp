@@ -39,14 +39,15 @@ struct Model {
     double (*errors)(const Model&, const void* set) = nullptr;
     const void* set = nullptr;
 
-    // Working space for class scores and coefficients; not part of the state.
-    std::vector<double> scores, coefficients;
+    // Working space for class scores, coefficients and the paid weights of a row; not part of the state.
+    std::vector<double> scores, coefficients, kept;
 
     double constant_norm() const { return bias_in_norm ? constant * constant : 0.0; }
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
     double* gathered(size_t size) const;
     double* linked_bias() const;
+    double* room_to_keep(size_t size);
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
     void count_votes(const double* x, const int64_t* index, size_t n, double* out) const;
     void size_scratch() {
@@ -63,6 +64,21 @@ struct Answers {
     const double* target;
     const uint8_t* sets;  // multilabel: rows x classes, 1 for in
     double* scores;       // where to write the scores before each update (rows x outputs), or null
+};
+
+// What the ranking loop reads beside the rows. Rows before `first` are remembered, the others arrive; row i meets those
+// from begin[i] on.
+struct Meetings {
+    const double *relevance, *importance;
+    const int64_t* begin;
+    size_t first;
+    double* scores;  // where to write each arriving row's score before its pairs, or null
+};
+
+// Room for the difference of two rows: twice the longest.
+struct Difference {
+    double* x;
+    int64_t* index;
 };
 
 enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full };
@@ -89,6 +105,9 @@ struct Loops {
                         double target, const uint8_t* set);
     void (*finish_batch)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
+    Outcome (*learn_pairs_dense)(Model&, const DenseBatch<double>&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_i32)(Model&, const CsrBatch<double, int32_t>&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_i64)(Model&, const CsrBatch<double, int64_t>&, const Meetings&, Difference&);
 };
 
 const Loops* loops_scalar();

@@ -57,7 +57,8 @@ inline void elastic_net(const Scalars*, const double* p, double eta, Step* step)
     step->shrink = 1.0 / (1.0 + eta * p[8]);
 }
 inline void truncate(const Scalars* s, const double* p, double eta, Step* step) {
-    if (std::fmod(s->t, p[8]) == 0.0) step->soft = p[8] * eta * p[7];
+    const double times = s->t / p[8];  // whole exactly where K divides t, as far as rounds can be counted
+    if (double(int64_t(times)) == times) step->soft = p[8] * eta * p[7];
 }
 using Penalty = void (*)(const Scalars*, const double*, double, Step*);
 
@@ -120,13 +121,16 @@ inline void mira(const Scalars* s, const double* p, double*, Step* step) {
 
 // The Euclidean projection of z onto {v >= 0, sum v = total}, in place.
 inline void project_to_simplex(double* z, int64_t n, double total) {
+    double top = z[0];  // subtracted first: large numbers lose no digits
+    for (int64_t r = 1; r < n; ++r) top = std::max(top, z[r]);
     thread_local std::vector<double> sorted;
-    sorted.assign(z, z + n);
+    sorted.clear();
+    for (int64_t r = 0; r < n; ++r)
+        if (z[r] - top > -total) sorted.push_back(z[r] - top);  // what is lower becomes 0
     std::sort(sorted.begin(), sorted.end(), std::greater<double>());
-    const double top = sorted[0];  // subtracted first: large numbers lose no digits
     double sum = 0.0, threshold = 0.0;
-    for (int64_t j = 0; j < n; ++j) {
-        const double value = sorted[size_t(j)] - top;
+    for (size_t j = 0; j < sorted.size(); ++j) {
+        const double value = sorted[j];
         sum += value;
         const double candidate = (sum - total) / double(j + 1);
         if (value - candidate > 0.0) threshold = candidate;
@@ -171,7 +175,9 @@ inline void passive_aggressive_rows(const Scalars* s, const double* scores, int6
     if (s->m >= 1.0) return;  // every constraint holds
     for (int64_t r = 0; r < classes; ++r)
         if (r != y) q.push_back((1.0 - scores[y] + scores[r]) / s->xx);
-    sorted = q;
+    sorted.clear();
+    for (double value : q)
+        if (value > 0.0) sorted.push_back(value);  // the constraints that hold do not count
     std::sort(sorted.begin(), sorted.end(), std::greater<double>());
     double used = 0.0, total = 0.0;
     for (size_t j = 0; j < sorted.size() && sorted[j] - kappa * total > 0.0; ++j) {

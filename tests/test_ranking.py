@@ -22,8 +22,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import onepass as op
 from onepass import core, rules, store
+from onepass.batches import Batch, as_batch, to_row
 from onepass.core import Rule, Scalars, Step
 from onepass.errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
+from onepass.queries import Stream
 from onepass.ranking import Ranker
 
 RULES = [
@@ -332,11 +334,19 @@ def test_fit_forgets_and_passes_begin_anew(tmp_path):
 
 def test_shuffle_keeps_queries_together():
     s = data()
-    stream = op.ranking.Stream(list(s.X), s.y, s.qid, s.importance)
-    order = stream.shuffled(np.random.RandomState(0))
-    assert sorted(order) == list(range(len(s.y)))
-    shuffled = [s.qid[i] for i in order]
-    assert shuffled != s.qid
+    for form in ("dense", "csr32", "named"):
+        examples = mappings(s.X) if form == "named" else as_batch(FORMS[form].whole(s.X))
+        stream = Stream(examples, s.y, s.importance, s.qid).shuffled(np.random.RandomState(0))
+        order = [stream.row(i) for i in range(len(stream))]
+        assert sorted(order) == list(range(len(s.y)))
+        shuffled = [s.qid[i] for i in order]
+        assert stream.queries == shuffled != s.qid
+        assert stream.relevance.tolist() == s.y[order].tolist()
+        for i in range(len(stream)):
+            row = stream.part(i, i + 1).examples
+            one = row.single() if isinstance(row, Batch) else row[0]
+            expected = FORMS[form].one(FORMS[form].whole(s.X), order[i])
+            assert (one == expected) if form == "named" else np.array_equal(to_row(one)[1], to_row(expected)[1])
     assert sum(a != b for a, b in itertools.pairwise(shuffled)) == len(set(s.qid)) - 1
     one, two = (Ranker(shuffle=True, random_state=5, passes=2).fit(s.X, s.y, s.qid) for _ in range(2))
     assert one.coef_.tobytes() == two.coef_.tobytes() != Ranker(passes=2).fit(s.X, s.y, s.qid).coef_.tobytes()
@@ -355,7 +365,7 @@ def test_the_query_is_bounded(form, tmp_path):
     ranker, sizes = Ranker("pa1", max_query=room), []
     for i in range(n):
         ranker.learn_one(made.one(X, i), s.y[i], importance=s.importance[i])
-        assert len(ranker._query.rows) <= room and len(ranker._query.relevance) <= room
+        assert len(ranker._query) <= room
         assert len(ranker._query.arrays()["relevance"]) == min(room, i + 1)
         sizes.append(len(saved(ranker, tmp_path)))
     assert ranker.dropped_ == n - room

@@ -157,6 +157,52 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging,
     }
 }
 
+// Pairs of queries: in every form and instruction set what learning their differences one by one gives.
+static void check_pairs(int rule, Averaging averaging) {
+    const size_t n = 120, d = 53, first = 5, room = 7, query = 20;
+    Rows<double, int32_t> narrow(n, d, 3, false, 11, false);
+    Rows<double, int64_t> wide(n, d, 3, false, 11, false);
+    std::vector<int64_t> begin(n);
+    for (size_t i = 0; i < n; ++i) begin[i] = int64_t(std::max(i / query * query, i > room ? i - room : 0));
+    const Meetings in{narrow.y.data(), narrow.importance.data(), begin.data(), first, nullptr};
+    const Model fresh = make(rule, Task::direction, 1, averaging, d);
+    Model by_dense = fresh, by_sparse = fresh;
+    for (size_t i = first; i < n; ++i)
+        for (size_t j = size_t(begin[i]); j < i; ++j) {
+            if (in.relevance[i] == in.relevance[j]) continue;
+            std::vector<double> phi, some;
+            std::vector<int64_t> at;
+            for (size_t c = 0; c < d; ++c) {
+                const double sign = in.relevance[j] < in.relevance[i] ? 1.0 : -1.0;
+                phi.push_back(sign * (narrow.dense[i * d + c] - narrow.dense[j * d + c]));
+                if (phi.back() == 0.0) continue;
+                some.push_back(phi.back());
+                at.push_back(int64_t(c));
+            }
+            const double importance = in.importance[i] * in.importance[j];
+            loops_scalar()->learn_dense_f64(by_dense, {phi.data(), 1, d},
+                                            {nullptr, &importance, nullptr, nullptr, nullptr});
+            loops_scalar()->learn_one(by_sparse, some.data(), at.data(), at.size(), 1.0, importance, 1.0, nullptr);
+        }
+    std::vector<double> x(2 * d);
+    std::vector<int64_t> index(2 * d);
+    Difference room_for{x.data(), index.data()};
+    for (const Loops* loops : instruction_sets()) {
+        Model dense = fresh, i32 = fresh, i64 = fresh, refused = fresh;
+        loops->learn_pairs_dense(dense, narrow.as_dense(), in, room_for);
+        loops->learn_pairs_i32(i32, narrow.as_csr(), in, room_for);
+        const Outcome outcome = loops->learn_pairs_i64(i64, wide.as_csr(), in, room_for);
+        expect(outcome.status == Status::ok && outcome.row == n, "all examples are learned");
+        expect(dense.t > 100 && same(dense, by_dense), "dense pairs are their differences");
+        expect(same(i32, by_sparse) && same(i64, by_sparse), "sparse pairs are their differences");
+        auto damaged = narrow;
+        damaged.indices[100] = 99;
+        expect(loops->learn_pairs_i32(refused, damaged.as_csr(), in, room_for).status != Status::ok &&
+                   same(refused, fresh),
+               "an index past the last column is refused");
+    }
+}
+
 static void check_damage() {
     Rows<double, int32_t> rows(40, 20, 2, false, 3, false);
     for (const Loops* loops : instruction_sets()) {
@@ -220,6 +266,9 @@ int main() {
     const int alma = 11;
     for (size_t classes : {2, 5}) check_cell<double, int32_t>(alma, Task::classify, classes, Averaging::none, 5.0);
     check_cell<float, int64_t>(alma, Task::direction, 1, Averaging::none, 5.0);
+    for (int rule : {0, 4, 7, 13, 14})
+        for (Averaging averaging : {Averaging::none, Averaging::predictor})
+            if (!lazy(rule) || averaging == Averaging::none) check_pairs(rule, averaging);
     check_damage();
     check_weights();
     std::printf("%d passed, %d failed\n", passed, failed);

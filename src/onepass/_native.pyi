@@ -37,6 +37,29 @@ class Engine:
         sets: NDArray[Any] | None,
         scores: NDArray[Any] | None,
     ) -> None: ...
+    def learn_pairs(
+        self,
+        X: NDArray[Any],
+        relevance: NDArray[Any],
+        importance: NDArray[Any],
+        begin: NDArray[Any],
+        first: int,
+        scores: NDArray[Any] | None,
+        learned: NDArray[Any],
+    ) -> None: ...
+    def learn_pairs_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        starts: NDArray[Any],
+        columns: int,
+        relevance: NDArray[Any],
+        importance: NDArray[Any],
+        begin: NDArray[Any],
+        first: int,
+        scores: NDArray[Any] | None,
+        learned: NDArray[Any],
+    ) -> None: ...
     def score(self, X: NDArray[Any], scores: NDArray[Any]) -> None: ...
     def score_csr(
         self, data: NDArray[Any], indices: NDArray[Any], starts: NDArray[Any], columns: int, scores: NDArray[Any]

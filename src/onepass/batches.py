@@ -70,22 +70,22 @@ class Batch:
         """Raise what the loops raise of a malformed row, before any row is learned."""
         data = self.dense if self.csr is None else self.csr[0]
         assert data is not None
-        bad = np.flatnonzero(~np.isfinite(data))
-        if len(bad):
-            row, column = divmod(int(bad[0]), self.columns) if self.csr is None else self._place(int(bad[0]))
-            value = {"nan": "NaN", "inf": "infinity", "-inf": "-infinity"}[str(float(data.flat[bad[0]]))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            certain = np.isfinite(np.sum(data))  # far cheaper than a look at each; but large numbers overflow it
+        if not certain and not np.all(finite := np.isfinite(data)):
+            at = int(np.argmin(finite))
+            row, column = divmod(at, self.columns) if self.csr is None else self._place(at)
+            value = {"nan": "NaN", "inf": "infinity", "-inf": "-infinity"}[str(float(data.flat[at]))]
             raise InputError(
                 f"X must hold finite numbers, but X[{row}, {column}] is {value}; drop or impute the row. "
                 "Nothing of this call was learned"
             )
-        if self.csr is not None:
+        if self.csr is not None and len(data) and not 0 <= self.csr[1].min() <= self.csr[1].max() < self.columns:
             outside = np.flatnonzero((self.csr[1] < 0) | (self.csr[1] >= self.columns))
-            if len(outside):
-                row, column = self._place(int(outside[0]))
-                raise InputError(
-                    f"X has column index {column} in row {row}, outside its shape; "
-                    "build it with scipy.sparse, which checks"
-                )
+            row, column = self._place(int(outside[0]))
+            raise InputError(
+                f"X has column index {column} in row {row}, outside its shape; build it with scipy.sparse, which checks"
+            )
 
     def _place(self, position: int) -> tuple[int, int]:
         """Row and column of a stored element."""

@@ -370,6 +370,27 @@ class LinearModel:
         """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
         self._run(batch, None, importance, predict=False)
 
+    def learn_pairs(
+        self,
+        rows: Batch,
+        relevance: Array,
+        importance: Array,
+        begin: NDArray[np.int64],
+        first: int,
+        scores: Array | None,
+        learned: NDArray[np.int64],
+    ) -> None:
+        """Ranking: each row from `first` on meets the earlier ones from begin[row] on that differ in relevance.
+
+        `learned` counts the rows done, also where one is refused; `scores` takes each row's score before its pairs.
+        """
+        if rows.dense is not None:
+            self._engine.learn_pairs(rows.dense, relevance, importance, begin, first, scores, learned)
+        else:
+            assert rows.csr is not None
+            columns = max(rows.columns, self.n_features)
+            self._engine.learn_pairs_csr(*rows.csr, columns, relevance, importance, begin, first, scores, learned)
+
     def check_rows(self, X: Any) -> Batch:
         """X as a batch whose columns fit what was learned; NaN and infinity are the caller's to find."""
         return self._placed(as_batch(X))

@@ -20,9 +20,9 @@ class MultilabelClassifier(LinearClassifier):
 
     The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.
 
-    threshold="uncalibrated", the paper's, pushes them apart in one step: only the order is learned, and where 0 lies among
-    the scores is chance. "calibrated" is calibrated label ranking (Fürnkranz et al. 2008) with the virtual label at 0: the
-    one should reach +1, the other −1, in a step each, so that 0 divides them; for rules whose steps add up
+    threshold="uncalibrated", the paper's, pushes them apart in one step: only the order is learned, and where 0 lies
+    among the scores is chance. "calibrated" is calibrated label ranking (Fürnkranz et al. 2008) with the virtual label
+    at 0: the one should reach +1, the other −1, in a step each, so that 0 divides them; for rules whose steps add up
     (all but romma, aromma, alma, shifting and pegasos with projection). Ask for it where sets are predicted.
 
     y is a table of 0 and 1, one column per label, for `fit` and `partial_fit`; a collection of labels for `learn_one`.

@@ -5,22 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Hashable
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from . import store
-from .batches import Batch, as_batch, is_mappings, to_row
+from .batches import Batch, is_mappings
 from .core import Array, Readout, Rule
-from .decoders import Features, difference, expand
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
+from .decoders import Features, difference
+from .errors import DamagedFileError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .estimator import LinearEstimator
 from .model import LinearModel, as_targets
+from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
 
 __all__ = ["Ranker"]
 
@@ -77,71 +76,33 @@ class Ranker(LinearEstimator):
     def learn_pair(self, preferred: Any, other: Any, importance: float = 1.0) -> None:
         """Learn that one example, a mapping or a row, is preferred to another, whatever their query."""
         model = self._model or self._named(self._new_model())
-        examples = [_read_one(model, x) for x in (preferred, other)]
-        meeting = Query(self._room())
-        meeting.welcome(model, examples[1])
-        meeting.push(examples[1], 0.0, 1.0)
-        x = meeting.welcome(model, examples[0])
-        try:
-            self._learn_pairs(
-                model, meeting, x, np.zeros(1, dtype=np.intp), np.ones(1), np.array([_finite(importance)])
-            )
-        except NumericalError:
-            raise _overflow(model, 0) from None
-        except RowError as error:
-            raise error.at(0) from None
+        higher, lower = read_one(model, preferred), read_one(model, other)
+        query, examples = Query(1).and_then(lower, np.zeros(1), np.ones(1)).meeting(model, higher)
+        c = np.array([_finite(importance)])
+        if isinstance(examples, list):
+            _learn_named_pairs(model, query, examples[0], 1.0, float(c[0]), 0)
+        else:
+            pair = query.and_then(examples, np.ones(1), c)
+            assert isinstance(pair.examples, Batch)
+            begin, learned = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
+            try:
+                model.learn_pairs(pair.examples, pair.relevance, pair.importance, begin, 1, None, learned)
+            except NumericalError:
+                raise _overflow(model, 0) from None
+            except RowError as error:
+                raise error.at(0) from None
         self._model = model
 
     def learn_one(self, x: Any, y: Any, qid: Hashable = None, importance: float = 1.0) -> None:  # type: ignore[override]
         """Learn one example of query `qid`: x a mapping or a row, y its relevance."""
         relevance, c = _relevance(y), _finite(importance)
-        query = self._query
-        if query is None or query.key != qid:
-            _check_queries([qid])
-            query = Query(self._room(), qid)
+        if self._query is None or self._query.key != qid:
+            check_queries([qid])
         model = self._model or self._named(self._new_model())
-        example = query.welcome(model, _read_one(model, x))
-        self._model, self._query = model, query
-        self._arrive(model, query, example, relevance, c, 0)
-
-    def _arrive(self, model: LinearModel, query: Query, x: Any, y: float, c: float, row: int) -> None:
-        """Pair x with the query so far, then remember it."""
-        if model.n_features == 0 and query.kind != "named":
-            model.set_columns(x.columns if isinstance(x, SparseRow) else len(x))
-        at = query.unlike(y)
-        if len(at):
-            sign = np.where(query.relevance[at] < y, 1.0, -1.0)
-            try:
-                with np.errstate(over="ignore"):
-                    self._learn_pairs(model, query, x, at, sign, c * query.importance[at])
-            except NumericalError:
-                raise _overflow(model, row) from None
-            except RowError as error:
-                raise error.at(row) from None
-        self._dropped += query.push(x, y, c)
-        self._examples += 1
-
-    @staticmethod
-    def _learn_pairs(
-        model: LinearModel, query: Query, x: Any, at: NDArray[np.intp], sign: Array, importance: Array
-    ) -> None:
-        """The rounds of sign·(x − example) for the examples in some slots."""
-        finite = bool(np.all(np.isfinite(importance)))  # a product of two that are
-        if query.kind == "named":
-            for phi, c in zip(query.named_pairs(x, at, sign), importance.tolist(), strict=True):
-                if not (finite and all(map(math.isfinite, phi.values()))):
-                    raise NumericalError("not finite")
-                model.learn_direction(phi, 1.0, c)
-            return
-        pairs = query.pairs(x, at, sign, model.n_features)
-        try:
-            model.learn_directions(pairs, importance)
-        except InputError:
-            # Both examples were found finite; their difference may not be.
-            data = pairs.dense if pairs.csr is None else pairs.csr[0]
-            if finite and data is not None and np.all(np.isfinite(data)):
-                raise
-            raise NumericalError("not finite") from None
+        stream = Stream(read_one(model, x), np.array([relevance]), np.array([c]), [qid])
+        self._query_of(stream).can_meet(model, stream.examples)
+        self._model = model
+        self._learn(model, stream)
 
     # -- many ------------------------------------------------------------------------------------------------------
 
@@ -161,7 +122,7 @@ class Ranker(LinearEstimator):
         self._examples = self._dropped = 0
         for _ in range(self.passes):
             self._query = None
-            self._learn(model, stream, stream.shuffled(generator) if self.shuffle else None)
+            self._learn(model, stream.shuffled(generator) if self.shuffle else stream)
             model.flush()
         return self
 
@@ -197,7 +158,7 @@ class Ranker(LinearEstimator):
         scores = self.predict(X)
         relevance = _relevances(y, len(scores))
         members: dict[Any, list[int]] = {}
-        for row, key in enumerate(_queries(qid, len(scores))):
+        for row, key in enumerate(read_queries(qid, len(scores))):
             members.setdefault(key, []).append(row)
         shares = [share for rows in members.values() if (share := _in_order(scores[rows], relevance[rows])) is not None]
         if not shares:
@@ -209,34 +170,89 @@ class Ranker(LinearEstimator):
     ) -> tuple[LinearModel, Stream]:
         """The model to learn with and what it is to learn, all found well formed; if not, nothing has changed."""
         with self._all_or_nothing():
+            examples: Examples
             if is_mappings(X):
                 model = model or self._new_model()
-                examples = _read_mappings(model, X)
+                examples = read_mappings(model, X)
             else:
                 table = self._validated(X, reset=model is None)
                 model = model or self._named(self._new_model())
-                examples = _read_table(model, model.check_rows(table))
-            n = len(examples)
+                examples = read_table(model, model.check_rows(table))
+            n = len(examples) if isinstance(examples, list) else examples.rows
             weights = self._weights_of(sample_weight, Batch(n, 1), whole=whole)
-            stream = Stream(examples, _relevances(y, n), _queries(qid, n), np.ones(n) if weights is None else weights)
-            if n and self._query is not None and self._query.key == stream.queries[0] and not whole:
-                self._query.can_meet(model, examples[0])
+            importance = np.ones(n) if weights is None else weights
+            stream = Stream(examples, _relevances(y, n), importance, read_queries(qid, n))
+            if n and not whole:
+                self._query_of(stream).can_meet(model, examples)
         return model, stream
 
-    def _learn(
-        self, model: LinearModel, stream: Stream, order: NDArray[Any] | None = None, predict: bool = False
-    ) -> Array:
-        scores = np.zeros(len(stream.examples) if predict else 0)
-        relevance, importance = stream.relevance.tolist(), stream.importance.tolist()
-        for row in range(len(stream.examples)) if order is None else order.tolist():
-            query, key = self._query, stream.queries[row]
-            if query is None or query.key != key:
-                query = self._query = Query(self._room(), key)
-            x = query.welcome(model, stream.examples[row])
-            if predict:
-                scores[row] = model.score_one(x) if query.kind != "sparse" else _score_sparse(model, x)
-            self._arrive(model, query, x, relevance[row], importance[row], row)
-        return scores
+    def _query_of(self, stream: Stream) -> Query:
+        """The query of a stream's first example: the one in progress, or a new one."""
+        query, key = self._query, stream.query(0)
+        return query if query is not None and query.key == key else Query(self._room(), key)
+
+    def _learn(self, model: LinearModel, stream: Stream, predict: bool = False) -> Array:
+        """Learn a stream; the scores made on the way."""
+        scores = np.zeros((len(stream) if predict else 0, 1))
+        query = self._query_of(stream)
+        head = 0
+        if len(query) and kind_of(query.examples) != kind_of(stream.examples):
+            # Examples of the query in progress are turned into what it holds, those after it are not.
+            changes = np.flatnonzero(stream.changes()[1:])
+            head = int(changes[0]) + 1 if len(changes) else len(stream)
+        for start, stop in ((0, head), (head, len(stream))):
+            if start < stop:
+                self._learn_part(model, stream.part(start, stop), scores[start:stop] if predict else None)
+        return scores[:, 0]
+
+    def _learn_part(self, model: LinearModel, stream: Stream, scores: Array | None) -> None:
+        query, examples = self._query_of(stream).meeting(model, stream.examples)
+        if isinstance(examples, Batch):
+            self._learn_rows(model, query, dataclasses.replace(stream, examples=examples), scores)
+            return
+        for i, (x, y, c) in enumerate(
+            zip(examples, stream.relevance.tolist(), stream.importance.tolist(), strict=True)
+        ):
+            if query.key != stream.query(i):
+                query = Query(self._room(), stream.query(i))
+            self._query = query
+            if scores is not None:
+                scores[i] = model.score_one(x)
+            _learn_named_pairs(model, query, x, y, c, stream.row(i))
+            full = len(query) == query.room
+            longer = query.and_then([x], np.array([y]), np.array([c]))
+            query = self._query = longer.only(int(full), len(longer))
+            self._dropped += full
+            self._examples += 1
+
+    def _learn_rows(self, model: LinearModel, query: Query, stream: Stream, scores: Array | None) -> None:
+        """All rows in one native loop. Row i meets the rows of its query from begin[i] on."""
+        before = len(query)
+        together = query.and_then(stream.examples, stream.relevance, stream.importance)
+        place = np.arange(len(together))
+        starts = np.zeros_like(place)  # where the query of each row begins
+        starts[before + 1 :] = place[before + 1 :] * stream.changes()[1:]
+        starts = np.maximum.accumulate(starts)
+        rooms = np.where(starts == 0, query.room, self._room())
+        begin = np.maximum(starts, place - rooms)
+        learned = np.zeros(1, dtype=np.int64)
+        assert isinstance(together.examples, Batch)
+        try:
+            model.learn_pairs(
+                together.examples, together.relevance, together.importance, begin, before, scores, learned
+            )
+        except NumericalError:
+            raise _overflow(model, stream.row(int(learned[0]))) from None
+        except RowError as error:
+            raise error.at(stream.row(int(learned[0]))) from None
+        finally:
+            end = before + int(learned[0])
+            last = min(end, len(place) - 1)  # the row that was refused, or the last one
+            key = query.key if starts[last] == 0 else stream.query(last - before)
+            kept = together.only(max(int(starts[last]), end - int(rooms[last])), end)
+            self._query = dataclasses.replace(kept, room=int(rooms[last]), key=key)
+            self._dropped += int(np.sum(place[before:end] - begin[before:end] == rooms[before:end]))
+            self._examples += int(learned[0])
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -286,10 +302,9 @@ class Ranker(LinearEstimator):
             model.extra_arrays = {}
 
     def _attributes(self) -> dict[str, Any]:
-        query = (
-            None if self._query is None else {"key": store.encode_values([self._query.key]), "kind": self._query.kind}
-        )
-        return {**super()._attributes(), "query": query, "examples": self._examples, "dropped": self._dropped}
+        query = self._query
+        described = query and {"key": store.encode_values([query.key]), "kind": kind_of(query.examples)}
+        return {**super()._attributes(), "query": described, "examples": self._examples, "dropped": self._dropped}
 
     def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
         self._examples, self._dropped = attributes.get("examples", 0), attributes.get("dropped", 0)
@@ -305,269 +320,22 @@ class Ranker(LinearEstimator):
         return super()._adopt(model, attributes)
 
 
-# -- the query in progress -----------------------------------------------------------------------------------------
-
-
-class SparseRow(NamedTuple):
-    """A row of a CSR matrix, its indices in order and each there once."""
-
-    indices: NDArray[np.int64]
-    values: Array
-    columns: int
-
-
-Example = Array | SparseRow | Features
-
-
-class Query:
-    """The examples of a query so far: a ring of at most `room`, all of them dense, sparse or named.
-
-    The first example decides which. A later row is turned into that; a mapping among the rows of named columns
-    turns all into mappings.
-    """
-
-    def __init__(self, room: int, key: Hashable = None) -> None:
-        self.room = room
-        self.key = key
-        self.kind = ""
-        self.start = self.count = 0
-        self.relevance = np.zeros(0)
-        self.importance = np.zeros(0)
-        self.rows: Any = []  # dense: a table with the ring's slots for rows; otherwise a list
-
-    def slots(self) -> NDArray[np.intp]:
-        """Where the examples are, oldest first."""
-        return (self.start + np.arange(self.count)) % max(1, len(self.relevance))
-
-    def unlike(self, y: float) -> NDArray[np.intp]:
-        """The slots of the examples whose relevance is not y, oldest first."""
-        if self.start == 0:
-            return np.flatnonzero(self.relevance[: self.count] != y)
-        at = self.slots()
-        return at[np.flatnonzero(self.relevance[at] != y)]
-
-    def push(self, x: Any, y: float, c: float) -> bool:
-        """Remember an example. True if the oldest had to go for it."""
-        full = self.count == self.room
-        if full:
-            at = self.start
-            self.start = (self.start + 1) % self.room
-        else:
-            at = self.count  # the ring turns only once it is full
-            if at == len(self.relevance):
-                self._grow(x)
-            self.count += 1
-        self.relevance[at], self.importance[at] = y, c
-        self.rows[at] = x
-        return full
-
-    def _grow(self, x: Any) -> None:
-        more = min(max(8, len(self.relevance)), self.room - len(self.relevance))
-        self.relevance = np.append(self.relevance, np.zeros(more))
-        self.importance = np.append(self.importance, np.zeros(more))
-        if self.kind == "dense":
-            table = np.zeros((len(self.relevance), len(x)))
-            table[: self.count] = self.rows[: self.count] if self.count else 0.0
-            self.rows = table
-        else:
-            self.rows = [*self.rows, *[None] * more]
-
-    def can_meet(self, model: LinearModel, x: Example) -> None:
-        """A FeatureError where x cannot be compared with the query's examples; changes nothing."""
-        kind = _kind(x)
-        if self.count and "named" in (kind, self.kind) and kind != self.kind:
-            _column_names(model)
-        if self.count and kind == self.kind == "dense" and len(x) != len(self.rows[0]):
-            raise FeatureError(f"x has {len(x)} features, but the rows of its query have {len(self.rows[0])}")
-
-    def welcome(self, model: LinearModel, x: Example) -> Any:
-        """x as the query keeps its examples."""
-        self.can_meet(model, x)
-        kind = _kind(x)
-        if self.count == 0:
-            self.kind = kind
-        if kind == self.kind:
-            return x
-        if kind == "named":
-            self._become_named(model)
-            return x
-        if self.kind == "named":
-            return _by_name(model, x)
-        if isinstance(x, SparseRow):
-            row = np.zeros_like(self.rows[0])
-            np.add.at(row, x.indices, x.values)
-            return row
-        return _sparse(x)
-
-    def _become_named(self, model: LinearModel) -> None:
-        at = self.slots()
-        named = [_by_name(model, self.rows[i]) for i in at]
-        self.relevance, self.importance, self.rows, self.start = self.relevance[at], self.importance[at], named, 0
-        self.kind = "named"
-
-    def pairs(self, x: Any, at: NDArray[np.intp], sign: Array, columns: int) -> Batch:
-        """The rows sign·(x − example), for the examples in some slots."""
-        if self.kind == "dense":
-            table = x - self.rows[at]
-            table *= sign[:, np.newaxis]
-            return Batch(len(at), table.shape[1], dense=table)
-        others = [self.rows[i] for i in at.tolist()]
-        shape = (len(at), columns)
-        ends = np.cumsum([0, *(len(other.indices) for other in others)])
-        minus = np.concatenate([other.values for other in others]), np.concatenate([other.indices for other in others])
-        plus = np.tile(x.values, len(at)), np.tile(x.indices, len(at))
-        starts = np.arange(len(at) + 1) * len(x.indices)
-        phi = sparse.csr_array((*plus, starts), shape=shape) - sparse.csr_array((*minus, ends), shape=shape)
-        phi.data *= np.repeat(sign, np.diff(phi.indptr))
-        return as_batch(phi)
-
-    def named_pairs(self, x: Features, at: NDArray[np.intp], sign: Array) -> list[Features]:
-        others = [self.rows[i] for i in at]
-        return [difference(x, o) if s > 0 else difference(o, x) for o, s in zip(others, sign.tolist(), strict=True)]
-
-    # -- files
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        at = self.slots()
-        out: dict[str, NDArray[Any]] = {"relevance": self.relevance[at], "importance": self.importance[at]}
-        if self.kind == "dense":
-            return {**out, "rows": self.rows[at] if self.count else np.zeros((0, 0))}
-        rows = [self.rows[i] for i in at]
-        if self.kind == "named":
-            names = store.encode_names([name for row in rows for name in row])
-            out.update({f"names.{key}": array for key, array in names.items()})
-            pieces = [np.array(list(row.values()), dtype=np.float64) for row in rows]
-        else:
-            out["indices"] = np.concatenate([np.zeros(0, dtype=np.int64), *(row.indices for row in rows)])
-            pieces = [row.values for row in rows]
-        out["values"] = np.concatenate([np.zeros(0), *pieces])
-        out["ends"] = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
-        return out
-
-    @classmethod
-    def of_arrays(cls, room: int, key: Hashable, kind: str, arrays: Mapping[str, NDArray[Any]], columns: int) -> Query:
-        query = cls(room, key)
-        query.kind = kind
-        relevance, importance = arrays["relevance"], arrays["importance"]
-        at = arrays.get("indices", np.zeros(0))
-        if not all(np.isfinite(array).all() for array in arrays.values()) or np.any(importance < 0):
-            raise ValueError("a number is not finite")
-        if kind not in ("dense", "sparse", "named") or np.any(at < 0) or np.any(at >= columns):
-            raise ValueError("a row does not fit the weights")
-        if kind == "dense" and not (arrays["rows"].ndim == 2 and 0 < arrays["rows"].shape[1] <= columns):
-            raise ValueError("a row does not fit the weights")
-        rows: list[Any]
-        if kind == "dense":
-            rows = list(arrays["rows"])
-        else:
-            spans = list(zip([0, *arrays["ends"].tolist()], arrays["ends"].tolist(), strict=False))
-            values = arrays["values"]
-            if kind == "named":
-                names = store.decode_names({key[6:]: a for key, a in arrays.items() if key.startswith("names.")})
-                rows = [dict(zip(names[a:b], values[a:b].tolist(), strict=True)) for a, b in spans]
-            else:
-                rows = [SparseRow(arrays["indices"][a:b], values[a:b], columns) for a, b in spans]
-        for x, y, c in zip(rows, relevance.tolist(), importance.tolist(), strict=True):
-            query.push(x, y, c)
-        return query
-
-
-def _kind(x: Example) -> str:
-    return "named" if isinstance(x, dict) else ("dense" if isinstance(x, np.ndarray) else "sparse")
-
-
-def _sparse(x: Any) -> SparseRow:
-    at = np.flatnonzero(x)
-    return SparseRow(at.astype(np.int64), x[at], len(x))
-
-
-def _column_names(model: LinearModel) -> list[Any]:
-    if not model.names or not model.positional:
-        raise FeatureError("a query cannot hold both rows and mappings, unless a data frame named the columns")
-    return model.names
-
-
-def _by_name(model: LinearModel, x: Any) -> Features:
-    names = _column_names(model)
-    row = x if isinstance(x, SparseRow) else _sparse(x)
-    out: Features = {}
-    for j, value in zip(row.indices.tolist(), row.values.tolist(), strict=True):
-        out[names[j]] = out.get(names[j], 0.0) + value
-    return out
-
-
-# -- what comes in -------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass
-class Stream:
-    """Examples in order, checked."""
-
-    examples: list[Any]
-    relevance: Array
-    queries: list[Any]
-    importance: Array
-
-    def shuffled(self, generator: Any) -> NDArray[Any]:
-        """The queries in random order, and the examples in each."""
-        new = [i == 0 or self.queries[i] != self.queries[i - 1] for i in range(len(self.queries))]
-        run = np.cumsum(new) - 1
-        place = generator.permutation(run[-1] + 1 if len(run) else 0)
-        return np.lexsort((generator.permutation(len(run)), place[run]))
-
-
-def _read_one(model: LinearModel, x: Any) -> Any:
-    if isinstance(x, Mapping):
-        model.check_one(x)
-        return expand(x)
-    if hasattr(x, "tocsr"):
-        batch = model.check_rows(as_batch(x))
-        if batch.rows != 1:
-            raise FeatureError(f"x must be one row, got {batch.rows}; use learn_many for several")
-        return _read_table(model, batch)[0]
-    row = to_row(x)
-    model.check_one(row)
-    return row.copy() if model.hash_bits is None else _sparse(row)
-
-
-def _read_mappings(model: LinearModel, X: Any) -> list[Any]:
-    examples = []
-    for row, x in enumerate(X):
-        try:
-            if not isinstance(x, Mapping):
-                raise InputError(f"expected a mapping like those before it, got {x!r:.80}")
-            examples.append(_read_one(model, x))
-        except InputError as error:
-            raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
-    return examples
-
-
-def _read_table(model: LinearModel, batch: Batch) -> list[Any]:
-    """The rows of a table; a hashed model, whose rows may differ in width, takes them all as sparse."""
-    if batch.dense is not None:
-        batch.require_finite()
-        rows = np.array(batch.dense, dtype=np.float64)  # remembered beyond this call, so not the caller's own
-        return list(rows) if model.hash_bits is None else [_sparse(row) for row in rows]
-    assert batch.csr is not None
-    data, indices, starts = batch.csr
-    if len(starts) != batch.rows + 1 or np.any(np.diff(starts) < 0) or not starts[-1] <= len(data) == len(indices):
-        raise InputError("X is not a CSR matrix: its arrays do not fit together")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < batch.columns):
-        raise InputError("X has column indices outside its shape; build it with scipy.sparse, which checks")
-    batch.require_finite()
-    # Indices in order, each there once: what a row is does not depend on the rows beside it.
-    table = sparse.csr_array(
-        (data.astype(np.float64), indices.astype(np.int64), starts), shape=(batch.rows, batch.columns), copy=True
-    )
-    table.sum_duplicates()
-    values, at, starts = table.data, table.indices.astype(np.int64), table.indptr
-    spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    return [SparseRow(at[a:b], values[a:b], batch.columns) for a, b in spans]
-
-
-def _score_sparse(model: LinearModel, x: SparseRow) -> float:
-    starts = np.array([0, len(x.indices)], dtype=np.int64)
-    return float(model.score_many(Batch(1, model.n_features, csr=(x.values, x.indices, starts)))[0, 0])
+def _learn_named_pairs(model: LinearModel, query: Query, x: Features, y: float, c: float, row: int) -> None:
+    """The pairs of a mapping with those of its query whose relevance is not y, oldest first."""
+    assert isinstance(query.examples, list)
+    unlike = np.flatnonzero(query.relevance != y).tolist()
+    others = [(query.examples[j], query.relevance[j] < y, c * float(query.importance[j])) for j in unlike]
+    pairs = [(difference(x, z) if ahead else difference(z, x), weight) for z, ahead, weight in others]
+    try:
+        for phi, weight in pairs:
+            if not (math.isfinite(weight) and all(map(math.isfinite, phi.values()))):
+                raise NumericalError("not finite")
+        for phi, weight in pairs:
+            model.learn_direction(phi, 1.0, weight)
+    except NumericalError:
+        raise _overflow(model, row) from None
+    except RowError as error:
+        raise error.at(row) from None
 
 
 def _overflow(model: LinearModel, row: int) -> NumericalError:
@@ -604,25 +372,6 @@ def _finite(importance: Any) -> float:
     if not (np.isfinite(c) and c >= 0):
         raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
     return c
-
-
-def _queries(qid: Any, rows: int) -> list[Any]:
-    if qid is None:
-        return [None] * rows
-    if isinstance(qid, (str, bytes)) or not hasattr(qid, "__len__"):
-        raise InputError(f"qid must name the query of each row, got {qid!r:.80}")
-    keys = [key.item() if isinstance(key, np.generic) else key for key in qid]
-    if len(keys) != rows:
-        raise InputError(f"X has {rows} rows, qid has {len(keys)} entries")
-    _check_queries(keys)
-    return keys
-
-
-def _check_queries(keys: list[Any]) -> None:
-    try:
-        store.encode_values(list(set(keys)))  # what no file can hold is refused now, not when saving
-    except (TypeError, ParameterError) as error:
-        raise InputError(f"a qid must be a string, a number or a tuple of these: {error}") from None
 
 
 def _in_order(scores: Array, relevance: Array) -> float | None:

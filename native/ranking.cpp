@@ -1,0 +1,60 @@
+// The ranking loop's side of the engine.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace onepass {
+
+template <class V>
+static size_t longest(const DenseBatch<V>& X) {
+    return X.columns;
+}
+template <class V, class I>
+static size_t longest(const CsrBatch<V, I>& X) {
+    size_t most = 0;
+    for (size_t i = 0; i < X.rows; ++i)
+        if (X.starts[i + 1] > X.starts[i]) most = std::max(most, size_t(X.starts[i + 1] - X.starts[i]));
+    return std::min(most, X.nonzeros);  // damaged starts are found by the loop
+}
+
+template <class Batch>
+void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
+                         size_t first, nb::object scores, Count learned,
+                         Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&)) {
+    auto lock = own();
+    Meetings in{relevance.data(), importance.data(), begin.data(), first, nullptr};
+    if (relevance.shape(0) != X.rows || importance.shape(0) != X.rows || begin.shape(0) != X.rows || first > X.rows)
+        raise("InputError", "relevance, importance and begin must have an entry for each row");
+    for (size_t i = 0; i < X.rows; ++i)
+        if (in.begin[i] < 0 || size_t(in.begin[i]) > i) raise("InputError", "a row can meet earlier rows only");
+    if (!scores.is_none()) {
+        auto out = nb::cast<Out>(scores);
+        if (out.shape(0) != X.rows - first || out.shape(1) != 1) raise("InputError", "scores has the wrong shape");
+        in.scores = out.data();
+    }
+    set_features(X.columns);
+    const RuleScope scope(python_ ? &callback_ : nullptr);
+    std::vector<double> x(2 * longest(X));
+    std::vector<int64_t> index(x.size());
+    Difference phi{x.data(), index.data()};
+    Outcome outcome;
+    if (python_) {
+        outcome = loop(model, X, in, phi);
+    } else {
+        nb::gil_scoped_release release;
+        outcome = loop(model, X, in, phi);
+    }
+    outcome.row -= first;
+    learned.data()[0] = int64_t(outcome.row);
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
+#define ONEPASS_INSTANTIATE(...)                                                                        \
+    template void Engine::learn_pairs<__VA_ARGS__>(                                                     \
+        const __VA_ARGS__&, Vector<double>, Vector<double>, Vector<int64_t>, size_t, nb::object, Count, \
+        Outcome (*)(Model&, const __VA_ARGS__&, const Meetings&, Difference&));
+ONEPASS_INSTANTIATE(DenseBatch<double>)
+ONEPASS_INSTANTIATE(CsrBatch<double, int32_t>)
+ONEPASS_INSTANTIATE(CsrBatch<double, int64_t>)
+
+}  // namespace onepass
