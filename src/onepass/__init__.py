@@ -9,7 +9,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import core, datasets, decoders, errors, evaluate, losses, metrics, play, reductions, report, rules, schedules
+    from . import (
+        core,
+        datasets,
+        decoders,
+        errors,
+        evaluate,
+        losses,
+        metrics,
+        play,
+        reductions,
+        report,
+        rules,
+        schedules,
+    )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential

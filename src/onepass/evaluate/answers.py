@@ -42,6 +42,12 @@ class Asker:
 
     def __init__(self, model: Any, needs: Iterable[str]) -> None:
         self.model = model
+        if not hasattr(model, "predict_then_learn") and not (
+            hasattr(model, "predict_one") and hasattr(model, "learn_one")
+        ):
+            raise ParameterError(
+                f"model={model!r:.80}: expected predict_one and learn_one, or predict_then_learn for chunks"
+            )
         wanted = set(needs) - {""}
         has_scores = hasattr(model, "score_one")
         has_probabilities = _has_probabilities(model)

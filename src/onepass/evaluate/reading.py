@@ -128,7 +128,7 @@ def as_examples(stream: Any, named: bool) -> Iterator[Example]:
 def _one_by_one(chunks: Iterator[Rows], named: bool) -> Iterator[Example]:
     for rows in chunks:
         count = rows.size()
-        nothing = itertools.repeat(None, count)
+        nothing = [None] * count
         columns = [_listed(column) if column is not None else nothing for column in (rows.y, rows.weight)]
         more = [nothing if column is None else column for column in (rows.time, rows.query)]
         for x, y, weight, time, query in zip(single(rows.X, named), *columns, *more, strict=True):

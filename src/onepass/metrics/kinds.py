@@ -134,7 +134,7 @@ class _Retrieval(Metric):
             code = labels.positive(self.positive)
             return float(self.ratio(hit, said, so)[code - 1]) if 0 < code <= len(hit) else 0.0
         if average == "micro":
-            return float(self.ratio(*(np.sum(part, keepdims=True) for part in (hit, said, so)))[0])
+            return float(self.ratio(*(np.array([np.sum(part)]) for part in (hit, said, so)))[0])
         there = so + said > 0
         ratios = self.ratio(hit, said, so)[there]
         return _mean(ratios) if average == "macro" else float(np.sum(ratios * so[there]) / np.sum(so))
@@ -209,8 +209,8 @@ class TopK(_Mean):
 class _OfRanks(Metric):
     """With two classes, of the positive one; with more, the mean over the classes of one against the rest.
 
-    Exact for every window, period or stream of at most `limit` different scores; beyond, neighbouring scores are
-    merged and O(limit) memory is kept for each class.
+    Exact over a sliding window, and over any period or stream of at most `limit` different scores; beyond, neighbouring
+    scores are merged and O(limit) memory is kept for each class.
     """
 
     needs: ClassVar[str] = "scores"
@@ -232,7 +232,7 @@ class _OfRanks(Metric):
 class RocAuc(_OfRanks):
     """The probability that an example of the class scores above one that is not, equal scores counting half.
 
-    `doubt(state)` is the most that the merging of scores can have changed it: at most about 1/limit.
+    `doubt` is the most that the merging of scores can have changed it: about 1/limit where scores do not drift.
     """
 
     name = "auc"

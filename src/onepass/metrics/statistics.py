@@ -216,7 +216,7 @@ class Ranks:
     """For every class the scores seen, with the weight of those of the class and of the others.
 
     Exact while there are at most `limit` different scores; beyond, neighbours are merged (`Table.within`) and the
-    memory stays O(classes · limit). A window or a period of at most `limit` examples is always exact.
+    memory stays O(classes · limit). A sliding window is always exact.
     """
 
     limit: int = 1 << 15
@@ -230,7 +230,9 @@ class Ranks:
             column = np.where(np.isnan(column), -np.inf, column)  # a class not known then comes last
             so = outcomes.truth == code
             points = Table(column, column, outcomes.weight * so, outcomes.weight * ~so)
-            seen.tables[code] = [Table.merged([points], self.limit)] if len(column) else []
+            # Not merged to the limit yet: of the tables that meet in `join` one at most may have intervals, else
+            # overlapping ones would swallow each other.
+            seen.tables[code] = [Table.merged([points], len(column))] if len(column) else []
         return seen
 
     def join(self, a: Seen, b: Seen) -> Seen:
@@ -256,12 +258,12 @@ class Ranks:
         tables = state.tables.get(code, [])
         if not tables:
             return None
-        table = Table.merged(tables, self.limit)
+        table = Table.merged(tables, sum(map(len, tables)))
         # Examples from before the class appeared: not of the class, and without a score for it.
         before = state.total - float(np.sum(table.positive) + np.sum(table.negative))
         if before > 1e-9 * state.total:
             lowest = np.array([-np.inf])
-            table = Table.merged([table, Table(lowest, lowest, np.zeros(1), np.array([before]))], self.limit + 1)
+            table = Table.merged([table, Table(lowest, lowest, np.zeros(1), np.array([before]))], len(table) + 1)
         return table
 
 
