@@ -21,18 +21,21 @@ from .reading import Example, as_examples
 
 __all__ = ["DelayedStream", "PendingLabels"]
 
+REMEMBERED = 1_000_000  # ids without their examples
+
 
 class PendingLabels:
     """Examples that wait for their labels, at most `max_pending`; when full, the oldest is dropped (`dropped` counts).
 
     A label for an id that was never seen, or a second one, is an `InputError`. A label that comes after its example was
-    dropped is counted in `late`. Ids are remembered for the last `max_pending` answered and dropped examples; older
-    ones are then as if never seen.
+    dropped is counted in `late`. Ids of answered and of dropped examples are remembered too, the last million of each
+    (or `max_pending`, if that is more); older ones are then as if never seen.
     """
 
     def __init__(self, max_pending: int = 1_000_000) -> None:
         self.max_pending = whole("max_pending", max_pending)
         self.dropped = self.late = 0
+        self._remembered = max(self.max_pending, REMEMBERED)
         self._waiting: OrderedDict[Hashable, Any] = OrderedDict()
         self._answered: OrderedDict[Hashable, None] = OrderedDict()
         self._dropped: OrderedDict[Hashable, None] = OrderedDict()
@@ -66,7 +69,7 @@ class PendingLabels:
 
     def _remember(self, ids: OrderedDict[Hashable, None], id: Hashable) -> None:
         ids[id] = None
-        if len(ids) > self.max_pending:
+        if len(ids) > self._remembered:
             ids.popitem(last=False)
 
 

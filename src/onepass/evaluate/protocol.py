@@ -134,15 +134,14 @@ class _Job:
             stream = DelayedStream(stream, delay, time=time, named=named)
         chunks = None if isinstance(stream, DelayedStream) else as_chunks(stream, min(self.run.every, CHUNK))
         first = None
-        if self.ranks and chunks is None:
-            raise InputError(f"{self.metrics[0].label} {RANKINGS}")  # type: ignore[index]
         if chunks is None and hasattr(stream, "__iter__"):
             first, stream = split(stream)
+        in_chunks = chunks is not None or is_chunk(first)
+        if self.ranks and first is not None and not (in_chunks and self.asker.takes_chunks()):
+            raise InputError(f"{self.metrics[0].label} {RANKINGS}")  # type: ignore[index]
         if is_event(first):
             self.by_event(stream, store)
-        elif self.ranks and not self.asker.takes_chunks():
-            raise InputError(f"{self.metrics[0].label} needs a model with predict_then_learn")  # type: ignore[index]
-        elif self.asker.takes_chunks() and (chunks is not None or is_chunk(first)):
+        elif in_chunks and self.asker.takes_chunks():
             self.by_chunk(chunks_of(stream, min(self.run.every, CHUNK)) if chunks is None else chunks)
         else:
             self.one_by_one(stream, named)
@@ -220,7 +219,7 @@ class _Job:
     def chunk_of_label_sets(self, rows: Rows) -> None:
         """Rows whose y is a row of relevances, one for each label (multilabel): the ranking of the labels is judged."""
         if getattr(rows.y, "ndim", 1) != 2 or not hasattr(self.model, "score_then_learn"):
-            raise InputError(f"{self.run.metric or 'this metric'} {RANKINGS}")
+            raise InputError(f"{self.metrics[0].label} {RANKINGS}")  # type: ignore[index]
         began = perf_counter()
         [(_, scores)] = self.model.score_then_learn(rows.X, rows.y)
         seconds = perf_counter() - began

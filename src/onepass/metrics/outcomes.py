@@ -63,7 +63,8 @@ class Labels:
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biuf":
             return self._number_codes(labels)
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind == "U":
-            distinct, place = np.unique(labels, return_inverse=True)
+            distinct, first, place = np.unique(labels, return_index=True, return_inverse=True)
+            self._meet(labels[np.sort(first)])
             return np.array([self.code(label) for label in distinct.tolist()], dtype=np.int64)[place]
         return np.array([self.code(label) for label in labels], dtype=np.int64)
 
@@ -72,8 +73,7 @@ class Labels:
         if labels.dtype.kind in "iu" and len(labels) and max(abs(int(labels.min())), abs(int(labels.max()))) >= 2**53:
             return np.array([self.code(label) for label in labels.tolist()], dtype=np.int64)  # floats would blur them
         if self._numbers is None or not self._known(values).all():
-            for label in np.unique(labels).tolist():
-                self.code(label)
+            self._meet(labels[np.sort(np.unique(labels, return_index=True)[1])])
             known = [
                 (float(value), code) for value, code in self._code.items() if _is_number(value) and abs(value) < 2**53
             ]
@@ -81,6 +81,10 @@ class Labels:
             self._numbers = (np.array([v for v, _ in known]), np.array([c for _, c in known], dtype=np.int64))
         ordered, codes = self._numbers
         return codes[np.searchsorted(ordered, values)]
+
+    def _meet(self, labels: NDArray[Any]) -> None:
+        for label in labels.tolist():
+            self.code(label)
 
     def _known(self, values: Array) -> NDArray[np.bool_]:
         assert self._numbers is not None
