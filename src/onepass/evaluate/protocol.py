@@ -393,6 +393,7 @@ def _settings(model: Any, stream: Any, delay: Any, time: Any, holdout: Any) -> d
 
 
 def _stream_name(stream: Any) -> str:
+    if isinstance(stream, list | tuple | dict):
+        return type(stream).__name__
     text = repr(stream)
-    plain = isinstance(stream, list | tuple | dict) or len(text) > 200 or " at 0x" in text
-    return type(stream).__name__ if plain else text
+    return type(stream).__name__ if len(text) > 200 or " at 0x" in text else text
