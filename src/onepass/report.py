@@ -102,6 +102,8 @@ def page(runs: Mapping[str, Run]) -> str:
 def write(path: str | os.PathLike[str], runs: Mapping[str, Run]) -> None:
     """`page` in a file; what stood there before is replaced only when the new one is whole."""
     target, text = Path(path), page(runs)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no such folder to write the report into")
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=target.absolute().parent, prefix=target.name, suffix=".part", delete=False
     ) as file:

@@ -192,6 +192,9 @@ class _Job:
             for x, y, weight in zip(single(rows.X, named=False), _listed(rows.y), _weights(rows), strict=True):
                 self.hold_out(self.asker.answer(x), y, weight)
             return
+        if self.asker.asks_more and isinstance(rows.X, list):
+            self.learn_mappings(rows)
+            return
         began = perf_counter()
         said = self.asker.predict_then_learn(rows)
         seconds = perf_counter() - began
@@ -203,6 +206,23 @@ class _Job:
             self.tell(rows.X, said if not self.asker.asks_more else _labels_of(outcomes))
         self.through += len(outcomes)
         self.account(outcomes, seconds)
+
+    def learn_mappings(self, rows: Rows) -> None:
+        """A list of mappings whose scores are wanted: one by one, as no call gives them for many."""
+        if self.keeper is None:
+            self.begin(rows.y[0], None)
+        assert self.keeper is not None
+        rounds, said = Rounds(self.keeper.kind, self.keeper.labels), []
+        began = perf_counter()
+        for x, y, weight in zip(rows.X, _listed(rows.y), _weights(rows), strict=True):
+            answer = self.asker.answer(x)
+            said.append(answer.prediction)
+            rounds.add(answer, y, weight)
+            self.asker.learn(x, y, weight)
+        seconds = perf_counter() - began
+        self.tell(rows.X, said)
+        self.through += len(rounds)
+        self.account(rounds.take(), seconds)
 
     def chunk_of_queries(self, rows: Rows, queries: Queries) -> None:
         """Rows of a ranking: judged by query, once the whole of it has come."""
