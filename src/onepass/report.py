@@ -37,7 +37,7 @@ body { margin: 0; }
 @media print {
   .onepass { min-height: 0; } .onepass main { max-width: none; padding: 0; }
   .onepass .figures { grid-template-columns: 1fr 1fr; gap: 12px 18px; }
-  .onepass h2, .onepass tr { break-after: avoid; break-inside: avoid; }
+  .onepass h2 { break-after: avoid; } .onepass tr { break-inside: avoid; }
 }
 @media (max-width: 520px) { .onepass .figures { grid-template-columns: 1fr; } .onepass main { padding: 20px 14px; } }
 """

@@ -68,19 +68,21 @@ def find(file: File, progress: Progress | None = None) -> Path:
     cached = cache_folder() / "datasets" / file.set / file.name
     if cached.is_file():
         return cached
-    looked = f"{Path(data) / file.set} (ONEPASS_DATA)" if data else "no folder of data (ONEPASS_DATA is not set)"
+    places = f"{cached.parent} (ONEPASS_DATA is not set)"
+    if data:
+        places = f"{Path(data) / file.set} (from ONEPASS_DATA) nor in {cached.parent}"
     advice = f"Put {file.name} into {cached.parent}, or set ONEPASS_DATA to a folder that has {file.set}/{file.name}."
     if file.source is None:
         raise DatasetError(
-            f"the set {file.set!r} is not here: {file.name} is neither in {looked} nor in {cached.parent}, and "
-            f"it has no download. It comes from {file.origin or 'elsewhere'}. {advice}"
+            f"the set {file.set!r} is not here: {file.name} is not in {places}, and it has no download. "
+            f"It comes from {file.origin or 'elsewhere'}. {advice}"
         )
     try:
         _fetch(file.source, cached, progress)
     except (OSError, http.client.HTTPException) as error:
         raise DatasetError(
-            f"the set {file.set!r} is not here: {file.name} is neither in {looked} nor in {cached.parent}, and "
-            f"{file.source.url} could not be had ({error}). {advice}"
+            f"the set {file.set!r} is not here: {file.name} is not in {places}, and {file.source.url} "
+            f"could not be had ({error}). {advice}"
         ) from error
     return cached
 
