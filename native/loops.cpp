@@ -40,7 +40,9 @@ inline Status with_row(const CsrBatch<V, I>& X, size_t i, Visit visit) {
     switch (order(row.index, row.n, X.columns)) {
         case Order::sorted: return visit(row);
         case Order::outside: return Status::bad_index;
-        case Order::unsorted: break;
+        case Order::unsorted:
+            if (X.distinct) return visit(row);
+            break;
     }
     const MergedRow merged = merge_row(row.x, row.index, row.n);
     return visit(SparseRow<double, int64_t>{merged.x, merged.index, merged.n});
@@ -92,6 +94,7 @@ inline bool clean(const CsrBatch<V, I>& X, size_t first, size_t last) {
         const Unsigned index = Unsigned(X.indices[at]);
         largest = index > largest ? index : largest;
     }
+    if (X.distinct) return begin == end || size_t(largest) < X.columns;
     for (I at = begin + 1; at < end; ++at) falls += X.indices[at - 1] >= X.indices[at];
     return size_t(falls) == falls_between && (begin == end || size_t(largest) < X.columns);
 }
