@@ -42,6 +42,16 @@ static Rows* parse(const std::string& format, nb::object buffer, size_t size, in
     return rows.release();
 }
 
+template <class V>
+using Vector = nb::ndarray<const V, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+static std::string_view utf8(nb::handle name) {
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+    if (!text) throw nb::python_error();
+    return {text, size_t(length)};
+}
+
 static nb::list bad_lines(const Rows& rows) {
     nb::list out;
     for (const Bad& bad : rows.bad)
@@ -69,6 +79,39 @@ static nb::list names_between(const Names& names, size_t from, size_t to) {
     return out;
 }
 
+// Rows over codes become rows over columns: columns[code], equal ones of a row added up.
+static Rows* gather(Vector<int32_t> starts, Vector<int32_t> codes, Vector<double> values, Vector<int32_t> columns) {
+    const size_t n = starts.shape(0) - 1;
+    if (starts.shape(0) == 0 || codes.shape(0) != values.shape(0))
+        raise("ParameterError", "the rows do not fit together");
+    auto rows = std::make_unique<Rows>();
+    nb::gil_scoped_release unlocked;
+    RowBuilder builder(*rows, ParseOptions{});
+    for (size_t i = 0; i < n; ++i) {
+        const int32_t begin = starts.data()[i], end = starts.data()[i + 1];
+        if (begin < 0 || end < begin || size_t(end) > codes.shape(0)) throw std::out_of_range("starts");
+        builder.begin(size_t(end - begin));
+        for (int32_t at = begin; at < end; ++at) {
+            const int32_t code = codes.data()[at];
+            if (code < 0 || size_t(code) >= columns.shape(0)) throw std::out_of_range("codes");
+            builder.add(columns.data()[code], values.data()[at]);
+        }
+        builder.finish();
+    }
+    return rows.release();
+}
+
+static nb::object hash_names(nb::list names, int bits) {
+    const uint32_t mask = uint32_t((uint64_t(1) << bits) - 1);
+    auto* out = new std::vector<int32_t>();
+    nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
+    for (nb::handle name : names) {
+        const std::string_view text = utf8(name);
+        out->push_back(int32_t(murmur3(text.data(), text.size()) & mask));
+    }
+    return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
+}
+
 void bind_reader(nb::module_& module) {
     module.attr("PADDING") = padding;
     nb::class_<Names>(module, "Names")
@@ -85,10 +128,8 @@ void bind_reader(nb::module_& module) {
                 nb::list out;
                 std::unique_lock guard(self.lock);
                 for (nb::handle name : names) {
-                    Py_ssize_t length = 0;
-                    const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
-                    if (!text) throw nb::python_error();
-                    out.append(self.intern({text, size_t(length)}, murmur3(text, size_t(length))));
+                    const std::string_view text = utf8(name);
+                    out.append(self.intern(text, murmur3(text.data(), text.size())));
                 }
                 return out;
             },
@@ -118,6 +159,8 @@ void bind_reader(nb::module_& module) {
     })
                 ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
 #undef ONEPASS_ARRAY
+    module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
+    module.def("hash_names", hash_names, "names"_a, "bits"_a);
     module.def("parse", parse, "format"_a, "block"_a, "size"_a, "hash_bits"_a, "names"_a.none(), "base"_a,
                "keep_going"_a, nb::rv_policy::take_ownership);
 }

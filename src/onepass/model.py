@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from . import _native, callback, core, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
-from .columns import StreamColumns
 
 __all__ = ["LinearModel"]
 

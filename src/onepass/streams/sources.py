@@ -1,4 +1,4 @@
-"""Where a stream's bytes come from: files plain or compressed, standard input, files that grow; and what format they are."""
+"""Where a stream's bytes come from: files plain or compressed, pipes, files that grow; and their format."""
 
 from __future__ import annotations
 
@@ -33,9 +33,41 @@ class Source:
 
     name: str
     file: IO[bytes] | None = None
+    _once: Ahead | None = None  # what can be read only once, kept while it is only looked at
+
+    @property
+    def reopens(self) -> bool:
+        """Can it be read from the beginning again?"""
+        return self.file is None and self.name not in ("-", "<stdin>")
+
+    def beginning(self, size: int) -> bytes:
+        """The first bytes, decompressed, without using them up."""
+        file = self.open()
+        try:
+            return file.peek(size)
+        except (OSError, EOFError) as error:
+            raise InputError(f"cannot read {self.name}: {error}") from error
+        finally:
+            if self.reopens:
+                file.close()
+
+    def random_access(self) -> Any:
+        """A file one can seek in: what Parquet and Arrow need."""
+        file = self.open()
+        if self.reopens and file.plain:
+            file.close()
+            return open(self.name, "rb")
+        return io.BytesIO(file.read())
 
     def open(self) -> Ahead:
         """Its bytes, decompressed."""
+        if self.reopens:
+            return self._open()
+        if self._once is None:
+            self._once = self._open()
+        return self._once
+
+    def _open(self) -> Ahead:
         raw = self.file
         if raw is None:
             if self.name == "-":
@@ -152,13 +184,7 @@ def detect(source: Source) -> str:
         suffix = os.path.splitext(stem)[1]
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
-    if source.file is None and source.name != "-":
-        file = source.open()
-        first = file.peek(1 << 14)
-        file.close()
-    else:  # can be read only once: what was looked at is kept
-        source.file = file = source.open()  # type: ignore[assignment]
-        first = file.peek(1 << 12)
+    first = source.beginning(1 << 12)
     found = _format_of(first)
     if found is None:
         line = shorten(first.split(b"\n", 1)[0])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from copy import copy
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO, Any
@@ -14,8 +14,10 @@ import numpy as np
 from .. import _native
 from ..errors import ParameterError
 from .chunk import COLUMNS, Chunk, Position, join, mappings
-from .parts import BadLine, Part, Parsing, of_text
+from .jsonl import of_jsonl
+from .parts import BadLine, Parsing, Part, of_text
 from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
+from .tables import of_arrow, of_csv
 
 __all__ = ["Stream", "stream"]
 
@@ -37,6 +39,7 @@ def stream(
     ngram: int = 1,
     hash_bits: int | None = None,
     base: int = 0,
+    header: bool | list[str] = True,
     on_error: str = "raise",
     quarantine: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -54,6 +57,7 @@ def stream(
     text, ngram   columns that become words, and runs of up to `ngram` words
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
     base       svmlight: the index that becomes column 0
+    header     CSV: is the first line names? A list: the names, and there is no such line
     on_error   "raise" at a malformed line, or "skip" it: counted, and written to the file `quarantine`
     cache      a file that keeps the parsed rows for the next time
     follow     wait for more at the end of the last file, as it grows
@@ -80,6 +84,7 @@ class Stream:
     ngram: int
     hash_bits: int | None
     base: int
+    header: Any
     on_error: str
     quarantine: str | os.PathLike[str] | None
     cache: str | os.PathLike[str] | None
@@ -105,10 +110,18 @@ class Stream:
             self.names = _native.Names()
 
     def _check(self) -> None:
-        for name, value, allowed in (("format", self.format, (None, *FORMATS)), ("on_error", self.on_error, ("raise", "skip"))):
+        for name, value, allowed in (
+            ("format", self.format, (None, *FORMATS)),
+            ("on_error", self.on_error, ("raise", "skip")),
+        ):
             if value not in allowed:
                 raise ParameterError(f"{name}={value!r}: expected one of {', '.join(map(str, allowed))}")
-        for name, low, high in (("ngram", 1, 100), ("base", 0, 1), ("block_size", 1, 1 << 30), ("max_line", 1, 1 << 30)):
+        for name, low, high in (
+            ("ngram", 1, 100),
+            ("base", 0, 1),
+            ("block_size", 1, 1 << 30),
+            ("max_line", 1, 1 << 30),
+        ):
             _whole(name, getattr(self, name), low, high)
         if self.hash_bits is not None:
             _whole("hash_bits", self.hash_bits, 1, 30)
@@ -151,7 +164,12 @@ class Stream:
             names = None if local else self.names
             parsing = Parsing(self.format, self.hash_bits, names, self.base, self.on_error == "skip")
             return of_text(self._blocks(), parsing, self.threads)
-        raise ParameterError(f"format={self.format!r} is not there yet")
+        table = None if local else self.names
+        if self.format in ("parquet", "arrow"):
+            return of_arrow(self, self.sources, table)
+        if self.format == "jsonl":
+            return of_jsonl(self, self._blocks(), table)
+        return of_csv(self, self._blocks(records=True), self.sources, table)
 
     def _blocks(self, records: bool = False) -> Iterator[Block]:
         return blocks(
@@ -190,7 +208,9 @@ class Stream:
                             yield join(pieces)
                             pieces, held = [], 0
                         self._meet(bad, at, quarantine)
-                at = replace(at, offset=part.offset + part.size, line=at.line + part.lines, skip=0, skipped=self.skipped)
+                at = replace(
+                    at, offset=part.offset + part.size, line=at.line + part.lines, skip=0, skipped=self.skipped
+                )
                 if part.idle and pieces:
                     yield replace(join(pieces), position=at)
                     pieces, held = [], 0
