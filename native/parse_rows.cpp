@@ -157,28 +157,39 @@ void RowBuilder::begin(size_t most) {
     value_ = rows_.value.room(most + 1);
     if (divisors_.size() <= most) divisors_.resize(2 * most + 1);
     divisor_ = divisors_.data();
+    if (options_.names && pending_.size() <= most) pending_.resize(2 * most + 1);
+    spaces_.clear();
+    made_.clear();
     n_ = 0;
 }
 
 void RowBuilder::enter(std::string_view space) {
-    space_.assign(space);
-    if (!space.empty()) space_ += '^';
-    prefix_.set(space_.data(), space_.size());
+    spaces_.emplace_back(space);
+    if (!space.empty()) spaces_.back() += '^';
+    prefix_.set(spaces_.back().data(), spaces_.back().size());
 }
 
-int32_t RowBuilder::column_of(const char* name, size_t length, uint32_t hash) {
-    std::string_view whole(name, length);
-    if (!space_.empty()) whole = joined_.assign(space_).append(name, length);
-    const int32_t known = options_.names->find(whole, hash);
-    return known >= 0 ? known : -1 - rows_.fresh.intern(whole, hash);
+const char* RowBuilder::keep(std::string_view name) {
+    made_.push_back(std::make_unique<std::string>(name));
+    made_.back()->append(padding, ' ');
+    return made_.back()->data();
 }
 
 void RowBuilder::add(std::string_view name, std::string_view text, double value) {
     std::string both(name);
     both.append("=").append(text);
-    const size_t length = both.size();
-    both.append(padding, ' ');
-    add(both.data(), length, value);
+    add(keep(both), both.size(), value);
+}
+
+void RowBuilder::look_up() {
+    const Names& names = *options_.names;
+    for (size_t i = 0; i < n_; ++i) names.ask_entry(pending_[i].hash);
+    for (size_t i = 0; i < n_; ++i) {
+        const Pending& at = pending_[i];
+        const std::string_view name(at.name, at.length);
+        index_[i] = names.find(name, at.hash, spaces_[at.space]);
+        if (index_[i] < 0) index_[i] = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
+    }
 }
 
 // Adds up equal features where the first of them stood.
@@ -213,6 +224,7 @@ bool RowBuilder::finite() const {
 
 void RowBuilder::finish() {
     for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
+    if (options_.names) look_up();
     merge();
     if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
     rows_.index.take(n_);
@@ -224,6 +236,8 @@ void parse_block(const char* text, size_t size, LineParser line, const ParseOpti
     const bool plain = !any_high_bit(text, size);
     const char* const stop = text + size;
     RowBuilder builder(rows, options);
+    rows.index.room(size / 8);  // about as many as there will be: growing costs copies
+    rows.value.room(size / 8);
     for (const char* p = text; p < stop;) {
         const char* const newline = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
         const char* end = newline;
