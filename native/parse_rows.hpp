@@ -122,7 +122,7 @@ class RowBuilder {
             options_.names->ask_slot(hash);
             pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         }
-        add(int32_t(hash & mask_), value);
+        add(int32_t(hash), value);
     }
     void add(std::string_view name, std::string_view text, double value);  // name=text
     void add(int32_t column, double value) {
@@ -142,6 +142,7 @@ class RowBuilder {
     bool finite() const;
 
  private:
+    bool repeats(uint32_t mask);
     void merge();
     void look_up();
 

@@ -450,26 +450,25 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
 
 def _record_batches(source: Source, format: str) -> Iterator[Any]:
     pyarrow = arrow(format)
+    file = source.random_access()
     try:
-        if format == "parquet":
-            from pyarrow import parquet
-
-            file = parquet.ParquetFile(source.random_access())
-            yield from (_as_table(batch) for batch in file.iter_batches(batch_size=TOGETHER))
-            return
-        opened = source.random_access()
-        try:
-            reader = pyarrow.ipc.open_file(opened)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except pyarrow.ArrowInvalid:
-            opened.seek(0)
-            batches = iter(pyarrow.ipc.open_stream(opened))
-        for batch in batches:
+        for batch in _batches_in(file, format, pyarrow):
             for start in range(0, batch.num_rows, TOGETHER):
-                yield _as_table(batch.slice(start, TOGETHER))
+                yield pyarrow.Table.from_batches([batch.slice(start, TOGETHER)])
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
+    finally:
+        file.close()
 
 
-def _as_table(batch: Any) -> Any:
-    return arrow("tables").Table.from_batches([batch])
+def _batches_in(file: Any, format: str, pyarrow: Any) -> Iterator[Any]:
+    if format == "parquet":
+        from pyarrow import parquet
+
+        return iter(parquet.ParquetFile(file).iter_batches(batch_size=TOGETHER))
+    try:
+        reader = pyarrow.ipc.open_file(file)
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+    except pyarrow.ArrowInvalid:
+        file.seek(0)
+        return iter(pyarrow.ipc.open_stream(file))
