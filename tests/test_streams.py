@@ -359,6 +359,20 @@ def test_unlabelled_rows(tmp_path):
     assert [y for _, y in op.stream(path)] == [1, None, None, -1]
 
 
+def test_streams_given_up_in_the_middle(vw_file):
+    """Their threads must not be waited for by whoever collects the garbage."""
+    import gc
+
+    for _ in range(300):
+        chunks = op.stream(vw_file, hash_bits=8, block_size=2000).batches(5)
+        next(chunks)
+        circle = [chunks]
+        circle.append(circle)
+        del chunks, circle
+    gc.collect()
+    assert sum(1 for _ in op.stream(vw_file)) == 700
+
+
 def test_prequential_takes_a_stream(vw_file):
     for hash_bits in (None, 12):
         chunked = op.prequential(LinearModel("pa1", hash_bits=hash_bits), op.stream(vw_file, hash_bits=hash_bits))
@@ -418,6 +432,14 @@ def test_text_columns_become_words(tmp_path):
     assert read == [(first, "spam"), ({"n": 2}, "ham")]
     (tmp_path / "a.jsonl").write_text('{"label": "spam", "body": "Buy now, BUY!", "n": 1}\n')
     assert next(iter(op.stream(tmp_path / "a.jsonl", text="body", ngram=2))) == (first, "spam")
+
+
+def test_numbers_that_are_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,zip,n\n1,08001,1\n0,90210,2\n")
+    assert list(op.stream(path, categorical="zip")) == [({"zip=08001": 1, "n": 1}, 1), ({"zip=90210": 1, "n": 2}, 0)]
+    (tmp_path / "a.jsonl").write_text('{"label": 1, "zip": 8001}\n')
+    assert list(op.stream(tmp_path / "a.jsonl", categorical=["zip"])) == [({"zip=8001": 1}, 1)]
 
 
 def test_columns_by_name(tmp_path):
