@@ -251,7 +251,8 @@ class Stream:
                     raise ParameterError(f"example {place}: expected a pair (x, y), got {type(row).__name__}")
             labels = [y for _, y in rows]
             y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, dtype=object)
-            yield Chunk([x for x, _ in rows], y, *(None for _ in COLUMNS[1:]), at)
+            nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
+            yield Chunk(**{**nothing, "X": [x for x, _ in rows], "y": y, "position": at})
 
     @property
     def columns(self) -> list[str]:
