@@ -1,6 +1,6 @@
 """Reading and learning a file, whole process: ours against VW, scikit-learn and River, in turns, the best of several.
 
-python bench/streams.py [--rows 500000] [--repeats 3] [--clock wall|cpu] [--only vw,words,cache,svmlight,csv] [--json FILE]
+python bench/streams.py [--rows 500000] [--repeats 3] [--clock wall|cpu] [--only vw,words,cache,svmlight,csv]
 
 Every side is a process of its own that reads the same generated file once and learns it; its start-up is measured too
 (the same program on a file of one row) and taken off. VW's progressive error and ours are printed by `onepass learn`.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .datasets import CSR
 from .errors import FeatureError, InputError
 
 __all__ = ["Batch", "as_batch", "as_importance", "is_mappings", "to_row"]
@@ -129,7 +128,7 @@ def as_batch(X: Any) -> Batch:
             np.ascontiguousarray(matrix.indptr, dtype=kind),
         )
         batch = Batch(matrix.shape[0], matrix.shape[1], csr=csr)
-        if isinstance(matrix, CSR):
+        if getattr(matrix, "distinct", False):  # rows of a stream
             batch.distinct, batch.table, batch.hash_bits = matrix.distinct, matrix.table, matrix.hash_bits
         return batch
     names = list(X.columns) if hasattr(X, "columns") else None
