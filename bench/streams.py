@@ -34,6 +34,7 @@ SKLEARN = """
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import SGDClassifier
 X, y = load_svmlight_file({path!r})
+X.indices, X.indptr = X.indices.astype("int32"), X.indptr.astype("int32")  # SGDClassifier refuses 64 bits
 SGDClassifier(loss="hinge").partial_fit(X, y, classes=[-1, 1])
 """
 RIVER = """
