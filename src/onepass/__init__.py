@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .multilabel import MultilabelClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
+    from .streams import stream
     from .structured import StructuredLearner
 
 __version__ = "0.1.0"
@@ -72,6 +73,7 @@ _HOME = {
     "report": None,
     "rules": None,
     "schedules": None,
+    "stream": "streams",
 }
 
 __all__ = [
@@ -109,6 +111,7 @@ __all__ = [
     "report",
     "rules",
     "schedules",
+    "stream",
 ]
 
 

@@ -1,0 +1,282 @@
+#include "parse_rows.hpp"
+
+#include <limits>
+#include <unordered_map>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace onepass {
+
+namespace {
+
+constexpr size_t classes = 40, most_spare = size_t(64) << 20;  // bytes kept for the next block
+std::mutex spare_lock;
+std::vector<void*>* const spare = new std::vector<void*>[classes];  // never destroyed: rows may outlive anything static
+size_t spare_bytes = 0;
+
+}  // namespace
+
+void* take_memory(size_t bytes) {
+    const size_t kind = size_t(__builtin_ctzll(bytes));
+    {
+        std::lock_guard guard(spare_lock);
+        if (kind < classes && !spare[kind].empty()) {
+            void* memory = spare[kind].back();
+            spare[kind].pop_back();
+            spare_bytes -= bytes;
+            return memory;
+        }
+    }
+    void* memory = std::malloc(bytes);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+
+void give_memory(void* memory, size_t bytes) noexcept {
+    if (!memory) return;
+    const size_t kind = size_t(__builtin_ctzll(bytes));
+    {
+        std::lock_guard guard(spare_lock);
+        if (kind < classes && spare_bytes + bytes <= most_spare) {
+            try {
+                spare[kind].push_back(memory);
+                spare_bytes += bytes;
+                return;
+            } catch (const std::bad_alloc&) {
+            }
+        }
+    }
+    std::free(memory);
+}
+
+static bool any_high_bit(const char* p, size_t size) {
+    uint64_t all = 0;
+    size_t i = 0;
+    for (; i + 8 <= size; i += 8) {
+        uint64_t word;
+        std::memcpy(&word, p + i, 8);
+        all |= word;
+    }
+    for (; i < size; ++i) all |= uint8_t(p[i]);
+    return (all & 0x8080808080808080u) != 0;
+}
+
+#ifdef __SSE2__
+static uint64_t stops_in_16(const char* p) {
+    const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(' ')), c);
+    const __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(':')), _mm_cmpeq_epi8(c, _mm_set1_epi8('|')));
+    return uint64_t(_mm_movemask_epi8(_mm_or_si128(low, marks)));
+}
+static uint64_t stops_in_64(const char* p) {
+    return stops_in_16(p) | stops_in_16(p + 16) << 16 | stops_in_16(p + 32) << 32 | stops_in_16(p + 48) << 48;
+}
+#else
+static uint64_t stops_in_64(const char* p) {
+    uint64_t found = 0;
+    for (int i = 0; i < 64; ++i) found |= uint64_t(uint8_t(p[i]) <= ' ' || p[i] == ':' || p[i] == '|') << i;
+    return found;
+}
+#endif
+
+// Not every x86-64 has an instruction for it.
+static int count_bits(uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    return int(((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
+const uint32_t* Stops::find(const char* line, size_t length) {
+    if (at_.size() < length + 80) at_.resize(2 * length + 80);
+    uint32_t* out = at_.data();
+    for (size_t from = 0; from < length; from += 64) {
+        uint64_t found = stops_in_64(line + from);
+        if (length - from < 64) found &= (uint64_t(1) << (length - from)) - 1;
+        const int count = count_bits(found);
+        // Eight at a time, whether there are so many or not: how many there are cannot be guessed.
+        for (int done = 0; done < count; done += 8)
+            for (int i = 0; i < 8; ++i) {
+                out[done + i] = uint32_t(from) + uint32_t(__builtin_ctzll(found | uint64_t(1) << 63));
+                found &= found - 1;
+            }
+        out += count;
+    }
+    *out = uint32_t(length);
+    return at_.data();
+}
+
+// The first byte that is not UTF-8 (RFC 3629: no surrogates, nothing overlong), or `end`.
+static const char* first_not_utf8(const char* p, const char* end) {
+    while (p < end) {
+        const uint8_t c = uint8_t(*p);
+        if (c < 0x80) {
+            ++p;
+            continue;
+        }
+        int more;
+        uint32_t code, least;
+        if ((c & 0xE0) == 0xC0) more = 1, code = c & 0x1F, least = 0x80;
+        else if ((c & 0xF0) == 0xE0) more = 2, code = c & 0x0F, least = 0x800;
+        else if ((c & 0xF8) == 0xF0) more = 3, code = c & 0x07, least = 0x10000;
+        else return p;
+        if (end - p <= more) return p;
+        for (int i = 1; i <= more; ++i) {
+            if ((uint8_t(p[i]) & 0xC0) != 0x80) return p;
+            code = code << 6 | (uint8_t(p[i]) & 0x3F);
+        }
+        if (code < least || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return p;
+        p += more + 1;
+    }
+    return end;
+}
+
+void Rows::settle(Names& names) {
+    if (!settled && fresh.size() > 0) {
+        std::vector<int32_t> columns_of(fresh.size());
+        for (size_t i = 0; i < fresh.size(); ++i)
+            columns_of[i] = names.intern(fresh[i], murmur3(fresh[i].data(), fresh[i].size()));
+        for (size_t i = 0; i < index.size(); ++i)
+            if (index.data()[i] < 0) index.data()[i] = columns_of[size_t(-1 - index.data()[i])];
+        settled = true;
+    }
+    for (size_t i = 0; i < index.size(); ++i)
+        if (index.data()[i] >= columns) columns = index.data()[i] + 1;
+}
+
+RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
+    : rows_(rows),
+      options_(options),
+      mask_(options.hash_bits >= 0 ? uint32_t((uint64_t(1) << options.hash_bits) - 1) : 0),
+      seen_(1024, {0, 0}) {
+    if (rows_.starts.size() == 0) rows_.starts.push(0);
+}
+
+void RowBuilder::begin(size_t most) {
+    index_ = rows_.index.room(most + 1);
+    value_ = rows_.value.room(most + 1);
+    if (divisors_.size() <= most) divisors_.resize(2 * most + 1);
+    divisor_ = divisors_.data();
+    if (options_.names && pending_.size() <= most) pending_.resize(2 * most + 1);
+    spaces_.clear();
+    made_.clear();
+    n_ = 0;
+}
+
+void RowBuilder::enter(std::string_view space) {
+    spaces_.emplace_back(space);
+    if (!space.empty()) spaces_.back() += '^';
+    prefix_.set(spaces_.back().data(), spaces_.back().size());
+}
+
+const char* RowBuilder::keep(std::string_view name) {
+    made_.push_back(std::make_unique<std::string>(name));
+    made_.back()->append(padding, ' ');
+    return made_.back()->data();
+}
+
+void RowBuilder::add(std::string_view name, std::string_view text, double value) {
+    std::string both(name);
+    both.append("=").append(text);
+    add(keep(both), both.size(), value);
+}
+
+void RowBuilder::look_up() {
+    const Names& names = *options_.names;
+    for (size_t i = 0; i < n_; ++i) names.ask_entry(pending_[i].hash);
+    for (size_t i = 0; i < n_; ++i) {
+        const Pending& at = pending_[i];
+        const std::string_view name(at.name, at.length);
+        index_[i] = names.find(name, at.hash, spaces_[at.space]);
+        if (index_[i] < 0) index_[i] = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
+    }
+}
+
+// Is there a feature twice, looking only at these bits? Remembers where in `seen_` each is.
+bool RowBuilder::repeats(uint32_t mask) {
+    bool rising = true;
+    for (size_t i = 1; i < n_; ++i) rising &= index_[i - 1] < index_[i];
+    if (rising && ~mask == 0) return false;
+    if (seen_.size() < 4 * n_) seen_.assign(size_t(2) << (64 - __builtin_clzll(2 * n_)), {0, 0}), stamp_ = 0;
+    if (++stamp_ == 0) seen_.assign(seen_.size(), {0, 0}), stamp_ = 1;
+    const size_t slots = seen_.size() - 1;
+    for (size_t i = 0; i < n_; ++i) {
+        const uint32_t index = uint32_t(index_[i]) & mask;
+        size_t slot = (index * 0x9E3779B1u >> 7) & slots;
+        while (seen_[slot].row == stamp_) {
+            if ((uint32_t(index_[seen_[slot].at]) & mask) == index) return true;
+            slot = (slot + 1) & slots;
+        }
+        seen_[slot] = {stamp_, uint32_t(i)};
+    }
+    return false;
+}
+
+// Adds up equal features where the first of them stood. Rare, so it need not be fast.
+void RowBuilder::merge() {
+    std::unordered_map<int32_t, size_t> first;
+    size_t kept = 0;
+    for (size_t i = 0; i < n_; ++i) {
+        const auto [at, is_new] = first.try_emplace(index_[i], kept);
+        if (!is_new) {
+            value_[at->second] += value_[i];
+            continue;
+        }
+        index_[kept] = index_[i];
+        value_[kept++] = value_[i];
+    }
+    n_ = kept;
+}
+
+bool RowBuilder::finite() const {
+    bool finite = true;
+    for (size_t i = 0; i < n_; ++i) finite &= std::abs(value_[i]) <= std::numeric_limits<double>::max();
+    return finite;
+}
+
+void RowBuilder::finish() {
+    for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
+    if (options_.names) look_up();
+    if (hashed()) {
+        // First what has the same name, then what has the same place: the sums that a mapping of names would give.
+        const bool some = repeats(mask_);
+        if (some) merge();
+        for (size_t i = 0; i < n_; ++i) index_[i] &= int32_t(mask_);
+        if (some) merge();
+    } else if (repeats(~uint32_t(0))) {
+        merge();
+    }
+    if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
+    rows_.index.take(n_);
+    rows_.value.take(n_);
+    rows_.starts.push(int32_t(rows_.index.size()));
+}
+
+void parse_block(const char* text, size_t size, LineParser line, const ParseOptions& options, Rows& rows) {
+    const bool plain = !any_high_bit(text, size);
+    const char* const stop = text + size;
+    RowBuilder builder(rows, options);
+    rows.index.room(size / 8);  // about as many as there will be: growing costs copies
+    rows.value.room(size / 8);
+    for (const char* p = text; p < stop;) {
+        const char* const newline = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
+        const char* end = newline;
+        if (end > p && end[-1] == '\r') --end;
+        try {
+            if (!plain) {
+                const char* wrong = first_not_utf8(p, end);
+                if (wrong != end) throw Malformed{wrong, "not UTF-8 text"};
+            }
+            line(p, end, builder, rows, options);
+        } catch (const Malformed& malformed) {
+            const size_t column = malformed.at ? size_t(malformed.at - p) : 0;
+            rows.bad.push_back({rows.rows(), rows.lines, size_t(p - text), size_t(end - p), column, malformed.what});
+            if (!options.keep_going) return;
+        }
+        ++rows.lines;
+        p = newline + 1;
+    }
+}
+
+}  // namespace onepass

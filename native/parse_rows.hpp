@@ -1,0 +1,188 @@
+// What the text parsers share: a block of lines in, sparse rows out. Knows no Python.
+//
+// A block is whole lines, the last one ended too, followed by `padding` readable bytes, so that the scans may look
+// ahead. Rows keep the order of the text; equal features of a row are added up where the first stood: what a model
+// makes of the same row as a mapping of names.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parse_names.hpp"
+#include "parse_number.hpp"
+
+namespace onepass {
+
+constexpr size_t padding = 64;
+
+// A line that was not understood. `row` counts the rows of the block before it.
+struct Bad {
+    size_t row, line, offset, length, column;
+    std::string what;
+};
+
+// Memory of 2^k bytes that was used before: fresh pages cost the system more than parsing into them. Bounded.
+void* take_memory(size_t bytes);
+void give_memory(void* memory, size_t bytes) noexcept;
+
+// An array that grows without being zeroed first.
+template <class T>
+class Stack {
+ public:
+    Stack() = default;
+    Stack(const Stack&) = delete;
+    Stack& operator=(const Stack&) = delete;
+    ~Stack() { give_memory(data_, capacity_ * sizeof(T)); }
+    size_t size() const { return size_; }
+    T* data() const { return data_; }
+    T* room(size_t more) {  // space for `more` at the end, of which `take` then keeps some
+        if (size_ + more > capacity_) grow(size_ + more);
+        return data_ + size_;
+    }
+    void take(size_t more) { size_ += more; }
+    void push(T value) {
+        *room(1) = value;
+        ++size_;
+    }
+
+ private:
+    void grow(size_t least) {
+        size_t capacity = 512 / sizeof(T);
+        while (capacity < least) capacity *= 2;
+        T* larger = static_cast<T*>(take_memory(capacity * sizeof(T)));
+        if (size_) std::memcpy(larger, data_, size_ * sizeof(T));
+        give_memory(data_, capacity_ * sizeof(T));
+        data_ = larger;
+        capacity_ = capacity;
+    }
+    T* data_ = nullptr;
+    size_t size_ = 0, capacity_ = 0;
+};
+
+struct Rows {
+    Stack<int32_t> starts;  // rows + 1
+    Stack<int32_t> index;   // of a new name: -1 - its place in `fresh`, until settled
+    Stack<double> value;
+    Stack<double> label;  // NaN where there is none
+    Stack<double> weight, base;
+    Stack<int64_t> query;  // svmlight's qid, -1 where there is none
+    Stack<int32_t> tag_ends;
+    std::string tags;
+    bool weighted = false, based = false, queried = false;  // does any row say something else than 1, 0, -1?
+    bool settled = false;
+    Names fresh;  // names that the stream's table did not have
+    std::vector<Bad> bad;
+    size_t lines = 0;
+    int32_t columns = 0;  // one more than the largest index; for names, after settle()
+
+    size_t rows() const { return label.size(); }
+    // Gives new names their columns. Called in the order of the stream.
+    void settle(Names& names);
+};
+
+struct ParseOptions {
+    int hash_bits = -1;       // features are hashes of their names
+    Names* names = nullptr;   // features are names with columns of their own
+    uint32_t base = 0;        // svmlight: the first index
+    bool keep_going = false;  // after a bad line
+};
+
+// Where a line has blanks, control characters, ':' or '|', and where it ends. Found for the whole line before anything
+// is read: each name and number then begins at a place that is known, instead of where the one before it ended, and
+// the processor works on several at once.
+class Stops {
+ public:
+    const uint32_t* find(const char* line, size_t length);
+
+ private:
+    std::vector<uint32_t> at_;
+};
+
+// One row in the making.
+class RowBuilder {
+ public:
+    Stops stops;  // of the line
+    RowBuilder(Rows& rows, const ParseOptions& options);
+    void begin(size_t most);  // features to come
+    bool hashed() const { return options_.hash_bits >= 0; }
+    // The features to come are of this namespace.
+    void enter(std::string_view space);
+    // A name that does not stand in the text: kept, and padded, until the row is finished.
+    const char* keep(std::string_view name);
+    // namespace^name; the name is padded.
+    template <class Value>
+    void add(const char* name, size_t length, Value value) {
+        const uint32_t hash = prefix_(name, length);
+        if (!hashed()) {
+            options_.names->ask_slot(hash);
+            pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
+        }
+        add(int32_t(hash), value);
+    }
+    void add(std::string_view name, std::string_view text, double value);  // name=text
+    void add(int32_t column, double value) {
+        index_[n_] = column;
+        value_[n_] = value;
+        divisor_[n_] = 1.0;
+        n_ += value != 0.0;  // a zero is no feature
+    }
+    // Divided all together when the row is finished: nobody then waits for a division.
+    void add(int32_t column, Decimal value) {
+        index_[n_] = column;
+        value_[n_] = double(value.digits);
+        divisor_[n_] = value.divisor;
+        n_ += value.digits != 0;
+    }
+    void finish();  // the row is good: keep it
+    bool finite() const;
+
+ private:
+    bool repeats(uint32_t mask);
+    void merge();
+    void look_up();
+
+    Rows& rows_;
+    const ParseOptions options_;
+    const uint32_t mask_;
+    int32_t* index_ = nullptr;
+    double* value_ = nullptr;
+    size_t n_ = 0;
+    std::vector<double> divisors_;
+    double* divisor_ = nullptr;
+    PrefixHash prefix_;
+    struct Pending {  // a name whose column is looked up when the row is finished
+        const char* name;
+        uint32_t length, hash, space;
+    };
+    std::vector<Pending> pending_;
+    std::vector<std::string> spaces_;                 // "namespace^" of the row's namespaces
+    std::vector<std::unique_ptr<std::string>> made_;  // names that do not stand in the text
+    struct Seen {
+        uint32_t row;  // the stamp that makes clearing unnecessary
+        uint32_t at;
+    };
+    std::vector<Seen> seen_;
+    uint32_t stamp_ = 0;
+};
+
+// A malformed line: what was wrong, and where in the line.
+struct Malformed {
+    const char* at;
+    std::string what;
+};
+
+using LineParser = void (*)(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options);
+
+// p is a line without its end; throws Malformed. Appends at most one row, and nothing where it throws.
+void parse_vw(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options);
+void parse_svmlight(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options);
+
+// All lines of a block. Stops after the first bad line unless told to keep going.
+void parse_block(const char* text, size_t size, LineParser line, const ParseOptions& options, Rows& rows);
+
+}  // namespace onepass

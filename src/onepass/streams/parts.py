@@ -1,0 +1,161 @@
+"""Blocks of a source, parsed: what every format gives the stream, which cuts it into chunks."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..datasets import CSR
+from .chunk import COLUMNS, Chunk, Position, whole
+from .sources import Block
+
+__all__ = ["BadLine", "Part", "in_order", "of_text"]
+
+
+@dataclass
+class BadLine:
+    """A line that was not understood, after `row` rows of its part. `line` from 0 in the part, `column` in bytes."""
+
+    row: int
+    line: int
+    column: int
+    text: bytes
+    what: str
+
+
+@dataclass
+class Part:
+    """Rows of one block: `starts`, `index` and `value` as in a CSR matrix, and their answers (see `Chunk`).
+
+    The block begins at `offset` of source number `file`, is `size` bytes long and has so many `lines`.
+    """
+
+    file: int
+    offset: int
+    size: int
+    lines: int
+    starts: NDArray[np.int32]
+    index: NDArray[np.int32]
+    value: NDArray[Any]
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None = None
+    id: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
+    base: NDArray[np.float64] | None = None
+    query: NDArray[np.int64] | None = None
+    bad: list[BadLine] = field(default_factory=list)
+    idle: bool = False
+    table: Any = None
+    hash_bits: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def cut(self, a: int, b: int, position: Position) -> Chunk:
+        """Rows a to b − 1, which end at that position."""
+        low, high = self.starts[a], self.starts[b]
+        index = self.index[low:high]
+        width = 1 << self.hash_bits if self.hash_bits is not None else int(index.max()) + 1 if len(index) else 0
+        starts = self.starts[a : b + 1] - low if low else self.starts[a : b + 1]
+        X = CSR(starts, index, self.value[low:high], (b - a, width), True, self.table, self.hash_bits)
+        columns: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS
+        }
+        columns["y"] = whole(self.y[a:b])
+        return Chunk(X=X, position=position, **columns)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """The threads of all streams. They stay: a stream that is given up is closed by the garbage collector, in any
+    thread and at any moment, where waiting for threads to end could wait for ever."""
+    return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
+
+
+def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -> Iterator[tuple[Any, Any]]:
+    """Each block with what `parse` makes of it, in order; parsed ahead by as many threads, and no more than that."""
+    if threads == 1:
+        for block in blocks:
+            yield block, parse(block)
+        return
+    waiting: deque[tuple[Any, Future[Any]]] = deque()
+    try:
+        for block in blocks:
+            waiting.append((block, _pool().submit(parse, block)))
+            while waiting and (len(waiting) > threads or getattr(block, "idle", False)):
+                ready, future = waiting.popleft()
+                yield ready, future.result()
+        while waiting:
+            ready, future = waiting.popleft()
+            yield ready, future.result()
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """How text becomes rows: `names` is the stream's growing table of names; without one, every block has its own."""
+
+    format: str
+    hash_bits: int | None
+    names: Any
+    base: int
+    keep_going: bool
+
+    def __call__(self, block: Block) -> tuple[Any, Any]:
+        """The rows, and the table their columns are of."""
+        bits, names = -1 if self.hash_bits is None else self.hash_bits, self.names
+        if names is None and bits < 0 and self.format != "svmlight":
+            names = _native.Names()
+        return _native.parse(self.format, block.buffer, block.size, bits, names, self.base, self.keep_going), names
+
+
+def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int) -> Iterator[Part]:
+    """VW and svmlight text, parsed natively."""
+    for block, (rows, names) in in_order(blocks, parsing, threads):
+        if names is not None:
+            rows.settle(names)
+        yield _text_part(block, rows, names, parsing)
+
+
+def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
+    tags = rows.tags
+    bad = [
+        BadLine(row, line, column, bytes(block.buffer[offset : offset + length]), what)
+        for row, line, offset, length, column, what in rows.bad
+    ]
+    if block.overlong:
+        what = f"a line of {block.overlong:,} bytes, longer than max_line"
+        bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
+    return Part(
+        block.file,
+        block.offset,
+        block.size or (block.overlong and block.overlong + 1),
+        rows.lines + bool(block.overlong),
+        rows.starts,
+        rows.index,
+        rows.value,
+        rows.label,
+        weight=rows.weight,
+        id=None if tags is None else np.array([tag or None for tag in tags], dtype=object),
+        base=rows.base,
+        query=rows.query,
+        bad=bad,
+        idle=block.idle,
+        table=names,
+        hash_bits=parsing.hash_bits,
+    )
