@@ -1,0 +1,154 @@
+// How rows read weights: straight, paid, through the link, from the pocket, averaged or by votes. Templates over the
+// kind of row; included once per instruction set.
+// Nothing here may call an out-of-line function of the standard library: the linker could pick another
+// instruction set's copy.
+#pragma once
+#include <cfloat>
+#include <cmath>
+
+#include "classes.hpp"
+#include "lanes.hpp"
+#include "lazy.hpp"
+#include "model.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+inline bool finite(double x) { return std::abs(x) <= DBL_MAX; }  // false for NaN
+
+template <class V>
+struct DenseRow {
+    const V* x;
+    size_t n;
+    size_t column(size_t i) const { return i; }
+    Dense where(const double* v) const { return {v}; }
+    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, v); }
+};
+
+template <class V, class I>
+struct SparseRow {
+    const V* x;
+    const I* index;
+    size_t n;
+    size_t column(size_t i) const { return size_t(index[i]); }
+    Indexed<I> where(const double* v) const { return {v, index}; }
+    DotNorm dot_norm(const double* v) const { return dot_norm_of(x, n, where(v)); }
+};
+
+// v += c * x
+template <class V>
+inline void add(const DenseRow<V>& row, double c, double* __restrict v) {
+    const V* __restrict x = row.x;
+    for (size_t i = 0; i < row.n; ++i) v[i] += c * double(x[i]);
+}
+template <class V, class I>
+inline void add(const SparseRow<V, I>& row, double c, double* __restrict v) {
+    const V* __restrict x = row.x;
+    const I* __restrict index = row.index;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < row.n; ++i) v[index[i]] += c * double(x[i]);
+}
+
+template <class V>
+inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
+    return row;
+}
+template <class V, class I>
+inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
+    return {row.x, row.n};
+}
+
+// The current weights of a row's features side by side as scores read them in the p-norm geometry, theta being of the
+// given norm. Added in the same lanes as stored ones would be.
+template <class Row>
+inline double* gather_linked(const Model& M, const Row& row, double norm) {
+    const Weights& w = M.w;
+    double* gathered = M.gathered(row.n * w.stride);
+    for (size_t i = 0; i < row.n; ++i) {
+        const double* v = w.v.data() + row.column(i) * w.stride;
+        for (size_t r = 0; r < w.stride; ++r) gathered[i * w.stride + r] = r < w.rows ? w.link(w.a * v[r], norm) : 0.0;
+    }
+    return gathered;
+}
+
+// Where the current weights of a row are, under which scale, with which bias. `keep` is where paid weights may stay.
+struct Reading {
+    const double* weights;
+    bool gathered;  // side by side, not at the row's columns
+    double a;
+    const double* bias;
+};
+
+template <class Row>
+inline Reading read_current(const Model& M, const Row& row, double* keep) {
+    const Weights& w = M.w;
+    if (w.lazy) return {paid_side_by_side(w, row, keep), true, w.a, w.bias.data()};
+    if (!w.linked()) return {w.v.data(), false, w.a, w.bias.data()};
+    const double norm = w.theta_norm();
+    double* bias = M.linked_bias();
+    for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
+    return {gather_linked(M, row, norm), true, 1.0, bias};
+}
+
+// All scores of a row by what was read.
+template <class Row>
+inline void scores_of(const Model& M, const Row& row, const Reading& read, double* out, double* scratch) {
+    const Weights& w = M.w;
+    if (w.stride == 1) {
+        const double* v = read.weights;
+        scratch[0] = (read.gathered ? side_by_side(row).dot_norm(v) : row.dot_norm(v)).dot;
+    } else if (read.gathered) {
+        class_scores_wide(side_by_side(row), read.weights, w.stride, scratch);
+    } else {
+        class_scores_wide(row, read.weights, w.stride, scratch);
+    }
+    for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
+}
+
+// Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
+template <class Row>
+inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
+    const Weights& w = M.w;
+    const bool pocket = w.pocketing && w.best_run > 0.0;
+    double* keep = w.lazy && !pocket ? M.gathered(row.n * w.stride) : nullptr;
+    const Reading read =
+        pocket ? Reading{w.pocket.data(), false, w.pocket_a, w.pocket_bias.data()} : read_current(M, row, keep);
+    scores_of(M, row, read, out, scratch);
+}
+
+// Any row as doubles and 64-bit indices, for the readout that keeps rows.
+template <class Row, class Use>
+inline void with_numbers(const Row& row, Use use) {
+    RowCopy& copy = row_copy(row.n);
+    for (size_t i = 0; i < row.n; ++i) {
+        copy.x[i] = double(row.x[i]);
+        copy.index[i] = int64_t(row.column(i));
+    }
+    use(copy.x, copy.index);
+}
+
+// The readout's scores of one row, into out[rows].
+template <class Row>
+inline void score_row(const Model& M, const Row& row, double* out, double* scratch) {
+    const Weights& w = M.w;
+    if (w.votes.on)
+        return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
+    if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
+    const bool average = w.averaging != Averaging::none && w.averaged > 0;
+    if (w.stride == 1) {
+        const double dot = row.dot_norm(w.v.data()).dot;
+        out[0] = average
+                     ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
+                     : w.a * dot + w.bias[0] * M.constant;
+        return;
+    }
+    class_scores_wide(row, w.v.data(), w.stride, scratch);
+    if (!average) {
+        for (size_t r = 0; r < w.rows; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
+        return;
+    }
+    for (size_t r = 0; r < w.rows; ++r) out[r] = w.A * scratch[r] + w.bias_sum[r] * M.constant;
+    class_scores_wide(row, w.z.data(), w.stride, scratch);
+    for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
+}
+
+}  // namespace onepass::ONEPASS_ISA
