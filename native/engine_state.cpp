@@ -1,0 +1,199 @@
+// An engine's whole state as arrays, and back: what model files hold.
+#include <algorithm>
+#include <bit>
+
+#include "engine.hpp"
+
+namespace onepass {
+
+static nb::object array(std::vector<size_t> shape, std::vector<double>&& values) {
+    auto* owned = new std::vector<double>(std::move(values));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner));
+}
+
+// Without the padding: features x rows.
+static nb::object table(const Weights& w, const Buffer& buffer) {
+    std::vector<double> out(buffer.size() ? w.features * w.rows : 0);
+    if (!out.empty())
+        for (size_t j = 0; j < w.features; ++j)
+            for (size_t r = 0; r < w.rows; ++r) out[j * w.rows + r] = buffer.data()[j * w.stride + r];
+    return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
+}
+
+static nb::object whole(const std::vector<int64_t>& values) {
+    return array({values.size()}, std::vector<double>(values.begin(), values.end()));
+}
+
+static void put(nb::dict& out, const std::string& prefix, const Updates& updates) {
+    auto set = [&](const char* name, nb::object values) { out[nb::str((prefix + name).c_str())] = values; };
+    set("value", array({updates.value.size()}, std::vector<double>(updates.value)));
+    set("index", whole(updates.index));
+    set("ends", whole(updates.ends));
+    set("coefficients", array({updates.coefficients.size()}, std::vector<double>(updates.coefficients)));
+    set("coefficient_ends", whole(updates.coefficient_ends));
+}
+
+nb::dict Engine::state() {
+    auto lock = own();
+    const Weights& w = model.w;
+    nb::dict out;
+    out["v"] = table(w, w.v);
+    out["z"] = table(w, w.z);
+    out["bias"] = array({w.rows}, std::vector<double>(w.bias));
+    out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
+    if (w.lazy) {
+        std::vector<double> owed(w.owed_then.data(), w.owed_then.data() + w.owed_then.size());
+        out["owed"] = array({owed.size()}, std::move(owed));
+        out["owed_now"] = array({1}, {w.owed_now});
+    }
+    if (w.votes.on) {
+        out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
+        put(out, "votes_", w.votes.updates);
+    }
+    if (w.batch.on()) {
+        const MiniBatch& b = w.batch;
+        out["batch_scalars"] = array({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
+        put(out, "batch_", b.updates);
+    }
+    if (w.pocketing) {
+        out["pocket"] = table(w, w.pocket);
+        out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
+        std::vector<double> scalars = {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0};
+        if (w.ratchet) scalars.push_back(std::isfinite(w.pocket_errors) ? w.pocket_errors : -1.0);  // -1: still empty
+        const size_t count = scalars.size();
+        out["pocket_scalars"] = array({count}, std::move(scalars));
+    }
+    out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
+    out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
+                                  positional ? 1.0 : 0.0, double(columns)});
+    return out;
+}
+
+static void fill(const Weights& w, Buffer& buffer, nb::object values) {
+    auto from = nb::cast<Matrix<double>>(values);
+    if (from.shape(0) == 0) return;
+    if (from.shape(0) != w.features || from.shape(1) != w.rows)
+        raise("ModelFileError", "the weights have the wrong shape");
+    for (size_t j = 0; j < w.features; ++j)
+        for (size_t r = 0; r < w.rows; ++r) {
+            const double value = from.data()[j * w.rows + r];
+            // Leaves untouched pages untouched; -0.0 is not nothing, it has its own bits.
+            if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[j * w.stride + r] = value;
+        }
+}
+
+static void fill(std::vector<double>& values, nb::object from) {
+    auto given = nb::cast<Vector<double>>(from);
+    if (given.shape(0) != values.size()) raise("ModelFileError", "an array has the wrong length");
+    values.assign(given.data(), given.data() + given.shape(0));
+}
+
+static std::vector<double> numbers_of(nb::object from) {
+    auto given = nb::cast<Vector<double>>(from);
+    return {given.data(), given.data() + given.shape(0)};
+}
+
+static std::vector<int64_t> whole_numbers_of(nb::object from, double below) {
+    std::vector<int64_t> out;
+    for (double value : numbers_of(from)) {
+        if (!(value >= 0.0 && value < below)) raise("ModelFileError", "an index is outside its table");
+        out.push_back(int64_t(value));
+    }
+    return out;
+}
+
+static void take(nb::dict& state, const std::string& prefix, const Weights& w, Updates& updates) {
+    auto get = [&](const char* name) { return nb::object(state[nb::str((prefix + name).c_str())]); };
+    updates.value = numbers_of(get("value"));
+    updates.coefficients = numbers_of(get("coefficients"));
+    updates.index = whole_numbers_of(get("index"), double(w.features));
+    updates.ends = whole_numbers_of(get("ends"), double(updates.index.size()) + 1.0);
+    updates.coefficient_ends = whole_numbers_of(get("coefficient_ends"), double(updates.coefficients.size()) + 1.0);
+    bool fit = updates.value.size() == updates.index.size() && updates.count() == updates.coefficient_ends.size() &&
+               std::is_sorted(updates.ends.begin(), updates.ends.end()) &&
+               std::is_sorted(updates.coefficient_ends.begin(), updates.coefficient_ends.end());
+    if (!fit) raise("ModelFileError", "the stored updates do not fit together");
+}
+
+static double reach_of(const Updates& updates, double constant) {
+    double reach = 0.0;
+    for (size_t k = 0; k < updates.count(); ++k) {
+        double largest = 0.0, norm = 0.0;
+        for (size_t i = updates.begin(k); i < size_t(updates.ends[k]); ++i) norm += updates.value[i] * updates.value[i];
+        const size_t begin = k ? size_t(updates.coefficient_ends[k - 1]) : 0;
+        for (size_t r = begin; r < size_t(updates.coefficient_ends[k]); ++r)
+            largest = std::max(largest, std::abs(updates.coefficients[r]));
+        reach += largest * (1.0 + norm + std::abs(constant));
+    }
+    return reach;
+}
+
+void Engine::set_state(nb::dict state) {
+    Weights& w = model.w;
+    auto v = nb::cast<Matrix<double>>(state["v"]);
+    if (model.task == Task::classify || model.task == Task::multilabel) w.set_rows(v.shape(1));
+    w.set_features(v.shape(0));
+    fill(w, w.v, state["v"]);
+    fill(w, w.z, state["z"]);
+    fill(w.bias, state["bias"]);
+    fill(w.bias_sum, state["bias_sum"]);
+    if (w.lazy) {
+        std::vector<double> owed(w.features), now(1);
+        fill(owed, state["owed"]);
+        fill(now, state["owed_now"]);
+        std::copy(owed.begin(), owed.end(), w.owed_then.data());
+        w.owed_now = now[0];
+    }
+    if (w.votes.on) {
+        w.votes.counts = numbers_of(state["votes_counts"]);
+        take(state, "votes_", w, w.votes.updates);
+        if (w.votes.counts.size() != w.votes.updates.count() + 1)
+            raise("ModelFileError", "the votes do not fit together");
+    }
+    if (w.batch.on()) {
+        std::vector<double> b(7);
+        fill(b, state["batch_scalars"]);
+        w.batch.clear();
+        take(state, "batch_", w, w.batch.updates);
+        if (!(b[0] >= 0.0 && b[0] < w.batch.size && double(w.batch.updates.count()) <= b[0]))
+            raise("ModelFileError", "the mini-batch holds more than its rounds");
+        w.batch.rounds = b[0];
+        w.batch.steps = b[1];
+        w.batch.moves = b[2] != 0.0;
+        w.batch.scale = b[3];
+        w.batch.decay = b[4];
+        w.batch.soft = b[5];
+        w.batch.shrink = b[6];
+        w.batch.reach = reach_of(w.batch.updates, model.constant);
+    }
+    if (w.pocketing) {
+        std::vector<double> pocket(w.ratchet ? 5 : 4);
+        fill(w, w.pocket, state["pocket"]);
+        fill(w.pocket_bias, state["pocket_bias"]);
+        fill(pocket, state["pocket_scalars"]);
+        w.pocket_a = pocket[0];
+        w.run = pocket[1];
+        w.best_run = pocket[2];
+        w.in_pocket = pocket[3] != 0.0;
+        if (w.ratchet) w.pocket_errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
+    }
+    std::vector<double> slots(size_t(model.slots)), scalars(10);
+    fill(slots, state["slots"]);
+    fill(scalars, state["scalars"]);
+    for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
+    w.a = scalars[0];
+    w.A = scalars[1];
+    w.averaged = scalars[2];
+    w.ww = scalars[3];
+    w.since_recomputed = scalars[4];
+    model.t = scalars[5];
+    model.k = scalars[6];
+    model.skipped_zero = scalars[7];
+    positional = scalars[8] != 0.0;
+    columns = size_t(scalars[9]);
+    w.recompute_peaks();
+    model.size_scratch();
+}
+
+}  // namespace onepass
