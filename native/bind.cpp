@@ -1,5 +1,6 @@
 // onepass._native: the binding, and the choice of instruction set.
 #include "engine.hpp"
+#include "reader.hpp"
 
 namespace onepass {
 
@@ -22,10 +23,11 @@ static DenseBatch<V> batch(const Matrix<V>& X) {
 }
 
 template <class V, class I>
-static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, const Vector<I>& starts, size_t columns) {
+static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, const Vector<I>& starts, size_t columns,
+                            bool distinct = false, bool named = false) {
     if (starts.shape(0) == 0 || data.shape(0) != indices.shape(0))
         raise("InputError", "X is not a CSR matrix: its arrays do not fit together");
-    return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0)};
+    return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0), distinct, named};
 }
 
 #define DENSE(V, suffix)                                                                                       \
@@ -50,32 +52,35 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         "check", [](Engine& self, Matrix<V> X) { self.check(batch<V>(X), loops->check_##suffix); }, \
         nb::arg("X").noconvert());
 
-#define CSR_CHECKS(V, I, suffix)                                                                \
-    engine.def(                                                                                 \
-        "check_csr",                                                                            \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns) { \
-            self.check(batch<V, I>(data, indices, starts, columns), loops->check_##suffix);     \
-        },                                                                                      \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a);
+#define CSR_CHECKS(V, I, suffix)                                                                                 \
+    engine.def(                                                                                                  \
+        "check_csr",                                                                                             \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, bool distinct) {   \
+            self.check(batch<V, I>(data, indices, starts, columns, distinct), loops->check_##suffix);            \
+        },                                                                                                       \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
+        "distinct"_a = false);
 
-#define CSR(V, I, suffix)                                                                                        \
-    engine.def(                                                                                                  \
-        "learn_csr",                                                                                             \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,      \
-           nb::object importance, nb::object target, nb::object sets, nb::object scores) {                       \
-            self.learn(batch<V, I>(data, indices, starts, columns), y, importance, target, sets, scores,         \
-                       loops->learn_##suffix, loops->check_##suffix);                                            \
-        },                                                                                                       \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
-        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none());             \
-    engine.def(                                                                                                  \
-        "score_csr",                                                                                             \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores) {      \
-            self.score(batch<V, I>(data, indices, starts, columns), scores, loops->score_##suffix,               \
-                       loops->check_##suffix);                                                                   \
-        },                                                                                                       \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
-        "scores"_a);
+#define CSR(V, I, suffix)                                                                                             \
+    engine.def(                                                                                                       \
+        "learn_csr",                                                                                                  \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,           \
+           nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named) { \
+            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named), y, importance, target, sets,     \
+                       scores, loops->learn_##suffix, loops->check_##suffix);                                         \
+        },                                                                                                            \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
+        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),                   \
+        "distinct"_a = false, "named"_a = false);                                                                     \
+    engine.def(                                                                                                       \
+        "score_csr",                                                                                                  \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores,             \
+           bool distinct) {                                                                                           \
+            self.score(batch<V, I>(data, indices, starts, columns, distinct), scores, loops->score_##suffix,          \
+                       loops->check_##suffix);                                                                        \
+        },                                                                                                            \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
+        "scores"_a, "distinct"_a = false);
 
 using namespace nb::literals;
 
@@ -119,6 +124,8 @@ NB_MODULE(_native, module) {
         .def("check_one", &Engine::check_one, "x"_a.none())
         .def("row_of", &Engine::row_of, "x"_a.none())
         .def("set_features", &Engine::set_features, "d"_a)
+        .def("admit_names", &Engine::admit_names, "names"_a)
+        .def("forget_names", &Engine::forget_names, "count"_a)
         .def(
             "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
         .def("set_classes", &Engine::set_classes, "classes"_a)
@@ -161,6 +168,7 @@ NB_MODULE(_native, module) {
     module.def(
         "murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
         "text"_a, "seed"_a = 0);
+    bind_reader(module);
 }
 
 }  // namespace onepass

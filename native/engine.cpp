@@ -379,6 +379,18 @@ void Engine::set_features(size_t d) {
     columns = d;
 }
 
+void Engine::admit_names(nb::list names) {
+    auto lock = own();
+    for (nb::handle name : names) features.append(name.ptr());
+    model.w.set_features(features.size());
+}
+
+void Engine::forget_names(size_t count) {
+    auto lock = own();
+    features.forget(count);
+    model.w.drop_features(features.size());
+}
+
 void Engine::set_classes(nb::list all) {
     classes = nb::list();
     labels = nb::dict();
@@ -412,6 +424,12 @@ template <class Batch>
 static size_t stored(const Batch& X) {
     if constexpr (requires { X.nonzeros; }) return X.nonzeros;
     else return X.rows * X.columns;
+}
+
+template <class Batch>
+static bool named(const Batch& X) {
+    if constexpr (requires { X.named; }) return X.named;
+    else return false;
 }
 
 template <class Batch>
@@ -450,8 +468,10 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     const bool was_positional = positional;
     const size_t columns_before = columns;
     model.w.set_features(X.columns);
-    positional = true;
-    columns = X.columns;
+    if (!named(X)) {
+        positional = true;
+        columns = X.columns;
+    }
     const RuleScope scope(python_ ? &callback_ : nullptr);
     // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
     // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first.

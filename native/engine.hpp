@@ -102,6 +102,8 @@ class Engine {
     nb::list row_of(nb::handle x);  // (index, value) pairs, for explanations
 
     void set_features(size_t d);
+    void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
+    void forget_names(size_t count);   // the newest, about which nothing was learned
     void set_classes(nb::list classes);
     void flip_classes();
     nb::dict state();

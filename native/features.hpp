@@ -93,16 +93,19 @@ class Features {
     size_t admit(NamedRow& row) {
         if (row.unknown.empty()) return 0;
         const size_t before = size();
-        for (PyObject* name : row.unknown) {
-            PyList_Append(names_.ptr(), name);
-            nb::object at = nb::steal(PyLong_FromSize_t(size() - 1));
-            PyDict_SetItem(index_.ptr(), name, at.ptr());
-            remember(name, int64_t(size() - 1));
-        }
+        for (PyObject* name : row.unknown) append(name);
         for (int64_t& at : row.index)
             if (at < 0) at = int64_t(before) - 1 - at;
-        if (2 * size() > cache_.size() && cache_.size() < largest_cache) grow_cache();
         return row.unknown.size();
+    }
+
+    // One more name, which must be new.
+    void append(PyObject* name) {
+        PyList_Append(names_.ptr(), name);
+        nb::object at = nb::steal(PyLong_FromSize_t(size() - 1));
+        PyDict_SetItem(index_.ptr(), name, at.ptr());
+        remember(name, int64_t(size() - 1));
+        if (2 * size() > cache_.size() && cache_.size() < largest_cache) grow_cache();
     }
 
     // Forgets the newest names again, after a round that was refused.

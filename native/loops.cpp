@@ -1,6 +1,8 @@
 // Compiled once per instruction set, with ONEPASS_ISA naming it.
 #include "loops.hpp"
 
+#include <type_traits>
+
 // Passing a row's parts through memory costs a tenth of a round.
 #define ONEPASS_INLINE __attribute__((always_inline)) inline
 
@@ -13,9 +15,10 @@ template <class I>
 inline Order order(const I* index, size_t n, size_t columns) {
     if (n == 0) return Order::sorted;
     if (rising(index, n)) return size_t(index[n - 1]) < columns ? Order::sorted : Order::outside;
-    for (size_t i = 0; i < n; ++i)
-        if (index[i] < 0 || size_t(index[i]) >= columns) return Order::outside;
-    return Order::unsorted;
+    using Unsigned = std::make_unsigned_t<I>;  // where a negative index is a large one
+    Unsigned largest = 0;
+    for (size_t i = 0; i < n; ++i) largest = Unsigned(index[i]) > largest ? Unsigned(index[i]) : largest;
+    return size_t(largest) < columns ? Order::unsorted : Order::outside;
 }
 
 template <class Row>
@@ -36,11 +39,9 @@ ONEPASS_INLINE Status with_row(const CsrBatch<V, I>& X, size_t i, const Visit& v
     const I begin = X.starts[i], end = X.starts[i + 1];
     if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
     const SparseRow<V, I> row{X.values + begin, X.indices + begin, size_t(end - begin)};
-    switch (order(row.index, row.n, X.columns)) {
-        case Order::sorted: return visit(row);
-        case Order::outside: return Status::bad_index;
-        case Order::unsorted: break;
-    }
+    const Order found = order(row.index, row.n, X.columns);
+    if (found == Order::outside) return Status::bad_index;
+    if (found == Order::sorted || X.distinct) return visit(row);
     const MergedRow merged = merge_row(row.x, row.index, row.n);
     return visit(SparseRow<double, int64_t>{merged.x, merged.index, merged.n});
 }

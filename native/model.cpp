@@ -63,10 +63,7 @@ void Weights::set_features(size_t d) {
     v.grow(d * stride);
     if (averaging != Averaging::none) z.grow(d * stride);
     if (pocketing) pocket.grow(d * stride);
-    if (lazy) {
-        owed_then.grow(d);
-        for (size_t j = features; j < d; ++j) owed_then.data()[j] = owed_now;  // a new weight owes nothing
-    }
+    if (lazy) owed_then.grow(d);  // a weight of zero pays nothing, whatever it owes
     features = d;
 }
 

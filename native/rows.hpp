@@ -17,6 +17,9 @@ struct CsrBatch {
     const I* indices;
     const I* starts;  // rows + 1
     size_t rows, columns, nonzeros;
+    // No column stands twice in a row: its elements are taken in the order given, as those of a mapping are.
+    bool distinct = false;
+    bool named = false;  // columns are the model's own features by name or hash, not places in a table
 };
 
 // Every batch type that has compiled loops.

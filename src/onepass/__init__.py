@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .multilabel import MultilabelClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
+    from .streams import stream
     from .structured import StructuredLearner
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ _HOME = {
     "reductions": None,
     "rules": None,
     "schedules": None,
+    "stream": "streams",
 }
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "reductions",
     "rules",
     "schedules",
+    "stream",
 ]
 
 

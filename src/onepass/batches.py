@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,12 @@ class Batch:
     dense: NDArray[Any] | None = None
     csr: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     names: list[str] | None = None
+    # Rows of a stream: `distinct`, no column twice in a row; and what the columns stand for (see datasets.CSR).
+    # `named`: columns are the model's own features, by name or by hash.
+    distinct: bool = False
+    table: Any = None
+    hash_bits: int | None = None
+    named: bool = False
 
     def part(self, start: int, stop: int) -> Batch:
         """Some of the rows, without copying."""
@@ -32,7 +38,7 @@ class Batch:
         data, indices, starts = self.csr
         low, high = starts[start], starts[stop]
         csr = (data[low:high], indices[low:high], starts[start : stop + 1] - low)
-        return Batch(stop - start, self.columns, csr=csr, names=self.names)
+        return replace(self, rows=stop - start, csr=csr)
 
     def single(self) -> Any:
         """The one row of a batch of one, as `learn_one` takes it."""
@@ -53,6 +59,13 @@ class Batch:
             csr = (self.csr[0], indices[self.csr[1]], self.csr[2].astype(np.int64))
         return Batch(self.rows, columns, csr=csr)
 
+    def only(self, kept: NDArray[np.bool_], columns: int) -> Batch:
+        """The same rows with some of their stored elements."""
+        assert self.csr is not None
+        data, indices, starts = self.csr
+        counts = np.concatenate([[0], np.cumsum(kept)]).astype(starts.dtype)
+        return replace(self, columns=columns, csr=(data[kept], indices[kept], counts[starts]))
+
     def take(self, order: NDArray[Any]) -> Batch:
         """The rows in another order, copied."""
         if self.dense is not None:
@@ -64,7 +77,7 @@ class Batch:
         # Where each element of the new rows stood: its row's old start, and its place in the row.
         at = np.repeat(starts[:-1][order] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=starts.dtype)
         csr = (data[at], indices[at], ends)
-        return Batch(len(order), self.columns, csr=csr, names=self.names)
+        return replace(self, rows=len(order), csr=csr)
 
     def require_finite(self) -> None:
         """Raise what the loops raise of a malformed row, before any row is learned."""
@@ -114,7 +127,9 @@ def as_batch(X: Any) -> Batch:
             np.ascontiguousarray(matrix.indices, dtype=kind),
             np.ascontiguousarray(matrix.indptr, dtype=kind),
         )
-        return Batch(matrix.shape[0], matrix.shape[1], csr=csr)
+        stream = {key: getattr(matrix, key, None) for key in ("table", "hash_bits")}
+        distinct = bool(getattr(matrix, "distinct", False))
+        return Batch(matrix.shape[0], matrix.shape[1], csr=csr, distinct=distinct, **stream)
     names = list(X.columns) if hasattr(X, "columns") else None
     if names is not None and not all(isinstance(name, str) for name in names):
         names = None  # a frame's default 0, 1, 2, … are positions, not names

@@ -44,6 +44,11 @@ class CSR:
     indices: NDArray[np.int32]
     data: Array
     shape: tuple[int, int]
+    # Rows of an `op.stream`. No column stands twice in a row, so the order of a row is kept. Columns are those of a
+    # growing `table` of names, or hashes of names (`hash_bits`), or plain numbers of which larger ones may follow.
+    distinct: bool = False
+    table: Any = None
+    hash_bits: int | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -62,11 +67,12 @@ class CSR:
         start, stop, _ = rows.indices(len(self))
         stop = max(start, stop)
         first, last = self.indptr[start], self.indptr[stop]
-        return CSR(
-            self.indptr[start : stop + 1] - first,
-            self.indices[first:last],
-            self.data[first:last],
-            (stop - start, self.shape[1]),
+        return dataclasses.replace(
+            self,
+            indptr=self.indptr[start : stop + 1] - first,
+            indices=self.indices[first:last],
+            data=self.data[first:last],
+            shape=(stop - start, self.shape[1]),
         )
 
     def dicts(self) -> Iterator[dict[str, float]]:

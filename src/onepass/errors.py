@@ -4,6 +4,7 @@ OnepassError
 ├── ParameterError (ValueError)      an option or rule parameter outside its range, an unknown name
 ├── InputError (ValueError)          malformed data; nothing of the call was learned
 │   ├── LabelError                   a label outside the declared classes, or of the wrong kind
+│   ├── LineError                    a line of a file that is not in its format; `.path`, `.line`, `.column`, `.text`
 │   └── FeatureError                 wrong number of features, or names where rows were learned
 ├── NumericalError (ArithmeticError) a finite input whose update overflows; `.row` is the row refused
 ├── ModelFileError (ValueError)      a model file that will not be loaded
@@ -23,6 +24,7 @@ __all__ = [
     "ForeignFileError",
     "InputError",
     "LabelError",
+    "LineError",
     "MissingDependencyError",
     "ModelFileError",
     "NewerFileError",
@@ -50,6 +52,20 @@ class LabelError(InputError):
 
 class FeatureError(InputError):
     """Features that do not fit what the learner has seen."""
+
+
+class LineError(InputError):
+    """A line that is not in its file's format. `column` counts characters from 1; `text` is the line, shortened."""
+
+    def __init__(self, what: str, path: str, line: int, column: int, text: str) -> None:
+        super().__init__(what, path, line, column, text)
+        self.what, self.path, self.line, self.column, self.text = what, path, line, column, text
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}:{self.line}:{self.column}: {self.what}; the line is {self.text!r}. "
+            'Mend it, or leave such lines out with on_error="skip"'
+        )
 
 
 class NumericalError(OnepassError, ArithmeticError):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _native, callback, core, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError
 from .labels import alike, not_hashable, plain, require_label
@@ -80,6 +81,7 @@ class LinearModel:
         self.extra_arrays: dict[str, NDArray[Any]] = {}
         if self.rule.uses_ww() and self.fit_intercept and not self.bias_in_norm:
             raise ParameterError(f"{self.rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
+        self._columns = StreamColumns()
         self._engine = self._make_engine()
         if classes is not None:
             self._declare(classes)
@@ -130,6 +132,11 @@ class LinearModel:
         return list(self._engine.names)
 
     @property
+    def n_names(self) -> int:
+        """How many features have names."""
+        return len(self._engine.names)
+
+    @property
     def positional(self) -> bool:
         """Were rows, not names, learned?"""
         return bool(self._engine.positional)
@@ -142,6 +149,14 @@ class LinearModel:
     def set_columns(self, columns: int) -> None:
         """Declare the width of the rows to come, before any is learned."""
         self._engine.set_features(columns)
+
+    def admit(self, names: list[str]) -> None:
+        """Let in features by name, before rows that have them."""
+        self._engine.admit_names(names)
+
+    def forget(self, count: int) -> None:
+        """Take out the newest names again, about which nothing was learned."""
+        self._engine.forget_names(count)
 
     @property
     def started(self) -> bool:
@@ -240,7 +255,7 @@ class LinearModel:
             self._engine.score(batch.dense, scores)
         else:
             assert batch.csr is not None
-            self._engine.score_csr(*batch.csr, batch.columns, scores)
+            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct)
 
     def predict_many(self, X: Any) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
@@ -506,8 +521,12 @@ class LinearModel:
             except TypeError:
                 raise not_hashable(label, row) from None
 
-    def _placed(self, batch: Batch) -> Batch:
+    def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
         """The batch, after checking that its columns are the model's features."""
+        if batch.named:
+            return batch
+        if batch.distinct:
+            return self._columns.place(self, batch, learning)
         if self.names and not self._engine.positional:
             raise FeatureError(
                 "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
@@ -535,17 +554,18 @@ class LinearModel:
             self._engine.check(batch.dense)
         else:
             assert batch.csr is not None
-            self._engine.check_csr(*batch.csr, batch.columns)
+            self._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
 
     def _learn(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
         """Learns; returns the predictions made on the way, in parts."""
         if is_mappings(X):
             return self._learn_mappings(X, y, importance, predict)
-        batch = self._placed(as_batch(X))
+        batch = as_batch(X)
         if batch.rows == 0:
             raise InputError("X has no rows; expected at least one")
         c = as_importance(importance, batch.rows)
-        fresh = self.t == 0
+        fresh, known = self.t == 0, self.n_names
+        batch = self._placed(batch, learning=True)
         try:
             if self.task == "oneclass":
                 return [self._run(batch, None, c, predict)]
@@ -560,6 +580,10 @@ class LinearModel:
             if np.all(indices >= 0):
                 return [self._run(batch, indices, c, predict)]
             return self._learn_growing(batch, y, c, predict)
+        except BaseException as error:
+            if batch.named and self.hash_bits is None:
+                self._columns.forget(self, batch, known, error.row if isinstance(error, NumericalError) else 0)
+            raise
         finally:
             if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
                 self._engine.set_names(batch.names)  # so that mappings may follow
@@ -599,7 +623,7 @@ class LinearModel:
             self._engine.learn(batch.dense, y, c, None, None, scores)
         else:
             assert batch.csr is not None
-            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, None, scores)
+            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, None, scores, batch.distinct, batch.named)
 
     def _run(
         self, batch: Batch, y: Array | None, c: Array | None, predict: bool, sets: NDArray[np.uint8] | None = None
@@ -609,7 +633,7 @@ class LinearModel:
             self._engine.learn(batch.dense, y, c, None, sets, scores)
         else:
             assert batch.csr is not None
-            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, sets, scores)
+            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named)
         return None if scores is None else self._predictions(scores)
 
     def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, predict: bool) -> list[Any]:

@@ -1,0 +1,98 @@
+// Decimal text to double, correctly rounded. Reads up to 8 bytes past the number: the text must be padded.
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace onepass {
+
+constexpr uint64_t ten_to[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+inline bool is_digit(char c) { return uint8_t(c - '0') < 10; }
+
+// Up to eight digits at p, all at once; returns how many there are (SIMD within a register, after Lemire).
+inline int read_digits(const char* p, uint64_t& value) {
+    uint64_t t;
+    std::memcpy(&t, p, 8);
+    t ^= 0x3030303030303030u;
+    const uint64_t others = (t | (t + 0x7676767676767676u)) & 0x8080808080808080u;
+    if (others & 0x80) return 0;
+    const int count = others ? __builtin_ctzll(others) / 8 : 8;
+    t <<= 64 - 8 * count;
+    t = t * 10 + (t >> 8);
+    t = ((t & 0x000000FF000000FFu) * (100 + (1000000ull << 32)) +
+         ((t >> 16) & 0x000000FF000000FFu) * (1 + (10000ull << 32))) >>
+        32;
+    value = value * ten_to[count] + uint32_t(t);
+    return count;
+}
+
+enum class Number { good, none, overflow };
+
+// A number at p: [+-] digits [. digits] [e [+-] digits]. Moves p behind it. `none` where there is no number.
+inline Number read_number(const char*& p, double& out) {
+    static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const bool negative = *p == '-';
+    const char* const digits = p + (negative || *p == '+');
+    const char* q = digits;
+    uint64_t mantissa = 0;  // wraps where there are more than 19 digits; not used then
+    int count = 0, step = 0;
+    do q += step = read_digits(q, mantissa);
+    while (step == 8);
+    count = int(q - digits);
+    int exponent = 0;
+    if (*q == '.') {
+        const char* const fraction = ++q;
+        do q += step = read_digits(q, mantissa);
+        while (step == 8);
+        exponent = -int(q - fraction);
+        count -= exponent;
+    }
+    if (count == 0) return Number::none;
+    if ((*q | 0x20) == 'e') {
+        const char* at = q + 1;
+        const bool down = *at == '-';
+        at += down || *at == '+';
+        if (!is_digit(*at)) return Number::none;
+        int written = 0;
+        for (; is_digit(*at); ++at)
+            if (written < 100000) written = 10 * written + (*at - '0');
+        exponent += down ? -written : written;
+        q = at;
+    }
+    p = q;
+    // Both the digits and the power of ten are exact doubles: one rounding (Clinger 1990).
+    if (count <= 19 && mantissa <= uint64_t(1) << 53 && exponent >= -22 && exponent <= 22) {
+        const double value = double(mantissa);
+        out = exponent < 0 ? value / powers[-exponent] : value * powers[exponent];
+    } else {
+        const auto [end, error] = std::from_chars(digits, q, out);
+        if (error == std::errc::result_out_of_range) {
+            // Too large, or too small to differ from zero: the place of the first digit that is not 0 tells which.
+            const char* first = digits;
+            while (*first == '0' || *first == '.') ++first;
+            if (std::memchr("eE", *first, 2) || first == q) {
+                out = 0.0;
+            } else {
+                const char* point = digits;
+                while (is_digit(*point)) ++point;
+                const int64_t place = point - first;  // digits before the point, or less than 0: zeros after it
+                const int64_t fraction = *point == '.' ? [&] {
+                    const char* end_of = point + 1;
+                    while (is_digit(*end_of)) ++end_of;
+                    return int64_t(end_of - point - 1);
+                }()
+                                                       : 0;
+                if (exponent + fraction + place > 0) return Number::overflow;
+                out = 0.0;
+            }
+        }
+        (void)end;
+    }
+    if (negative) out = -out;
+    return Number::good;
+}
+
+}  // namespace onepass

@@ -1,0 +1,168 @@
+// The text parsers as Python sees them: a block of lines in, arrays out, without the interpreter lock.
+#include "reader.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <map>
+
+#include "features.hpp"
+#include "parse_rows.hpp"
+
+namespace onepass {
+
+using namespace nb::literals;
+
+static const std::map<std::string, LineParser> line_parsers = {{"vw", parse_vw}, {"svmlight", parse_svmlight}};
+
+// The array of a Rows, which it keeps alive.
+template <class T>
+static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
+}
+
+static Rows* parse(const std::string& format, nb::object buffer, size_t size, int hash_bits, Names* names, int64_t base,
+                   bool keep_going) {
+    Py_buffer text;
+    if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    struct Release {
+        Py_buffer* text;
+        ~Release() { PyBuffer_Release(text); }
+    } release{&text};
+    const char* begin = static_cast<const char*>(text.buf);
+    if (size + padding > size_t(text.len) || (size > 0 && begin[size - 1] != '\n'))
+        raise("ParameterError", "a block must be whole lines and padded");
+    const LineParser line = line_parsers.at(format);
+    ParseOptions options{hash_bits, names, base, keep_going};
+    auto rows = std::make_unique<Rows>();
+    {
+        nb::gil_scoped_release unlocked;
+        parse_block(begin, size, line, options, *rows);
+    }
+    return rows.release();
+}
+
+template <class V>
+using Vector = nb::ndarray<const V, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+static std::string_view utf8(nb::handle name) {
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+    if (!text) throw nb::python_error();
+    return {text, size_t(length)};
+}
+
+static nb::list bad_lines(const Rows& rows) {
+    nb::list out;
+    for (const Bad& bad : rows.bad)
+        out.append(
+            nb::make_tuple(bad.row, bad.line, bad.offset, bad.length, bad.column,
+                           nb::steal(PyUnicode_DecodeUTF8(bad.what.data(), Py_ssize_t(bad.what.size()), "replace"))));
+    return out;
+}
+
+static nb::list tags(const Rows& rows) {
+    nb::list out;
+    size_t begin = 0;
+    for (size_t i = 0; i < rows.tag_ends.size(); ++i) {
+        const size_t end = size_t(rows.tag_ends.data()[i]);
+        out.append(nb::str(rows.tags.data() + begin, end - begin));
+        begin = end;
+    }
+    return out;
+}
+
+static nb::list names_between(const Names& names, size_t from, size_t to) {
+    nb::list out;
+    std::shared_lock guard(names.lock);
+    for (size_t i = from; i < to && i < names.size(); ++i) out.append(nb::str(names[i].data(), names[i].size()));
+    return out;
+}
+
+// Rows over codes become rows over columns: columns[code], equal ones of a row added up.
+static Rows* gather(Vector<int32_t> starts, Vector<int32_t> codes, Vector<double> values, Vector<int32_t> columns) {
+    const size_t n = starts.shape(0) - 1;
+    if (starts.shape(0) == 0 || codes.shape(0) != values.shape(0))
+        raise("ParameterError", "the rows do not fit together");
+    auto rows = std::make_unique<Rows>();
+    nb::gil_scoped_release unlocked;
+    RowBuilder builder(*rows, ParseOptions{});
+    for (size_t i = 0; i < n; ++i) {
+        const int32_t begin = starts.data()[i], end = starts.data()[i + 1];
+        if (begin < 0 || end < begin || size_t(end) > codes.shape(0)) throw std::out_of_range("starts");
+        builder.begin(size_t(end - begin));
+        for (int32_t at = begin; at < end; ++at) {
+            const int32_t code = codes.data()[at];
+            if (code < 0 || size_t(code) >= columns.shape(0)) throw std::out_of_range("codes");
+            builder.add(columns.data()[code], values.data()[at]);
+        }
+        builder.finish();
+    }
+    return rows.release();
+}
+
+static nb::object hash_names(nb::list names, int bits) {
+    const uint32_t mask = uint32_t((uint64_t(1) << bits) - 1);
+    auto* out = new std::vector<int32_t>();
+    nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
+    for (nb::handle name : names) {
+        const std::string_view text = utf8(name);
+        out->push_back(int32_t(murmur3(text.data(), text.size()) & mask));
+    }
+    return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
+}
+
+void bind_reader(nb::module_& module) {
+    module.attr("PADDING") = padding;
+    nb::class_<Names>(module, "Names")
+        .def(nb::init<>())
+        .def("__len__",
+             [](const Names& self) {
+                 std::shared_lock guard(self.lock);
+                 return self.size();
+             })
+        .def("names", names_between, "start"_a, "stop"_a)
+        .def(
+            "intern",
+            [](Names& self, nb::list names) {
+                nb::list out;
+                std::unique_lock guard(self.lock);
+                for (nb::handle name : names) {
+                    const std::string_view text = utf8(name);
+                    out.append(self.intern(text, murmur3(text.data(), text.size())));
+                }
+                return out;
+            },
+            "names"_a);
+    nb::class_<Rows>(module, "Rows")
+        .def("__len__", [](const Rows& self) { return self.rows(); })
+        .def(
+            "settle",
+            [](Rows& self, Names* names) {
+                nb::gil_scoped_release unlocked;
+                Names none;
+                self.settle(names ? *names : none);
+            },
+            "names"_a.none())
+        .def_prop_ro("columns", [](const Rows& self) { return self.columns; })
+        .def_prop_ro("lines", [](const Rows& self) { return self.lines; })
+        .def_prop_ro("bad", bad_lines)
+        .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
+#define ONEPASS_ARRAY(name) \
+    .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return view(self, nb::inst_ptr<Rows>(self)->name); })
+            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label)
+#undef ONEPASS_ARRAY
+#define ONEPASS_ARRAY(name, flag)                                            \
+    .def_prop_ro(#name, [](nb::handle_t<Rows> self) {                        \
+        const Rows* rows = nb::inst_ptr<Rows>(self);                         \
+        return rows->flag ? view(self, rows->name) : nb::object(nb::none()); \
+    })
+                ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
+#undef ONEPASS_ARRAY
+    module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
+    module.def("hash_names", hash_names, "names"_a, "bits"_a);
+    module.def("parse", parse, "format"_a, "block"_a, "size"_a, "hash_bits"_a, "names"_a.none(), "base"_a,
+               "keep_going"_a, nb::rv_policy::take_ownership);
+}
+
+}  // namespace onepass

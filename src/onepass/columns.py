@@ -1,0 +1,91 @@
+"""The columns of a stream's rows as a model's features: by name, by hash, or as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batches import Batch
+from .errors import FeatureError
+
+if TYPE_CHECKING:
+    from .model import LinearModel
+
+__all__ = ["StreamColumns"]
+
+
+class StreamColumns:
+    """Where the names of a stream's table are among a model's. Remembered, so that only new names cost time."""
+
+    def __init__(self) -> None:
+        self.table: Any = None
+        self.at: NDArray[np.int32] = np.empty(0, dtype=np.int32)  # −1: not a feature of the model
+        self.looked = 0  # how many features the model had when last asked
+
+    def place(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
+        """The batch in the model's own features. Learning lets new names in; otherwise they are left out."""
+        if batch.table is not None:
+            return self._named(model, batch, learning)
+        if batch.hash_bits is not None:
+            if batch.hash_bits != model.hash_bits:
+                raise FeatureError(
+                    f"the stream's features are hashes of {batch.hash_bits} bits, the model has "
+                    f"hash_bits={model.hash_bits}: give both the same"
+                )
+            return replace(batch, named=True)
+        if model.n_names and not model.positional:
+            raise FeatureError("this model has learned named features; the stream's are numbers")
+        if model.hash_bits is not None:
+            raise FeatureError(f"the stream's features are numbers: give op.stream hash_bits={model.hash_bits} too")
+        assert batch.csr is not None
+        if learning or batch.columns <= model.n_features:
+            return replace(batch, columns=max(batch.columns, model.n_features))
+        return batch.only(batch.csr[1] < model.n_features, model.n_features)
+
+    def _named(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
+        if model.hash_bits is not None:
+            raise FeatureError(f"the model hashes its features: give op.stream hash_bits={model.hash_bits} too")
+        if model.positional and not model.n_names:
+            raise FeatureError("this model has learned rows of unnamed features; the stream's have names")
+        self._look_up(model, batch, learning)
+        assert batch.csr is not None
+        data, indices, starts = batch.csr
+        at = self.at[: batch.columns]
+        if not np.array_equal(at, np.arange(batch.columns)):
+            indices = at[indices]
+        batch = replace(batch, csr=(data, indices, starts), columns=model.n_features, table=None, named=True)
+        return batch if learning else batch.only(indices >= 0, model.n_features)
+
+    def _look_up(self, model: LinearModel, batch: Batch, learning: bool) -> None:
+        if self.table is not batch.table:
+            self.table, self.at, self.looked = batch.table, np.empty(0, dtype=np.int32), 0
+        known = len(self.at)
+        if batch.columns > known:
+            more = np.full(batch.columns - known, -1, dtype=np.int32)
+            self.at, self.looked = np.concatenate([self.at, more]), -1
+        if self.looked == model.n_features and not learning:
+            return
+        missing = np.flatnonzero(self.at[: batch.columns] < 0)
+        if len(missing):
+            first = int(missing[0])
+            names = self.table.names(first, batch.columns)
+            names = [names[column - first] for column in missing.tolist()]
+            found = model.find(names)
+            if learning:
+                new = [name for name, place in zip(names, found.tolist(), strict=True) if place < 0]
+                found[found < 0] = model.n_names + np.arange(len(new))
+                model.admit(new)
+            self.at[missing] = found
+        self.looked = model.n_features
+
+    def forget(self, model: LinearModel, batch: Batch, known: int, learned: int) -> None:
+        """After a refusal: of the names let in beyond `known`, only those of the first `learned` rows stay."""
+        assert batch.csr is not None
+        seen = batch.csr[1][: batch.csr[2][learned]]
+        keep = max(known, int(seen.max()) + 1 if len(seen) else 0)
+        model.forget(model.n_names - keep)
+        self.at[self.at >= keep] = -1
+        self.looked = -1

@@ -1,0 +1,170 @@
+"""What a stream hands over: rows with their answers, and where in the stream they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets import CSR
+from ..errors import ParameterError
+
+__all__ = ["Chunk", "Position", "known", "whole"]
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a stream: the `skip`-th row after byte `offset` (for Parquet and Arrow: batch) of file number `file`.
+
+    `line` is the line there, from 1; `example` and `skipped` count what came before. JSON-able: `to_dict`.
+    """
+
+    file: int = 0
+    offset: int = 0
+    line: int = 1
+    skip: int = 0
+    example: int = 0
+    skipped: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, given: Position | Mapping[str, int] | None) -> Self:
+        """Itself, or from what `to_dict` gave."""
+        if given is None:
+            return cls()
+        values = given.to_dict() if isinstance(given, Position) else dict(given)
+        names = {field.name for field in fields(cls)}
+        good = (isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values.values())
+        if set(values) != names or not all(good):
+            raise ParameterError(f"start={given!r}: expected a Position, or what its to_dict() gave")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows in the order of the stream.
+
+    `X` has the rows' features (a `CSR`; a list of mappings where the source is Python's own objects), `y` their labels:
+    numbers or strings, NaN or None where there is none. `weight` (importance), `id` (VW's tag), `time`, `base` (VW's
+    initial prediction) and `query` (svmlight's qid) are None where no row has them. `position` is where the rows end:
+    `op.stream(..., start=position)` goes on from there.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    id: NDArray[Any] | None
+    time: NDArray[Any] | None
+    base: NDArray[np.float64] | None
+    query: NDArray[np.int64] | None
+    position: Position
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def answers(self) -> list[Any]:
+        """The labels one by one: None where there is none."""
+        there = known(self.y)
+        if there.all():
+            return list(self.y.tolist())
+        labels = iter(whole(self.y[there]).tolist() if self.y.dtype.kind == "f" else self.y[there].tolist())
+        return [next(labels) if known_here else None for known_here in there.tolist()]
+
+    @property
+    def unlabelled(self) -> bool:
+        """Is there a row without a label?"""
+        return not bool(np.all(known(self.y)))
+
+    def labelled(self) -> Self:
+        """The rows that have a label."""
+        keep = np.flatnonzero(known(self.y))
+        if len(keep) == len(self):
+            return self
+        parts = {name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS}
+        parts["y"] = whole(parts["y"]) if self.y.dtype.kind == "f" else np.array(parts["y"].tolist())
+        X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
+        return replace(self, X=X, **parts)
+
+
+COLUMNS = ("y", "weight", "id", "time", "base", "query")
+
+
+def known(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries are there: neither None nor NaN."""
+    if y.dtype.kind == "f":
+        return ~np.isnan(y)
+    if y.dtype == object:
+        return np.array([value is not None and value == value for value in y.tolist()], dtype=bool)
+    return np.ones(len(y), dtype=bool)
+
+
+def whole(y: NDArray[np.float64]) -> NDArray[Any]:
+    """Labels of a text format: integers where all of them are whole numbers."""
+    with np.errstate(invalid="ignore"):  # NaN and what is too large are not whole
+        as_integers = y.astype(np.int64)
+    fits = bool(np.all(as_integers == y)) and bool(np.all(np.abs(y) < 2**53))
+    return as_integers if fits else y
+
+
+def take(X: CSR, rows: NDArray[np.intp]) -> CSR:
+    """Some rows, copied."""
+    lengths = (X.indptr[1:] - X.indptr[:-1])[rows]
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(X.indptr.dtype)
+    at = np.repeat(X.indptr[:-1][rows] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=X.indptr.dtype)
+    return replace(X, indptr=ends, indices=X.indices[at], data=X.data[at], shape=(len(rows), X.shape[1]))
+
+
+def mappings(X: Any, base: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Each row as a mapping of names to numbers; columns that are numbers are called as the file calls them."""
+    if isinstance(X, list):
+        yield from X
+        return
+    names = X.table.names(0, X.shape[1]) if X.table is not None else None
+    for start, stop in pairwise(X.indptr.tolist()):
+        columns = X.indices[start:stop].tolist()
+        called = [names[j] for j in columns] if names is not None else [str(j + base) for j in columns]
+        yield dict(zip(called, X.data[start:stop].tolist(), strict=True))
+
+
+def join(parts: list[Chunk]) -> Chunk:
+    """Consecutive pieces as one chunk; the columns of the last are the widest."""
+    if len(parts) == 1:
+        return parts[0]
+    X: Any
+    if isinstance(parts[0].X, list):
+        X = [row for part in parts for row in part.X]
+    else:
+        starts = np.cumsum([0, *(len(part.X.data) for part in parts)])
+        indptr = [part.X.indptr[1:] + start for part, start in zip(parts, starts.tolist(), strict=False)]
+        X = replace(
+            parts[0].X,
+            indptr=np.concatenate([np.zeros(1, dtype=np.int32), *indptr]).astype(np.int32),
+            indices=np.concatenate([part.X.indices for part in parts]),
+            data=np.concatenate([part.X.data for part in parts]),
+            shape=(sum(len(part) for part in parts), max(part.X.shape[1] for part in parts)),
+        )
+    joined = {name: _joined(parts, name) for name in COLUMNS}
+    return replace(parts[-1], X=X, **joined)
+
+
+# What a row has where its piece says nothing.
+SILENT = {"weight": 1.0, "base": 0.0, "query": -1, "id": None, "time": None}
+
+
+def _joined(parts: list[Chunk], name: str) -> Any:
+    values = [getattr(part, name) for part in parts]
+    if all(value is None for value in values):
+        return None
+    filled = [
+        value if value is not None else np.full(len(part), SILENT[name], dtype=object if name == "id" else None)
+        for value, part in zip(values, parts, strict=True)
+    ]
+    if len({each.dtype.kind for each in filled}) > 1 and any(each.dtype.kind in "OU" for each in filled):
+        filled = [each.astype(object) for each in filled]
+    return np.concatenate(filled)

@@ -1,0 +1,81 @@
+"""Which column of a table is what: label, weight, id, time, text, feature, or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError, ParameterError
+
+__all__ = ["Roles", "words"]
+
+USUAL_LABELS = ("label", "target", "class", "y")
+WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What was asked for; `settle` holds it against the columns there are."""
+
+    label: Any = None  # None: whichever of USUAL_LABELS there is; False: none
+    weight: str | None = None
+    id: str | None = None
+    time: str | None = None
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    ngram: int = 1
+
+    @classmethod
+    def of(cls, stream: Any) -> Roles:
+        for name in ("label", "weight", "id", "time"):
+            value = getattr(stream, name)
+            if not (value is None or isinstance(value, str) or (name == "label" and value is False)):
+                raise ParameterError(f"{name}={value!r}: expected the name of a column")
+        lists = {name: _names(name, getattr(stream, name)) for name in ("features", "drop", "text")}
+        return cls(
+            stream.label, stream.weight, stream.id, stream.time, lists["features"], lists["drop"] or (),
+            lists["text"] or (), stream.ngram,
+        )  # fmt: skip
+
+    def settle(self, columns: list[str], where: str) -> Roles:
+        """With the label found; columns that are not there are an error."""
+        label = self.label
+        if label is None:
+            usual = [name for name in columns if name.lower() in USUAL_LABELS]
+            if len(usual) != 1:
+                raise InputError(
+                    f"{where}: which column is the label? Say label= one of {', '.join(columns[:20])}; "
+                    "or label=False where there is none"
+                )
+            label = usual[0]
+        asked = [label or None, self.weight, self.id, self.time, *(self.features or ()), *self.drop, *self.text]
+        for name in asked:
+            if name is not None and name not in columns:
+                raise InputError(f"{where} has no column {name!r}; its columns are {', '.join(columns[:20])}")
+        return Roles(label, self.weight, self.id, self.time, self.features, self.drop, self.text, self.ngram)
+
+    def is_feature(self, name: str) -> bool:
+        """Does the column become features (of words, for a text column)?"""
+        if name in (self.label, self.weight, self.id, self.time):
+            return False
+        if self.features is not None and name not in self.features and name not in self.text:
+            return False
+        return name not in self.drop
+
+
+def words(name: str, text: str, ngram: int) -> list[str]:
+    """Runs of 1 to `ngram` words of a text, each as the feature name=run."""
+    found = WORD.findall(text.lower())
+    return [f"{name}={' '.join(found[at : at + n])}" for n in range(1, ngram + 1) for at in range(len(found) - n + 1)]
+
+
+def _names(option: str, given: Iterable[str] | str | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(name, str) for name in names):
+        raise ParameterError(f"{option}={given!r}: expected names of columns")
+    return names

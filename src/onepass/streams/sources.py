@@ -1,0 +1,326 @@
+"""Where a stream's bytes come from: files plain or compressed, pipes, files that grow; and their format."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from .. import _native
+from ..errors import InputError, LineError, MissingDependencyError, ParameterError
+
+__all__ = ["FORMATS", "Block", "Source", "blocks", "detect", "shorten", "sources_of"]
+
+FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
+SUFFIXES = {
+    ".vw": "vw", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv",
+    ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
+    ".ipc": "arrow",
+}  # fmt: skip
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+SVMLIGHT = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+(qid|\d+):\S+)*\s*(#.*)?\r?")
+
+
+@dataclass
+class Source:
+    """One input: a path, or an open binary file."""
+
+    name: str
+    file: IO[bytes] | None = None
+    _once: Ahead | None = None  # what can be read only once, kept while it is only looked at
+
+    @property
+    def reopens(self) -> bool:
+        """Can it be read from the beginning again?"""
+        return self.file is None and self.name not in ("-", "<stdin>")
+
+    def beginning(self, size: int) -> bytes:
+        """The first bytes, decompressed, without using them up."""
+        file = self.open()
+        try:
+            return file.peek(size)
+        except (OSError, EOFError) as error:
+            raise InputError(f"cannot read {self.name}: {error}") from error
+        finally:
+            if self.reopens:
+                file.close()
+
+    def random_access(self) -> Any:
+        """A file one can seek in: what Parquet and Arrow need."""
+        file = self.open()
+        if self.reopens and file.plain:
+            file.close()
+            return open(self.name, "rb")
+        return io.BytesIO(file.read())
+
+    def open(self) -> Ahead:
+        """Its bytes, decompressed."""
+        if self.reopens:
+            return self._open()
+        if self._once is None:
+            self._once = self._open()
+        return self._once
+
+    def _open(self) -> Ahead:
+        raw = self.file
+        if raw is None:
+            if self.name == "-":
+                raw, self.name = sys.stdin.buffer, "<stdin>"
+            else:
+                try:
+                    raw = open(self.name, "rb", buffering=0)
+                except OSError as error:
+                    raise InputError(f"cannot read {self.name}: {error.strerror}") from error
+        try:
+            ahead = Ahead(raw)
+            kind = next((kind for magic, kind in COMPRESSED.items() if ahead.peek(4).startswith(magic)), None)
+        except OSError as error:
+            raise InputError(f"cannot read {self.name}: {error.strerror or error}") from error
+        return ahead if kind is None else Ahead(_decompressed(ahead, kind, self.name), plain=False)
+
+
+class Ahead:
+    """A binary file of which the first bytes may be looked at before they are read."""
+
+    def __init__(self, file: Any, plain: bool = True) -> None:
+        self.file = file
+        self.plain = plain  # offsets are the file's own, so one may begin there
+        self._ahead = b""
+
+    def peek(self, size: int) -> bytes:
+        while len(self._ahead) < size:
+            more = self.file.read(size - len(self._ahead))
+            if not more:
+                break
+            self._ahead += bytes(more)
+        return self._ahead
+
+    def readinto(self, view: memoryview) -> int:
+        if self._ahead:
+            part, self._ahead = self._ahead[: len(view)], self._ahead[len(view) :]
+            view[: len(part)] = part
+            return len(part)
+        return self.file.readinto(view) or 0
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            rest, self._ahead = self._ahead, b""
+            return rest + bytes(self.file.read())
+        part = self._ahead[:size]
+        self._ahead = self._ahead[size:]
+        return part if len(part) == size else part + bytes(self.file.read(size - len(part)))
+
+    def skip(self, size: int) -> None:
+        """Go on `size` bytes further: by seeking where one can, else by reading."""
+        if self.plain:
+            try:
+                if self.file.seekable():
+                    self.file.seek(size - len(self._ahead), os.SEEK_CUR)
+                    self._ahead = b""
+                    return
+            except (OSError, AttributeError):
+                pass  # a pipe
+        while size > 0:
+            part = self.read(min(size, 1 << 20))
+            if not part:
+                raise InputError(f"the position to resume from is {size} bytes behind the end of the input")
+            size -= len(part)
+
+    def close(self) -> None:
+        if self.file is not sys.stdin.buffer:
+            self.file.close()
+
+    # What gzip and pyarrow ask of a file.
+    closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _decompressed(file: Ahead, kind: str, name: str) -> Any:
+    if kind == "gzip":
+        import gzip
+
+        return gzip.GzipFile(fileobj=file, mode="rb")  # type: ignore[call-overload]
+    try:
+        import pyarrow
+    except ImportError as error:
+        message = f"{name} is compressed with zstd, which needs pyarrow: pip install onepass[tables]"
+        raise MissingDependencyError(message) from error
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, "r"), "zstd")
+
+
+def sources_of(given: Any) -> list[Source]:
+    """Paths, a glob, a list of them, "-" or an open binary file, as sources."""
+    if hasattr(given, "read"):
+        if isinstance(given, io.TextIOBase):
+            raise ParameterError("a stream reads bytes: open the file with 'rb'")
+        name = getattr(given, "name", None)
+        return [Source(str(name) if isinstance(name, str) else "<file>", given)]
+    if isinstance(given, (str, os.PathLike)):
+        path = os.fspath(given)
+        if path != "-" and not os.path.exists(path) and any(mark in path for mark in "*?["):
+            found = sorted(glob.glob(path, recursive=True))
+            if not found:
+                raise InputError(f"no file matches {path}")
+            return [Source(each) for each in found]
+        return [Source(path)]
+    return [source for each in given for source in sources_of(each)]
+
+
+def detect(source: Source) -> str:
+    """The format of a source, by its name or else by its first bytes."""
+    stem, suffix = os.path.splitext(source.name.lower())
+    if suffix in (".gz", ".zst", ".zstd"):
+        suffix = os.path.splitext(stem)[1]
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    first = source.beginning(1 << 12)
+    found = _format_of(first)
+    if found is None:
+        line = shorten(first.split(b"\n", 1)[0])
+        raise InputError(
+            f"{source.name}: cannot tell its format, it begins {line!r}; say format= one of {', '.join(FORMATS)}"
+        )
+    return found
+
+
+def _format_of(first: bytes) -> str | None:
+    for magic, kind in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow")):
+        if first.startswith(magic):
+            return kind
+    first = first.removeprefix(b"\xef\xbb\xbf")
+    line = next((line for line in first.split(b"\n") if line.strip()), b"")
+    if line.lstrip().startswith(b"{"):
+        return "jsonl"
+    if SVMLIGHT.fullmatch(line) or line.startswith(b"#"):
+        return "svmlight"
+    if b"|" in line and b"," not in line.split(b"|", 1)[0]:
+        return "vw"
+    if b"\t" in line:
+        return "tsv"
+    return "csv" if b"," in line else None
+
+
+def shorten(text: bytes, at: int = 0, width: int = 120) -> str:
+    """A line for people: what is around `at`."""
+    start = max(0, min(at - width // 2, len(text) - width))
+    part = text[start : start + width].decode("utf-8", "replace")
+    return ("…" if start else "") + part + ("…" if start + width < len(text) else "")
+
+
+@dataclass
+class Block:
+    """Whole lines of one file: `size` bytes of `buffer`, which is padded. `offset` is where they begin."""
+
+    file: int
+    offset: int
+    buffer: bytearray
+    size: int
+    idle: bool = False  # nothing more for now: the file is followed
+    overlong: int = 0  # instead of lines, one line of so many bytes was left out
+
+
+def blocks(
+    sources: list[Source], size: int, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
+    records: bool = False,
+) -> Iterator[Block]:  # fmt: skip
+    """The sources as blocks of about `size` bytes, from `offset` of source number `file` on.
+
+    A line above `max_line` bytes comes as an empty block that says how long it was.
+    With `records`, quotes may hold line ends (CSV), and a block ends only outside of them.
+    """
+    for number in range(file, len(sources)):
+        opened = sources[number].open()
+        try:
+            last = number == len(sources) - 1
+            yield from _of_one(opened, number, size, max_line, offset, follow and last, records)
+        except EOFError as error:
+            raise InputError(f"{sources[number].name}: the compressed file is truncated; its end is missing") from error
+        except OSError as error:
+            raise InputError(f"cannot read {sources[number].name}: {error}") from error
+        finally:
+            opened.close()
+        offset = 0
+
+
+def _of_one(
+    file: Ahead, number: int, size: int, max_line: int, offset: int, follow: bool, records: bool
+) -> Iterator[Block]:
+    if offset:
+        file.skip(offset)
+    elif file.peek(3) == b"\xef\xbb\xbf":
+        file.read(3)
+        offset = 3
+    capacity, kept, dropped = size, b"", 0
+    while True:
+        capacity = max(capacity, len(kept))
+        buffer = bytearray(capacity + _native.PADDING)
+        buffer[: len(kept)] = kept
+        filled = len(kept)
+        view = memoryview(buffer)
+        ended = False
+        while filled < capacity:
+            got = file.readinto(view[filled:capacity])
+            if got == 0:
+                ended = True
+                break
+            filled += got
+        if ended and not follow and filled and buffer[filled - 1] != 10:
+            buffer[filled] = 10  # the last line is ended too
+            cut = filled + 1
+        else:
+            cut = _cut(buffer, filled, records)
+        if dropped:  # inside a line that is too long: look for its end
+            end = buffer.find(b"\n", 0, cut)
+            if end < 0:
+                dropped += filled
+                kept = b""
+                if ended and not follow:
+                    yield Block(number, offset, buffer, 0, overlong=dropped)
+                    return
+                continue
+            dropped += end
+            yield Block(number, offset, buffer, 0, overlong=dropped)
+            offset += dropped + 1
+            kept, dropped, capacity = bytes(view[end + 1 : filled]), 0, max(size, filled)
+            continue
+        if cut == 0 and filled >= capacity:
+            if capacity >= max_line:
+                dropped, kept, capacity = filled, b"", size
+            else:
+                kept, capacity = bytes(view[:filled]), min(2 * capacity, max_line)
+            continue
+        capacity = size
+        if cut:
+            yield Block(number, offset, buffer, cut)
+        kept = bytes(view[cut:filled])
+        offset += cut
+        if ended:
+            if not follow:
+                return
+            yield Block(number, offset, buffer, 0, idle=True)
+            time.sleep(0.1)
+
+
+def _cut(buffer: bytearray, filled: int, records: bool) -> int:
+    """Where the last whole line ends."""
+    cut = buffer.rfind(b"\n", 0, filled) + 1
+    if records:
+        while cut and buffer.count(b'"', 0, cut) % 2:
+            cut = buffer.rfind(b"\n", 0, cut - 1) + 1
+    return cut
+
+
+def line_error(name: str, line: int, column: int, text: bytes, what: str) -> LineError:
+    """`column` in bytes from 0."""
+    return LineError(what, name, line, len(text[:column].decode("utf-8", "replace")) + 1, shorten(text, column))

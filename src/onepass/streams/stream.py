@@ -1,0 +1,297 @@
+"""`op.stream`: files, pipes and iterables as examples, one at a time or in chunks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import IO, Any
+
+import numpy as np
+
+from .. import _native
+from ..errors import ParameterError
+from .chunk import COLUMNS, Chunk, Position, join, mappings
+from .jsonl import of_jsonl
+from .parts import BadLine, Parsing, Part, of_text
+from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
+from .tables import of_arrow, of_csv
+
+__all__ = ["Stream", "stream"]
+
+BLOCK = 1 << 20  # bytes parsed together
+LONGEST = 1 << 24  # bytes of a line
+
+
+def stream(
+    source: Any,
+    *,
+    format: str | None = None,
+    label: Any = None,
+    weight: str | None = None,
+    id: str | None = None,
+    time: str | None = None,
+    features: Iterable[str] | None = None,
+    drop: Iterable[str] | None = None,
+    text: Iterable[str] | None = None,
+    ngram: int = 1,
+    hash_bits: int | None = None,
+    base: int = 0,
+    header: bool | list[str] = True,
+    on_error: str = "raise",
+    quarantine: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    follow: bool = False,
+    start: Position | dict[str, int] | None = None,
+    threads: int | None = None,
+    block_size: int = BLOCK,
+    max_line: int = LONGEST,
+) -> Stream:
+    """Examples from files, standard input or an iterable. See docs/streams.md.
+
+    source     a path, a glob, a list of paths, "-", an open binary file, or an iterable of (x, y)
+    format     vw, svmlight, csv, tsv, jsonl, parquet, arrow; by default from the name or the first bytes
+    label, weight, id, time, features, drop   columns of a table; label=False: it has none
+    text, ngram   columns that become words, and runs of up to `ngram` words
+    hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
+    base       svmlight: the index that becomes column 0
+    header     CSV: is the first line names? A list: the names, and there is no such line
+    on_error   "raise" at a malformed line, or "skip" it: counted, and written to the file `quarantine`
+    cache      a file that keeps the parsed rows for the next time
+    follow     wait for more at the end of the last file, as it grows
+    start      the Position to go on from
+    threads    that parse; by default one per core
+    """
+    options = {name: value for name, value in locals().items() if name != "source"}
+    return Stream(source, **options)
+
+
+@dataclass(repr=False)
+class Stream:
+    """A stream of examples. Every `iter`, `chunks` or `batches` reads it from `start` again, where it can be."""
+
+    source: Any
+    format: str | None
+    label: Any
+    weight: str | None
+    id: str | None
+    time: str | None
+    features: Iterable[str] | None
+    drop: Iterable[str] | None
+    text: Iterable[str] | None
+    ngram: int
+    hash_bits: int | None
+    base: int
+    header: Any
+    on_error: str
+    quarantine: str | os.PathLike[str] | None
+    cache: str | os.PathLike[str] | None
+    follow: bool
+    start: Any
+    threads: int | None
+    block_size: int
+    max_line: int
+
+    skipped: int = field(default=0, init=False)  # malformed lines left out
+    names: Any = field(default=None, init=False)  # the growing table of names, where there is one
+
+    def __post_init__(self) -> None:
+        self.start = Position.of(self.start)
+        self._check()
+        self.sources: list[Source] = []
+        if not _is_examples(self.source):
+            self.sources = sources_of(self.source)
+            if not self.sources:
+                raise ParameterError("source: expected at least one file, got none")
+            self.format = self.format or detect(self.sources[0])
+        if self.format != "svmlight" and self.hash_bits is None and self.sources:
+            self.names = _native.Names()
+
+    def _check(self) -> None:
+        for name, value, allowed in (
+            ("format", self.format, (None, *FORMATS)),
+            ("on_error", self.on_error, ("raise", "skip")),
+        ):
+            if value not in allowed:
+                raise ParameterError(f"{name}={value!r}: expected one of {', '.join(map(str, allowed))}")
+        for name, low, high in (
+            ("ngram", 1, 100),
+            ("base", 0, 1),
+            ("block_size", 1, 1 << 30),
+            ("max_line", 1, 1 << 30),
+        ):
+            _whole(name, getattr(self, name), low, high)
+        if self.hash_bits is not None:
+            _whole("hash_bits", self.hash_bits, 1, 30)
+        if self.threads is None:
+            self.threads = min(4, os.cpu_count() or 1)
+        _whole("threads", self.threads, 1, 1024)
+        if self.quarantine is not None and self.on_error != "skip":
+            raise ParameterError('quarantine= keeps the lines that on_error="skip" leaves out; give both')
+        if self.format in ("vw", "svmlight"):
+            for name in ("label", "weight", "id", "time", "features", "drop", "text"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Examples (x, y): x a mapping of names to values, y None where there is no label."""
+        # Names are wanted here, not hashes of them; and not all names ever met, only those of a block.
+        unhashed = replace_options(self, hash_bits=None)
+        for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+            self.skipped = unhashed.skipped
+            yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
+
+    def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
+        """(X, y), `size` rows at a time: what `prequential` takes."""
+        for chunk in self.batches(size):
+            yield chunk.X, chunk.y
+
+    def batches(self, size: int | None = None) -> Iterator[Chunk]:
+        """Chunks of `size` rows (the last has what is left); without a size, as they come, without copying."""
+        if size is not None:
+            _whole("size", size, 1, 1 << 31)
+        if not self.sources:
+            return self._of_examples(size or 4096)
+        return self._cut(self._parts(), size)
+
+    def _parts(self, local: bool = False) -> Iterator[Part]:
+        assert self.threads is not None
+        if self.format in ("vw", "svmlight"):
+            names = None if local else self.names
+            parsing = Parsing(self.format, self.hash_bits, names, self.base, self.on_error == "skip")
+            return of_text(self._blocks(), parsing, self.threads)
+        table = None if local else self.names
+        if self.format in ("parquet", "arrow"):
+            return of_arrow(self, self.sources, table)
+        if self.format == "jsonl":
+            return of_jsonl(self, self._blocks(), table)
+        return of_csv(self, self._blocks(records=True), self.sources, table)
+
+    def _blocks(self, records: bool = False) -> Iterator[Block]:
+        return blocks(
+            self.sources, self.block_size, self.max_line, file=self.start.file, offset=self.start.offset,
+            follow=self.follow, records=records,
+        )  # fmt: skip
+
+    def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
+        """Parts as chunks of `size` rows; malformed lines are met on the way."""
+        at = self.start
+        self.skipped = at.skipped
+        pieces: list[Chunk] = []
+        held = 0
+        with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
+            for part in parts:
+                if part.file != at.file:
+                    at = replace(at, file=part.file, line=1)
+                at = replace(at, offset=part.offset)
+                resumed = at.skip  # rows of this part that came before the stream began
+                row = resumed
+                stops = [bad.row for bad in part.bad if bad.row >= resumed] + [part.rows]
+                bad_lines = [bad for bad in part.bad if bad.row >= resumed]
+                for stop in stops:
+                    while row < stop:
+                        until = stop if size is None else min(stop, row + size - held)
+                        at = replace(at, skip=until, example=at.example + until - row, skipped=self.skipped)
+                        pieces.append(part.cut(row, until, at))
+                        held += until - row
+                        row = until
+                        if size is None or held == size:
+                            yield join(pieces)
+                            pieces, held = [], 0
+                    if bad_lines:
+                        bad = bad_lines.pop(0)
+                        if self.on_error == "raise" and pieces:
+                            yield join(pieces)
+                            pieces, held = [], 0
+                        self._meet(bad, at, quarantine)
+                at = replace(
+                    at, offset=part.offset + part.size, line=at.line + part.lines, skip=0, skipped=self.skipped
+                )
+                if part.idle and pieces:
+                    yield replace(join(pieces), position=at)
+                    pieces, held = [], 0
+            if pieces:
+                yield replace(join(pieces), position=at)
+
+    def _meet(self, bad: BadLine, at: Position, quarantine: _Quarantine) -> None:
+        name, line = self.sources[at.file].name, at.line + bad.line
+        error = line_error(name, line, bad.column, bad.text, bad.what)
+        if self.on_error == "raise":
+            raise error
+        self.skipped += 1
+        quarantine.write(f"{name}:{line}\t{error.column}\t{bad.what}\t".encode() + bad.text + b"\n")
+
+    def _of_examples(self, size: int) -> Iterator[Chunk]:
+        """Python's own (x, y) as chunks of mappings."""
+        examples = iter(self.source)
+        at = self.start
+        for _ in islice(examples, at.example):
+            pass
+        while rows := list(islice(examples, size)):
+            at = replace(at, example=at.example + len(rows))
+            for number, row in enumerate(rows):
+                if not isinstance(row, tuple | list) or len(row) != 2:
+                    place = at.example - len(rows) + number + 1
+                    raise ParameterError(f"example {place}: expected a pair (x, y), got {type(row).__name__}")
+            labels = [y for _, y in rows]
+            y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, dtype=object)
+            yield Chunk([x for x, _ in rows], y, *(None for _ in COLUMNS[1:]), at)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the features met so far, by column; empty where they are hashes or numbers."""
+        return [] if self.names is None else list(self.names.names(0, len(self.names)))
+
+    def __repr__(self) -> str:
+        what = ", ".join(source.name for source in self.sources[:3]) if self.sources else type(self.source).__name__
+        return f"stream({what}{', …' if len(self.sources) > 3 else ''}, format={self.format!r})"
+
+
+def replace_options(stream: Stream, **changes: Any) -> Stream:
+    """A stream over the same sources with other options."""
+    other = copy(stream)
+    for name, value in changes.items():
+        setattr(other, name, value)
+    return other
+
+
+class _Quarantine:
+    """Where malformed lines go; nowhere without a path."""
+
+    def __init__(self, path: Any, append: bool) -> None:
+        self.path, self.mode = path, "ab" if append else "wb"
+        self.file: IO[bytes] | None = None
+
+    def __enter__(self) -> _Quarantine:
+        if self.path is not None:
+            self.file = open(self.path, self.mode)
+        return self
+
+    def write(self, line: bytes) -> None:
+        if self.file is not None:
+            self.file.write(line)
+            self.file.flush()
+
+    def __exit__(self, *error: object) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
+def _is_examples(source: Any) -> bool:
+    """Is it an iterable of (x, y), not of paths?"""
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        return False
+    if isinstance(source, (list, tuple)):
+        return bool(source) and not isinstance(source[0], (str, os.PathLike)) and not hasattr(source[0], "read")
+    if not hasattr(source, "__iter__"):
+        raise ParameterError(f"source={source!r:.80}: expected a path, paths, '-', a binary file, or examples (x, y)")
+    return True
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise ParameterError(f"{name}={value!r}: expected a whole number from {low} to {high}")

@@ -1,0 +1,468 @@
+"""Tables as sparse rows, through Arrow: CSV, TSV, Parquet, Arrow IPC.
+
+A number is the feature of its column's name, a string the feature name=value, a missing value or a zero no feature at
+all: what a model makes of the same row as a mapping.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..datasets import CSR
+from ..errors import InputError, MissingDependencyError
+from .chunk import Chunk, Position
+from .parts import BadLine, Part, in_order
+from .roles import Roles, words
+from .sources import Block, Source
+
+__all__ = ["MISSING", "Coded", "arrow", "coded_part", "of_arrow", "of_csv"]
+
+MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
+SAMPLE = 1 << 20  # bytes of a CSV file that show what kinds its columns hold
+TOGETHER = 1 << 16  # rows of a record batch taken at once
+
+
+def arrow(what: str) -> Any:
+    """pyarrow, or an error that says what to install."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingDependencyError(f"reading {what} needs pyarrow: pip install onepass[tables]") from error
+    return pyarrow
+
+
+@dataclass
+class Coded:
+    """Sparse rows over names of their own: feature `names[codes[k]]` with `values[k]`, k in starts[i]..starts[i+1]."""
+
+    starts: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    values: NDArray[np.float64]
+    names: list[str]
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    id: NDArray[Any] | None
+    time: NDArray[Any] | None
+    bad: list[BadLine]
+    lines: int
+
+
+def coded_part(coded: Coded, table: Any, hash_bits: int | None, place: tuple[int, int], size: int, idle: bool) -> Part:
+    """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
+    if hash_bits is not None:
+        columns = _native.hash_names(coded.names, hash_bits)
+    else:
+        # Names get their columns in the order in which rows meet them, however the rows are cut.
+        first = np.full(len(coded.names), len(coded.codes), dtype=np.int64)
+        first[coded.codes[::-1]] = np.arange(len(coded.codes) - 1, -1, -1)
+        met = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(coded.codes)))]
+        columns = np.full(len(coded.names), -1, dtype=np.int32)
+        columns[met] = table.intern([coded.names[code] for code in met.tolist()])
+    rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
+    starts, index, value = rows.starts, rows.index, rows.value
+
+    def cut(a: int, b: int, position: Position) -> Chunk:
+        low, high = starts[a], starts[b]
+        indices = index[low:high]
+        width = 1 << hash_bits if hash_bits is not None else int(indices.max()) + 1 if len(indices) else 0
+        X = CSR(starts[a : b + 1] - low, indices, value[low:high], (b - a, width), True, table, hash_bits)
+        parts = (None if each is None else each[a:b] for each in (coded.weight, coded.id, coded.time))
+        return Chunk(X, coded.y[a:b], *parts, None, None, position)
+
+    return Part(*place, len(coded.y), cut, coded.lines, size, coded.bad, idle)
+
+
+# -- CSV and TSV ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A CSV file's columns, the kinds that its first rows show, and what each is for."""
+
+    columns: list[str]
+    kinds: dict[str, Any]  # of the columns that are read
+    roles: Roles
+    delimiter: str
+    header: bool
+
+    def table(self, data: Any, first: bool) -> Any:
+        """Bytes as an Arrow table; raises ArrowInvalid at anything unexpected."""
+        from pyarrow import csv as reader
+
+        return reader.read_csv(
+            data,
+            reader.ReadOptions(
+                use_threads=False, column_names=self.columns, skip_rows=int(first and self.header), block_size=1 << 30
+            ),
+            reader.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            reader.ConvertOptions(
+                column_types=self.kinds, include_columns=list(self.kinds), null_values=MISSING, strings_can_be_null=True
+            ),
+        )
+
+
+def layout(source: Source, stream: Any) -> Layout:
+    """Read the beginning of a CSV source, without using it up."""
+    pyarrow = arrow("CSV")
+    from pyarrow import csv as reader
+
+    first = source.beginning(SAMPLE)
+    delimiter = "\t" if stream.format == "tsv" else ","
+    text = first.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    row = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
+    header = stream.header
+    columns = row if header is True else [str(i) for i in range(len(row))] if header is False else list(header)
+    if len(set(columns)) != len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise InputError(f"{source.name}: two columns are called {twice!r}; give names with header=[…]")
+    roles = Roles.of(stream).settle(columns, source.name)
+    whole = first[: first.rfind(b"\n") + 1] or first + b"\n"
+    try:
+        seen = reader.read_csv(
+            io.BytesIO(whole),
+            reader.ReadOptions(
+                use_threads=False, column_names=columns, skip_rows=int(header is True), block_size=1 << 30
+            ),
+            reader.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip"),
+            reader.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
+        ).schema
+        kinds = {name: seen.field(name).type for name in columns}
+    except pyarrow.ArrowInvalid:
+        kinds = dict.fromkeys(columns, pyarrow.null())  # no rows
+    return Layout(columns, _kinds(kinds, roles, pyarrow), roles, delimiter, header is True)
+
+
+def _kinds(seen: dict[str, Any], roles: Roles, pyarrow: Any) -> dict[str, Any]:
+    """Numbers and strings; the label may be a whole number or a truth value too."""
+    kinds = {}
+    for name, kind in seen.items():
+        types = pyarrow.types
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+        if name == roles.label:
+            kinds[name] = kind if types.is_integer(kind) or types.is_boolean(kind) else None
+            kinds[name] = kinds[name] or (pyarrow.float64() if number else pyarrow.string())
+        elif name == roles.weight:
+            kinds[name] = pyarrow.float64()
+        elif name == roles.time:
+            kinds[name] = pyarrow.float64() if number else pyarrow.string()
+        elif name == roles.id or name in roles.text:
+            kinds[name] = pyarrow.string()
+        elif roles.is_feature(name):
+            truth = types.is_boolean(kind)
+            kinds[name] = pyarrow.float64() if number else pyarrow.bool_() if truth else pyarrow.string()
+    return kinds
+
+
+def of_csv(stream: Any, blocks: Iterator[Block], sources: list[Source], table: Any) -> Iterator[Part]:
+    """CSV in blocks of whole records, read on several threads."""
+    shape = layout(sources[0], stream)
+
+    def parse(block: Block) -> Coded:
+        first = block.offset <= 3
+        if first and block.size and shape.header:
+            _same_header(sources[block.file], block, shape)
+        return _csv_rows(shape, block, first)
+
+    for block, coded in in_order(blocks, parse, stream.threads):
+        names = table if table is not None or stream.hash_bits is not None else _native.Names()
+        yield coded_part(coded, names, stream.hash_bits, (block.file, block.offset), block.size, block.idle)
+
+
+def _same_header(source: Source, block: Block, shape: Layout) -> None:
+    line = bytes(block.buffer[: block.buffer.find(b"\n", 0, block.size)]).decode("utf-8", "replace")
+    row = next(csv.reader([line], delimiter=shape.delimiter), [])
+    if row != shape.columns:
+        raise InputError(
+            f"{source.name} has the columns {', '.join(row[:20])}; expected {', '.join(shape.columns[:20])}"
+        )
+
+
+def _csv_rows(shape: Layout, block: Block, first: bool) -> Coded:
+    pyarrow = arrow("CSV")
+    data = pyarrow.py_buffer(memoryview(block.buffer)[: block.size])
+    bad: list[BadLine] = []
+    lines = block.buffer.count(b"\n", 0, block.size)
+    try:
+        table = _read(shape, data, first)
+        coded = coded_of(table, shape.roles)
+        if not _finite(coded):
+            raise pyarrow.ArrowInvalid("infinite")
+    except pyarrow.ArrowInvalid:
+        good, bad = _sieve(shape, bytes(data), first)
+        coded = coded_of(_read(shape, pyarrow.py_buffer(good), False), shape.roles)
+    coded.bad, coded.lines = bad, lines
+    return coded
+
+
+def _read(shape: Layout, data: Any, first: bool) -> Any:
+    import pyarrow
+
+    only_header = first and shape.header and bytes(data).find(b"\n") >= data.size - 1
+    if data.size == 0 or only_header:
+        return pyarrow.table({name: pyarrow.array([], kind) for name, kind in shape.kinds.items()})
+    return shape.table(pyarrow.BufferReader(data), first)
+
+
+def _finite(coded: Coded) -> bool:
+    numbers = [coded.values, *([coded.weight] if coded.weight is not None else [])]
+    if coded.y.dtype.kind == "f":
+        numbers.append(coded.y[~np.isnan(coded.y)])
+    positive = coded.weight is None or bool(np.all(coded.weight >= 0))
+    return positive and all(bool(np.all(np.isfinite(each))) for each in numbers)
+
+
+def _sieve(shape: Layout, data: bytes, first: bool) -> tuple[bytes, list[BadLine]]:
+    """A block in which something is wrong, record by record: the good ones, and what is wrong with the others."""
+    physical = data.decode("utf-8", "surrogateescape").split("\n")
+    reader = csv.reader((line + "\n" for line in physical[:-1]), delimiter=shape.delimiter)
+    good: list[str] = []
+    bad: list[BadLine] = []
+    begin = 0
+    while True:
+        try:
+            record = next(reader)
+            what = None
+        except StopIteration:
+            break
+        except csv.Error as error:
+            record, what = [], str(error)
+        text = "\n".join(physical[begin : reader.line_num])
+        if not (first and begin == 0 and shape.header) and (record or what):
+            what = what or _wrong(shape, record, text)
+            if what is None:
+                good.append(text + "\n")
+            else:
+                raw = text.encode("utf-8", "surrogateescape")
+                bad.append(BadLine(len(good), begin, 0, raw.rstrip(b"\r"), what))
+        begin = reader.line_num
+    return "".join(good).encode("utf-8", "surrogateescape"), bad
+
+
+def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
+    """What is wrong with a record, if anything."""
+    import pyarrow
+
+    if "\0" in text:
+        return "a NUL byte"
+    if any("\udc80" <= c <= "\udcff" for c in text):
+        return "not UTF-8 text"
+    if len(record) != len(shape.columns):
+        return f"expected {len(shape.columns)} columns, got {len(record)}"
+    for name, value in zip(shape.columns, record, strict=True):
+        kind = shape.kinds.get(name)
+        if kind is None or value in MISSING:
+            continue
+        if pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind):
+            try:
+                number = pyarrow.compute.cast(pyarrow.array([value.strip(" \t")]), kind)[0].as_py()
+            except pyarrow.ArrowInvalid:
+                return f"column {name!r} must be a number, as in the rows before, got {value[:80]!r}"
+            if abs(float(number)) == float("inf"):
+                return f"column {name!r} must be a finite number, got {value[:80]!r}"
+            if name == shape.roles.weight and number < 0:
+                return f"the weight in column {name!r} must be >= 0, got {value[:80]!r}"
+    return None
+
+
+# -- any Arrow table --------------------------------------------------------------------------------------------------
+
+
+def coded_of(table: Any, roles: Roles) -> Coded:
+    """The columns of an Arrow table as sparse rows."""
+    rows = table.num_rows
+    names: list[str] = []
+    codes: list[NDArray[np.int32]] = []  # one per column: which feature, −1 for none
+    values: list[Any] = []  # one per column: numbers, or 1 for all
+    texts: list[tuple[int, str, list[Any]]] = []
+    for name in table.column_names:
+        if not roles.is_feature(name):
+            continue
+        column = table.column(name)
+        if name in roles.text:
+            texts.append((len(codes), name, column.to_pylist()))
+        else:
+            code, value = _feature(name, column, names)
+            codes.append(code)
+            values.append(value)
+    starts, flat, numbers = _row_major(codes, values, rows)
+    if texts:
+        starts, flat, numbers = _with_texts(starts, flat, numbers, texts, names, roles.ngram)
+    return Coded(
+        starts, flat, numbers, names, _labels(table, roles, rows), _weights(table, roles.weight),
+        _plain(table, roles.id), _plain(table, roles.time), [], rows,
+    )  # fmt: skip
+
+
+def _feature(name: str, column: Any, names: list[str]) -> tuple[Any, Any]:
+    pyarrow = arrow("tables")
+    types, kind = pyarrow.types, column.type
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        names.append(name)
+        numbers = _numbers(column)
+        return np.where(np.isnan(numbers) | (numbers == 0.0), -1, len(names) - 1).astype(np.int32), numbers
+    if types.is_null(kind):
+        return np.full(len(column), -1, dtype=np.int32), 1.0
+    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        raise InputError(f"column {name!r} holds {kind}, not numbers or strings: leave it out with drop=[{name!r}]")
+    encoded = column.combine_chunks().dictionary_encode()
+    encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
+    base = len(names)
+    names += [f"{name}={value}" for value in encoded.dictionary.to_pylist()]
+    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return np.where(indices < 0, -1, indices + base).astype(np.int32), 1.0
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    import pyarrow
+
+    if pyarrow.types.is_boolean(column.type):
+        column = column.cast(pyarrow.int8())
+    floats = column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    return np.asarray(floats, dtype=np.float64)
+
+
+def _row_major(codes: list[Any], values: list[Any], rows: int) -> tuple[Any, Any, Any]:
+    """Columns as rows: starts, and the codes and values of what is there."""
+    if not codes:
+        return np.zeros(rows + 1, dtype=np.int32), np.empty(0, dtype=np.int32), np.empty(0)
+    table = np.empty((rows, len(codes)), dtype=np.int32)
+    numbers = np.empty((rows, len(codes)))
+    for j, (code, value) in enumerate(zip(codes, values, strict=True)):
+        table[:, j] = code
+        numbers[:, j] = value
+    there = table >= 0
+    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))]).astype(np.int32)
+    return starts, table[there], numbers[there]
+
+
+def _with_texts(starts: Any, codes: Any, values: Any, texts: Any, names: list[str], ngram: int) -> tuple[Any, Any, Any]:
+    """The words of text columns, after the other features of their rows."""
+    known: dict[str, int] = {}
+    more: list[int] = []
+    row_of: list[int] = []
+    for _, name, column in texts:
+        for row, text in enumerate(column):
+            if text is not None:
+                found = words(name, text, ngram)
+                more += [known.setdefault(word, len(names) + len(known)) for word in found]
+                row_of += [row] * len(found)
+    names += known
+    rows = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)), np.array(row_of, dtype=np.int64)])
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=len(starts) - 1)
+    return (
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        np.concatenate([codes, np.array(more, dtype=np.int32)])[order],
+        np.concatenate([values, np.ones(len(more))])[order],
+    )
+
+
+def _labels(table: Any, roles: Roles, rows: int) -> NDArray[Any]:
+    if not roles.label:
+        return np.full(rows, np.nan)
+    return _column(table.column(roles.label))
+
+
+def _column(column: Any) -> NDArray[Any]:
+    """Numbers as numbers (NaN: missing), anything else as Python's own objects (None: missing)."""
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        return np.ascontiguousarray(column.to_numpy())
+    if types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    values = column.to_pylist()
+    if types.is_boolean(column.type) and None not in values:
+        return np.array(values, dtype=bool)
+    strings = values and None not in values and isinstance(values[0], str)
+    return np.array(values) if strings else np.array(values, dtype=object)
+
+
+def _weights(table: Any, name: str | None) -> NDArray[np.float64] | None:
+    if name is None:
+        return None
+    numbers = _numbers(table.column(name)).copy()
+    numbers[np.isnan(numbers)] = 1.0
+    return numbers
+
+
+def _plain(table: Any, name: str | None) -> NDArray[Any] | None:
+    return None if name is None else _column(table.column(name))
+
+
+# -- Parquet and Arrow IPC -------------------------------------------------------------------------------------------
+
+
+def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
+    """Record batches; the position counts them."""
+    wanted = Roles.of(stream)
+    for number in range(stream.start.file, len(sources)):
+        source = sources[number]
+        skip = stream.start.offset if number == stream.start.file else 0
+        roles = None
+        for count, batch in enumerate(_record_batches(source, stream.format)):
+            if count < skip:
+                continue
+            roles = roles or wanted.settle(batch.schema.names, source.name)
+            coded = coded_of(batch, roles)
+            if not _finite(coded):
+                coded = _finite_rows(batch, roles, coded)
+            names = table if table is not None or stream.hash_bits is not None else _native.Names()
+            yield coded_part(coded, names, stream.hash_bits, (number, count), 1, False)
+
+
+def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
+    rows = np.repeat(np.arange(len(coded.y)), np.diff(coded.starts))
+    wrong = np.zeros(len(coded.y), dtype=bool)
+    wrong[rows[~np.isfinite(coded.values)]] = True
+    for column in (coded.y, coded.weight):
+        if column is not None and column.dtype.kind == "f":
+            wrong |= np.isinf(column)
+    if coded.weight is not None:
+        wrong |= coded.weight < 0
+    good = batch.filter(arrow("tables").array(~wrong))
+    result = coded_of(good, roles)
+    for row in np.flatnonzero(wrong).tolist():
+        text = str(batch.slice(row, 1).to_pylist()[0]).encode()
+        before = int(np.count_nonzero(~wrong[:row]))
+        result.bad.append(BadLine(before, row, 0, text, "a number is infinite, or a weight below 0"))
+    result.lines = len(wrong)
+    return result
+
+
+def _record_batches(source: Source, format: str) -> Iterator[Any]:
+    pyarrow = arrow(format)
+    try:
+        if format == "parquet":
+            from pyarrow import parquet
+
+            file = parquet.ParquetFile(source.random_access())
+            yield from (_as_table(batch) for batch in file.iter_batches(batch_size=TOGETHER))
+            return
+        opened = source.random_access()
+        try:
+            reader = pyarrow.ipc.open_file(opened)
+            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        except pyarrow.ArrowInvalid:
+            opened.seek(0)
+            batches = iter(pyarrow.ipc.open_stream(opened))
+        for batch in batches:
+            for start in range(0, batch.num_rows, TOGETHER):
+                yield _as_table(batch.slice(start, TOGETHER))
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
+
+
+def _as_table(batch: Any) -> Any:
+    return arrow("tables").Table.from_batches([batch])
