@@ -200,7 +200,7 @@ def test_plot_without_matplotlib_is_code_1(stub: type[StubModel], monkeypatch: p
 def test_the_table_is_what_prequential_says(stub: type[StubModel]) -> None:
     result = run("demo", "--rule", "pa1", "--rule", "perceptron:beta=1", "--examples", "2000", "--seed", "3")
     assert result.exit_code == 0, result.output
-    expected = prequential(StubModel("pa1", "binary"), RotatingHyperplane(2000, seed=3), every=100)  # type: ignore[arg-type]
+    expected = prequential(StubModel("pa1", "binary"), RotatingHyperplane(2000, seed=3), every=100, window=100)  # type: ignore[arg-type]
     head, first, second = table(result.stdout)
     assert head == ["rule", "first 200", "all 2,000", "last 100", "examples/s"]
     errors = [f"{value:.2%}" for value in (expected.cumulative[1], expected.value, expected.window[-1])]
@@ -249,9 +249,9 @@ def test_the_live_line_is_one_line_that_fits_and_is_cleared(monkeypatch: pytest.
     monkeypatch.setattr(demo, "monotonic", lambda: next(clock))
     line = demo.ProgressLine(total=2000, quiet=False)
     line.start("a rule with quite a long name, longer than the others (1/2)", before=0)
-    line(Run(metric="error", examples=500, seconds=0.5, value=0.25))
+    line(Run(metrics=["error"], examples=500, seconds=0.5, values={"error": 0.25}))
     line.start("b (2/2)", before=1000)
-    line(Run(metric="error", examples=500, seconds=0.5, value=0.125))
+    line(Run(metrics=["error"], examples=500, seconds=0.5, values={"error": 0.125}))
     line.clear()
     assert len(written) == 3
     assert all(text.startswith("\r") and "\n" not in text and len(text) <= 65 for text in written)
@@ -269,7 +269,7 @@ def test_the_live_line_is_not_redrawn_all_the_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(demo, "monotonic", lambda: next(clock))
     line = demo.ProgressLine(total=10_000, quiet=False)
     for t in range(1, 1001):  # 10 s of the clock
-        line(Run(metric="error", examples=t, seconds=1.0, value=0.0))
+        line(Run(metrics=["error"], examples=t, seconds=1.0, values={"error": 0.0}))
     assert 50 <= len(written) <= 110
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onepass import evaluate
+from onepass import metrics
 from onepass.datasets import SEA, RotatingHyperplane
 from onepass.errors import InputError, MissingDependencyError, OnepassError, ParameterError
-from onepass.evaluate import Run, prequential
+from onepass.evaluate import Run, keeping, prequential
 from onepass.model import LinearModel
 
 
@@ -82,7 +82,7 @@ class Memory:
 
 def test_equals_a_hand_loop() -> None:
     stream, every, alpha = SEA(2345), 500, 0.99
-    run = prequential(Perceptron(), stream, every=every, fading=alpha)
+    run = prequential(Perceptron(), stream, every=every, window=every, fading=alpha)
 
     model, losses = Perceptron(), []
     window: deque[float] = deque(maxlen=every)
@@ -96,7 +96,9 @@ def test_equals_a_hand_loop() -> None:
         s, b = loss + alpha * s, 1 + alpha * b
         if t % every == 0 or t == len(stream):
             rows.append((t, sum(losses) / t, sum(window) / len(window), s / b))
-    assert list(zip(run.t, run.cumulative, run.window, run.fading, strict=True)) == rows
+    exact = list(zip(run.t, run.cumulative, run.window, strict=True))
+    assert exact == [row[:3] for row in rows]
+    assert run.fading == pytest.approx([row[3] for row in rows], rel=1e-12)
     assert run.t == [500, 1000, 1500, 2000, 2345]
     assert (run.examples, run.value, run.metric) == (2345, rows[-1][1], "error")
     assert len(run.throughput) == len(run) == 5 and all(speed > 0 for speed in run.throughput)
@@ -106,7 +108,7 @@ def test_equals_a_hand_loop() -> None:
 def test_regression_by_hand(metric: str) -> None:
     rng = random.Random(1)
     pairs = [((), rng.gauss(3, 2)) for _ in range(1050)]
-    run = prequential(Mean(), pairs, every=100, metric=metric)
+    run = prequential(Mean(), pairs, every=100, window=100, metrics=metric)
     model, residuals = Mean(), []
     for x, y in pairs:
         prediction = model.predict_one(x)
@@ -126,7 +128,7 @@ def test_regression_by_hand(metric: str) -> None:
 
 def test_the_three_means_coincide_without_forgetting() -> None:
     pairs = [((), float(y)) for y in np.random.default_rng(0).normal(size=800)]
-    run = prequential(Mean(), pairs, every=10_000, fading=1.0)
+    run = prequential(Mean(), pairs, every=10_000, window=10_000, fading=1.0)
     assert run.t == [800]
     assert run.window[0] == pytest.approx(run.cumulative[0], rel=1e-13)
     assert run.fading[0] == pytest.approx(run.cumulative[0], rel=1e-13)
@@ -161,8 +163,8 @@ def test_real_losses_have_the_same_bits_however_they_are_cut() -> None:
                 part = self.y[start : start + self.size]
                 yield np.zeros((len(part), 1)), part
 
-    runs = [prequential(Regressor(), Cut(size), every=400, metric="rmse") for size in (1, 17, 400, 3000)]
-    runs.append(prequential(Mean(), [(None, y) for y in Cut(1).y.tolist()], every=400, metric="rmse"))
+    runs = [prequential(Regressor(), Cut(size), every=400, metrics="rmse") for size in (1, 17, 400, 3000)]
+    runs.append(prequential(Mean(), [(None, y) for y in Cut(1).y.tolist()], every=400, metrics="rmse"))
     for run in runs[1:]:
         assert (run.cumulative, run.window, run.fading) == (
             runs[0].cumulative,
@@ -303,7 +305,7 @@ def test_predictions_of_any_container(y: Any, predictions: Any, error: float) ->
         def chunks(self, size: int) -> Iterator[tuple[Any, Any]]:
             yield np.zeros((3, 1)), y
 
-    assert prequential(Stub(), Stream(), metric="error").value == error  # type: ignore[arg-type]
+    assert prequential(Stub(), Stream(), metrics="error").value == error  # type: ignore[arg-type]
 
 
 def test_river_models_are_models() -> None:
@@ -361,7 +363,7 @@ def test_an_empty_stream_is_an_empty_run(stream: Any, model: Any) -> None:
     assert (len(run), run.examples) == (0, 0) and math.isnan(run.value)
     assert "no examples" in run.table() and "no examples" in run._repr_html_() and "no examples" in repr(run)
     assert json.loads(run.to_json())["t"] == []
-    assert json.loads(run.to_json())["value"] is None
+    assert Run.from_json(run.to_json()).t == []
 
 
 def test_progress_sees_the_run_grow() -> None:
@@ -378,7 +380,7 @@ def test_progress_sees_the_run_grow() -> None:
         {"every": 0},
         {"every": 2.5},
         {"every": True},
-        {"metric": "auc"},
+        {"window": 0},
         {"fading": 0},
         {"fading": 1.1},
         {"fading": "x"},
@@ -398,27 +400,26 @@ def test_bad_models_and_streams_are_refused() -> None:
     with pytest.raises(InputError, match=r"example 1: expected a pair.*zip"):
         prequential(Perceptron(), (X, y))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="need numbers"):
-        prequential(Perceptron(), [({"x0": 1.0}, "a")], metric="mae")
+        prequential(Perceptron(), [({"x0": 1.0}, "a")], metrics="mae")
 
 
-@pytest.mark.parametrize("bad", [None, math.nan, math.inf, np.float32("nan")])
-def test_a_malformed_y_is_not_learned(bad: Any) -> None:
+def test_an_infinite_y_is_not_learned() -> None:
     model = Mean()
     with pytest.raises(InputError, match="example 3") as caught:
-        prequential(model, [((), 1.0), ((), 2.0), ((), bad), ((), 4.0)])
+        prequential(model, [((), 1.0), ((), 2.0), ((), math.inf), ((), 4.0)])
     assert model.count == 2
     assert "2 examples" in caught.value.__notes__[0]
 
 
-def test_a_malformed_y_in_a_chunk_stops_before_the_model() -> None:
+def test_an_infinite_y_in_a_chunk_stops_before_the_model() -> None:
     class Stream:
         def chunks(self, size: int) -> Iterator[tuple[Any, Any]]:
             yield np.zeros((2, 1)), np.zeros(2)
-            yield np.zeros((2, 1)), np.array([0.0, np.nan])
+            yield np.zeros((2, 1)), np.array([0.0, np.inf])
 
     chunky = Chunky()
     with pytest.raises(InputError, match="example 4"):
-        prequential(chunky, Stream(), metric="mae")
+        prequential(chunky, Stream(), metrics="mae")
     assert chunky.sizes == [2]
 
 
@@ -431,21 +432,26 @@ def test_a_wrong_number_of_predictions_is_an_error() -> None:
         prequential(Short(), SEA(10))  # type: ignore[arg-type]
 
 
-def test_memory_is_a_row_per_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    tallies: list[evaluate._Tally] = []
-    make = evaluate._Tally
-    monkeypatch.setattr(evaluate, "_Tally", lambda run: tallies.append(make(run)) or tallies[-1])
-    run = prequential(Perceptron(), ((({"a": 1.0}), i % 2) for i in range(50_000)), every=5000)
+def test_memory_is_a_row_per_report_and_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorders: list[metrics.Recorder] = []
+    make = metrics.Recorder
+
+    def spy(*args: Any, **options: Any) -> metrics.Recorder:
+        recorders.append(make(*args, **options))
+        return recorders[-1]
+
+    monkeypatch.setattr(keeping, "Recorder", spy)
+    run = prequential(Perceptron(), ((({"a": 1.0}), i % 2) for i in range(50_000)), every=5000, window=300)
     assert len(run) == 10
-    assert len(tallies[0].ring) == 5000
-    sizes = [len(value) for value in vars(tallies[0]).values() if isinstance(value, list | np.ndarray)]
-    assert sum(sizes) <= 5000
+    assert recorders[0].waiting == 0
+    assert sum(map(len, recorders[0]._recent)) == 300
+    assert sum(state.size for view in recorders[0]._states.values() for state in view.values()) < 50
 
 
 def test_the_table_reads_well() -> None:
     run = prequential(Perceptron(), SEA(1234), every=500)
     lines = run.table().splitlines()
-    assert lines[0].split() == ["t", "error", "last", "500", "fading", "0.999", "examples/s"]
+    assert lines[0].split() == ["t", "error", "since", "last", "last", "1,000", "fading", "0.999", "examples/s"]
     assert [line.split()[0] for line in lines[1:]] == ["500", "1,000", "1,234"]
     assert f"{run.value:.2%}" in lines[-1]
     assert len({len(line) for line in lines}) == 1
@@ -460,13 +466,28 @@ def test_the_table_reads_well() -> None:
 
 
 def test_html_and_json() -> None:
-    run = prequential(Perceptron(), SEA(1000), every=300)
+    run = prequential(Perceptron(), SEA(1000), ["error", "kappa"], every=300)
+    run.mark(600, "drift")
     page = run._repr_html_()
     assert page.count("<tr>") == 5 and f"<td>{run.window[-1]:.2%}</td>" in page
     content = json.loads(run.to_json())
-    assert content["t"] == [300, 600, 900, 1000] and content["window"] == run.window
-    assert content["metric"] == "error"
-    assert Run(**content) == run
+    assert content["t"] == [300, 600, 900, 1000] and content["curves"]["error"]["window"] == run.window
+    again = Run.from_json(run.to_json())
+    assert again == run and again.marks == [(600, "drift")]
+    for bad in ("", "[]", "{}", run.to_json()[:-5], run.to_json().replace("run 1", "run 9")):
+        with pytest.raises(InputError, match="not a run"):
+            Run.from_json(bad)
+
+
+def test_a_run_as_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = prequential(Perceptron(), SEA(1000), ["error", "f1:average=macro"], every=300)
+    frame = run.frame()
+    assert frame["t"].tolist() == run.t
+    assert frame["f1:average=macro_since_last"].tolist() == run.curves["f1:average=macro"]["since_last"]
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+    plain = run.frame()
+    assert list(plain) == list(frame.columns) and isinstance(plain, dict)
+    np.testing.assert_array_equal(plain["error"], run.cumulative)
 
 
 def test_plot() -> None:

@@ -9,10 +9,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import core, datasets, decoders, errors, losses, play, reductions, rules, schedules
+    from . import (
+        core,
+        datasets,
+        decoders,
+        errors,
+        evaluate,
+        losses,
+        metrics,
+        play,
+        reductions,
+        report,
+        rules,
+        schedules,
+    )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
-    from .evaluate import Run, prequential
+    from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential
     from .files import load
     from .linear import LinearClassifier, LinearRegressor
     from .model import LinearModel
@@ -27,12 +40,15 @@ __version__ = "0.1.0"
 # Public name → the module that holds it; None where the name is the module itself.
 _HOME = {
     "Average": "core",
+    "DelayedStream": "evaluate",
+    "Distributed": "evaluate",
     "Last": "core",
     "LinearClassifier": "linear",
     "LinearModel": "model",
     "LinearRegressor": "linear",
     "MultilabelClassifier": "multilabel",
     "OneClass": "oneclass",
+    "PendingLabels": "evaluate",
     "Pocket": "core",
     "Ranker": "ranking",
     "Rule": "core",
@@ -45,12 +61,16 @@ _HOME = {
     "core": None,
     "datasets": None,
     "decoders": None,
+    "distributed": "evaluate",
     "errors": None,
+    "evaluate": None,
     "load": "files",
     "losses": None,
+    "metrics": None,
     "play": None,
     "prequential": "evaluate",
     "reductions": None,
+    "report": None,
     "rules": None,
     "schedules": None,
     "stream": "streams",
@@ -58,12 +78,15 @@ _HOME = {
 
 __all__ = [
     "Average",
+    "DelayedStream",
+    "Distributed",
     "Last",
     "LinearClassifier",
     "LinearModel",
     "LinearRegressor",
     "MultilabelClassifier",
     "OneClass",
+    "PendingLabels",
     "Pocket",
     "Ranker",
     "Rule",
@@ -76,12 +99,16 @@ __all__ = [
     "core",
     "datasets",
     "decoders",
+    "distributed",
     "errors",
+    "evaluate",
     "load",
     "losses",
+    "metrics",
     "play",
     "prequential",
     "reductions",
+    "report",
     "rules",
     "schedules",
     "stream",

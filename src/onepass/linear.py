@@ -141,6 +141,15 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
         return super().predict_then_learn(X, y, self._weighted(y, importance))
 
+    def score_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[tuple[list[Any], Array]]:
+        """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
+        with self._learning() as model:
+            return model.score_then_learn(X, y, self._weighted(y, importance))
+
+    def score_one(self, x: Any) -> Any:
+        """The score of one example: a number for up to two classes (above 0 is the second), one per class for more."""
+        return (self._model or self._new_model()).score_one(x)
+
     def decision_function(self, X: Any) -> Array:
         """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
         scores = self._scores(X)

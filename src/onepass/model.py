@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +33,10 @@ LOOPS = {
     "ranking": "direction",
     "structured": "direction",
 }
+
+
+# What is made of the scores that rows had before they were learned; None where nobody asks.
+Read = Callable[[Array], Any] | None
 
 
 class LinearModel:
@@ -228,11 +232,17 @@ class LinearModel:
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
         """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call."""
-        self._learn(X, y, importance, predict=False)
+        self._learn(X, y, importance)
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
         """For each row the prediction before learning it, as predict-then-learn one by one would give."""
-        return _joined(self._learn(X, y, importance, predict=True))
+        return _joined(self._learn(X, y, importance, self._predictions))
+
+    def score_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[tuple[list[Any], Array]]:
+        """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
+        if is_mappings(X):
+            raise FeatureError("score_then_learn takes a table; with mappings use score_one and learn_one")
+        return self._learn(X, y, importance, lambda scores: (self.classes, scores))
 
     def score_many(self, X: Any) -> Array:
         """Scores, rows × outputs."""
@@ -355,7 +365,7 @@ class LinearModel:
 
     def learn_directions(self, batch: Batch, importance: Array | None = None) -> None:
         """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
-        self._run(batch, None, importance, predict=False)
+        self._run(batch, None, importance, None)
 
     def check_rows(self, X: Any) -> Batch:
         """X as a batch whose columns fit what was learned; NaN and infinity are the caller's to find."""
@@ -556,10 +566,10 @@ class LinearModel:
             assert batch.csr is not None
             self._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
 
-    def _learn(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
-        """Learns; returns the predictions made on the way, in parts."""
+    def _learn(self, X: Any, y: Any, importance: Any, read: Read = None) -> list[Any]:
+        """Learns; returns what `read` makes of the scores on the way, in parts."""
         if is_mappings(X):
-            return self._learn_mappings(X, y, importance, predict)
+            return self._learn_mappings(X, y, importance, read)
         batch = as_batch(X)
         if batch.rows == 0:
             raise InputError("X has no rows; expected at least one")
@@ -568,18 +578,18 @@ class LinearModel:
         batch = self._placed(batch, learning=True)
         try:
             if self.task == "oneclass":
-                return [self._run(batch, None, c, predict)]
+                return [self._run(batch, None, c, read)]
             if self.task == "multilabel":
-                return self._learn_sets(batch, y, c, predict)
+                return self._learn_sets(batch, y, c, read)
             y = as_targets(y) if self.task == "regression" else as_labels(y)
             if len(y) != batch.rows:
                 raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
             if self.task == "regression":
-                return [self._run(batch, y, c, predict)]
+                return [self._run(batch, y, c, read)]
             indices = self._indices(y)
             if np.all(indices >= 0):
-                return [self._run(batch, indices, c, predict)]
-            return self._learn_growing(batch, y, c, predict)
+                return [self._run(batch, indices, c, read)]
+            return self._learn_growing(batch, y, c, read)
         except BaseException as error:
             if batch.named and self.hash_bits is None:
                 self._columns.forget(self, batch, known, error.row if isinstance(error, NumericalError) else 0)
@@ -588,7 +598,7 @@ class LinearModel:
             if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
                 self._engine.set_names(batch.names)  # so that mappings may follow
 
-    def _learn_sets(self, batch: Batch, y: Any, c: Array | None, predict: bool) -> list[Any]:
+    def _learn_sets(self, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
         """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
         rows = batch.rows
         sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
@@ -597,7 +607,7 @@ class LinearModel:
                 self._engine.set_classes(list(range(sets.shape[1])))
             if sets.shape != (rows, len(self.classes)) or not np.all((sets == 0) | (sets == 1)):
                 raise LabelError(f"y must be {rows} × {len(self.classes)} of 0 and 1, got shape {sets.shape}")
-            return [self._run(batch, None, c, predict, np.ascontiguousarray(sets, dtype=np.uint8))]
+            return [self._run(batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
         if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
             y = [[label] for label in sets.tolist()]  # a plain column: sets of one
         collections = _collections(y, rows)
@@ -607,12 +617,14 @@ class LinearModel:
             marks = np.zeros((rows, len(table)), dtype=np.uint8)
             for row, members in enumerate(collections):
                 marks[row, [table[label] for label in members]] = 1
-            return [self._run(batch, None, c, predict, marks)]
+            return [self._run(batch, None, c, read, marks)]
+        if read and read != self._predictions:
+            raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
         self._check(batch)  # labels that are new on the way: one by one
         predictions = []
         for i, members in enumerate(collections):
             x = batch.part(i, i + 1).single()
-            if predict:
+            if read:
                 predictions.append(self.predict_one(x))
             self.learn_one(x, members, 1.0 if c is None else float(c[i]))
         return [predictions]
@@ -626,17 +638,24 @@ class LinearModel:
             self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, None, scores, batch.distinct, batch.named)
 
     def _run(
-        self, batch: Batch, y: Array | None, c: Array | None, predict: bool, sets: NDArray[np.uint8] | None = None
+        self,
+        batch: Batch,
+        y: Array | None,
+        c: Array | None,
+        read: Read,
+        sets: NDArray[np.uint8] | None = None,
+        skip: int = 0,
     ) -> Any:
-        scores = np.zeros((batch.rows, int(self._engine.rows))) if predict else None
+        """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
+        scores = np.zeros((batch.rows, int(self._engine.rows))) if read else None
         if batch.dense is not None:
             self._engine.learn(batch.dense, y, c, None, sets, scores)
         else:
             assert batch.csr is not None
             self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named)
-        return None if scores is None else self._predictions(scores)
+        return None if scores is None or read is None else read(scores[skip:])
 
-    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, predict: bool) -> list[Any]:
+    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, read: Read) -> list[Any]:
         """Labels that are new within the batch: learn up to each, let it in, go on."""
         self._check(batch)
         self._check_labels(labels.tolist())
@@ -645,27 +664,27 @@ class LinearModel:
         start = 0
         try:
             while start < batch.rows:
-                first = self.predict_many(batch.part(start, start + 1)) if predict else None
+                first = read(self.score_many(batch.part(start, start + 1))) if read else None
                 if self._indices(labels[start : start + 1])[0] < 0:
                     self._new_label(plain(labels[start]))
                 indices = self._indices(labels[start:])
                 unknown = np.flatnonzero(indices < 0)
                 stop = start + int(unknown[0]) if len(unknown) else batch.rows
                 part = None if c is None else c[start:stop]
-                predictions = self._run(batch.part(start, stop), indices[: stop - start], part, predict)
-                if predict:
-                    parts += [first, predictions[1:]]  # the first was made before its label was let in
+                later = self._run(batch.part(start, stop), indices[: stop - start], part, read, skip=1)
+                if read:
+                    parts += [first, later]  # the first was made before its label was let in
                 start = stop
         except NumericalError as error:
             row = start + error.row
             if error.row == 0:  # its label may be new: as in learn_one, it is not let in
                 self.__setstate__(before)
                 if row:
-                    self._learn(batch.part(0, row), labels[:row], None if c is None else c[:row], predict=False)
+                    self._learn(batch.part(0, row), labels[:row], None if c is None else c[:row])
             raise NumericalError(str(error).replace(f"row {error.row}:", f"row {row}:", 1), row) from None
         return parts
 
-    def _learn_mappings(self, X: Any, y: Any, importance: Any, predict: bool) -> list[Any]:
+    def _learn_mappings(self, X: Any, y: Any, importance: Any, read: Read) -> list[Any]:
         ys = self._answers(y, len(X))
         if len(X) != len(ys):
             raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
@@ -685,7 +704,7 @@ class LinearModel:
         predictions = []
         for row, (x, label, c) in enumerate(zip(X, ys, cs, strict=True)):
             try:
-                if predict:
+                if read:
                     predictions.append(self.predict_one(x))
                 self.learn_one(x, label, c)
             except NumericalError as error:

@@ -79,7 +79,7 @@ def command(
         for i, (name, rule) in enumerate(zip(rules, made, strict=True)):
             line.start(f"{name} ({i + 1}/{len(made)})", before=i * examples)
             model = LinearModel(rule, task="binary")
-            run = prequential(model, stream, every=every, metric="error", progress=line)
+            run = prequential(model, stream, every=every, metrics="error", window=every, progress=line)
             line.finish(run)
             runs.append(run)
     finally:

@@ -1,0 +1,33 @@
+"""Prequential evaluation (progressive validation): every example is first predicted, then learned.
+
+>>> from onepass import datasets, evaluate
+>>> class Majority:
+...     def __init__(self): self.counts = {}
+...     def predict_one(self, x): return max(self.counts, key=self.counts.get, default=None)
+...     def learn_one(self, x, y): self.counts[y] = self.counts.get(y, 0) + 1
+>>> run = evaluate.prequential(Majority(), datasets.SEA(4000, noise=0), ["error", "kappa"], every=1000)
+>>> run.t
+[1000, 2000, 3000, 4000]
+>>> sorted(run.values)
+['error', 'kappa']
+"""
+
+from __future__ import annotations
+
+from .answers import StreamModel
+from .copies import Distributed, distributed
+from .delays import DelayedStream, PendingLabels
+from .protocol import Chunked, prequential
+from .run import Run, text_table
+
+__all__ = [
+    "Chunked",
+    "DelayedStream",
+    "Distributed",
+    "PendingLabels",
+    "Run",
+    "StreamModel",
+    "distributed",
+    "prequential",
+    "text_table",
+]

@@ -1,0 +1,310 @@
+"""Asking a model: predictions, scores and probabilities, from whatever methods it has, as `Outcomes`."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, ParameterError
+from ..metrics import Labels, Metric, Outcomes
+from ..metrics.meters import as_numbers
+from .reading import Rows
+
+__all__ = ["Answer", "Asker", "StreamModel", "answer_kind"]
+
+Array = NDArray[np.float64]
+WEIGHT_NAMES = ("importance", "w", "sample_weight", "weight")
+
+
+class StreamModel(Protocol):
+    """What `prequential` asks of a model: ours, River's, or one's own."""
+
+    def predict_one(self, x: Any, /) -> Any: ...
+    def learn_one(self, x: Any, y: Any, /) -> object: ...
+
+
+class Answer(NamedTuple):
+    """What a model said of one example."""
+
+    prediction: Any
+    classes: list[Any] = []  # noqa: RUF012  labels of the scores and probabilities
+    scores: Array | None = None
+    probabilities: Array | None = None
+
+
+class Asker:
+    """A model, and what is to be known of its answers. Fails at once where it cannot give that."""
+
+    def __init__(self, model: Any, needs: Iterable[str]) -> None:
+        self.model = model
+        if not hasattr(model, "predict_then_learn") and not (
+            hasattr(model, "predict_one") and hasattr(model, "learn_one")
+        ):
+            raise ParameterError(
+                f"model={model!r:.80}: expected predict_one and learn_one, or predict_then_learn for chunks"
+            )
+        wanted = set(needs) - {""}
+        has_scores = hasattr(model, "score_one")
+        has_probabilities = _has_probabilities(model)
+        if "probabilities" in wanted and not has_probabilities:
+            raise ParameterError(
+                f"log_loss and calibration need probabilities, and {_name(model)} has no predict_proba_one; "
+                "use a rule whose loss gives them (sgd:loss=logistic), or another metric"
+            )
+        if "margins" in wanted and not has_scores:
+            raise ParameterError(f"hinge needs scores, and {_name(model)} has no score_one")
+        if "scores" in wanted and not (has_scores or has_probabilities):
+            raise ParameterError(
+                f"auc, average_precision and top_k need scores, and {_name(model)} has neither score_one nor "
+                "predict_proba_one"
+            )
+        self.with_scores = bool(wanted & {"scores", "margins"}) and has_scores
+        self.with_probabilities = "probabilities" in wanted or ("scores" in wanted and not has_scores)
+        self._learn_weight = _weight_name(model, "learn_one")
+        self._chunk_weight = _weight_name(model, "predict_then_learn")
+
+    @property
+    def asks_more(self) -> bool:
+        """Is anything wanted beside predictions?"""
+        return self.with_scores or self.with_probabilities
+
+    def takes_chunks(self) -> bool:
+        """Can whole tables be judged and learned in one call?"""
+        if self.with_scores or self.with_probabilities:
+            return hasattr(self.model, "score_then_learn")
+        return hasattr(self.model, "predict_then_learn")
+
+    # -- one example -----------------------------------------------------------------------------------------------
+
+    def answer(self, x: Any) -> Answer:
+        prediction = self.model.predict_one(x)
+        if not self.asks_more:
+            return Answer(prediction)
+        if self.with_scores:
+            classes = self.classes()
+            raw = np.atleast_1d(np.asarray(self.model.score_one(x), dtype=np.float64))[np.newaxis]
+            scores = margins(raw, len(classes))
+            return Answer(prediction, classes, scores[0], softmax(scores)[0] if self.with_probabilities else None)
+        table = self.model.predict_proba_one(x) or {}
+        return Answer(prediction, list(table), None, np.array(list(table.values()), dtype=np.float64))
+
+    def classes(self) -> list[Any]:
+        """The labels the model knows, in the order of its scores."""
+        known = getattr(self.model, "classes", None)
+        if known is None:
+            try:
+                known = self.model.classes_
+            except AttributeError:  # an estimator that has learned nothing
+                known = []
+        return [label.item() if isinstance(label, np.generic) else label for label in known]
+
+    def learn(self, x: Any, y: Any, weight: float | None) -> None:
+        if weight is None:
+            self.model.learn_one(x, y)
+        else:
+            self.model.learn_one(x, y, **{self._weighted(self._learn_weight): weight})
+
+    def _weighted(self, name: str) -> str:
+        if not name:
+            raise ParameterError(
+                f"the stream has weights, but {_name(self.model)} takes none; "
+                f"expected a parameter called {' or '.join(WEIGHT_NAMES)}"
+            )
+        return name
+
+    @property
+    def takes_weights(self) -> bool:
+        return bool(self._learn_weight)
+
+    # -- many ------------------------------------------------------------------------------------------------------
+
+    def predict_then_learn(self, rows: Rows) -> Any:
+        """Predictions (or scored parts) for rows, each made before its row was learned."""
+        more = {} if rows.weight is None else {self._weighted(self._chunk_weight): rows.weight}
+        if rows.query is not None and "qid" in _parameters(self.model, "predict_then_learn"):
+            more["qid"] = rows.query
+        if self.asks_more:
+            return self.model.score_then_learn(rows.X, rows.y, **more)
+        predictions = self.model.predict_then_learn(rows.X, rows.y, **more)
+        if len(predictions) != rows.size():
+            raise InputError(f"predict_then_learn gave {len(predictions)} predictions for {rows.size()} rows")
+        return predictions
+
+    def predict(self, X: Any, rows: Iterable[Any]) -> Any:
+        """Predictions for a table, and nothing learned; `rows` are its rows for models that take one at a time."""
+        if hasattr(self.model, "predict_many") and not isinstance(X, list):
+            return self.model.predict_many(X)
+        return [self.model.predict_one(x) for x in rows]
+
+    def outcomes_of(self, kind: str, labels: Labels, said: Any, y: Any, weight: Array | None) -> Outcomes:
+        """What `predict_then_learn` gave, beside the truth."""
+        rows = len(y)
+        c = np.ones(rows) if weight is None else weight
+        if kind == "numbers":
+            return Outcomes(kind, as_numbers(y), as_numbers(said), c, None, None, labels)
+        if not self.asks_more:
+            truth = labels.codes(y)
+            if isinstance(said, np.ndarray) and said.ndim == 1:
+                return Outcomes(kind, truth, labels.codes(said), c, None, None, labels)
+            predicted = [labels.judged(prediction, label) for prediction, label in zip(said, y, strict=True)]
+            return Outcomes(kind, truth, np.array(predicted, dtype=np.int64), c, None, None, labels)
+        truth, parts, start = labels.codes(y), [], 0
+        for classes, raw in said:
+            stop = start + len(raw)
+            parts.append(self._scored(labels, classes, raw, truth[start:stop], c[start:stop]))
+            start = stop
+        return Outcomes.join(parts)
+
+    def _scored(self, labels: Labels, classes: list[Any], raw: Array, truth: Any, c: Array) -> Outcomes:
+        scores, codes = margins(raw, len(classes)), labels.codes(classes)
+        predicted = codes[chosen(raw, len(classes))] if len(classes) else np.zeros(len(raw), dtype=np.int64)
+        probabilities = placed(softmax(scores), codes, len(labels), 0.0) if self.with_probabilities else None
+        table = placed(scores, codes, len(labels), np.nan) if self.with_scores else None
+        return Outcomes("classes", truth, predicted, c, table, probabilities, labels)
+
+
+class Rounds:
+    """Outcomes gathered one by one."""
+
+    def __init__(self, kind: str, labels: Labels) -> None:
+        self.kind, self.labels = kind, labels
+        self.truth: list[Any] = []
+        self.predicted: list[Any] = []
+        self.weight: list[float] = []
+        self.answers: list[Answer] = []
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    def add(self, answer: Answer, y: Any, weight: float | None) -> None:
+        if self.kind == "numbers":
+            self.truth.append(_number(y, y, answer.prediction))
+            self.predicted.append(
+                0.0 if answer.prediction is None else _number(answer.prediction, y, answer.prediction)
+            )
+        else:
+            self.truth.append(self.labels.code(y))
+            self.predicted.append(self.labels.judged(answer.prediction, y))
+        self.weight.append(1.0 if weight is None else weight)
+        if answer.scores is not None or answer.probabilities is not None:
+            self.answers.append(answer)
+
+    def take(self) -> Outcomes:
+        """All gathered so far; begins anew."""
+        kind, answers = self.kind, self.answers
+        dtype = np.float64 if kind == "numbers" else np.int64
+        tables: dict[str, Array | None] = {"scores": None, "probabilities": None}
+        for name, missing in (("scores", np.nan), ("probabilities", 0.0)):
+            if answers and getattr(answers[0], name) is not None:
+                codes = [self.labels.codes(answer.classes) for answer in answers]
+                table = np.full((len(answers), len(self.labels)), missing)
+                for row, (at, answer) in enumerate(zip(codes, answers, strict=True)):
+                    values = getattr(answer, name)
+                    table[row, at - 1] = values
+                    if name == "probabilities" and len(at) < 2:
+                        table[row] = np.nan
+                tables[name] = table
+        out = Outcomes(
+            kind,
+            np.array(self.truth, dtype=dtype),
+            np.array(self.predicted, dtype=dtype),
+            np.array(self.weight, dtype=np.float64),
+            tables["scores"],
+            tables["probabilities"],
+            self.labels,
+        )
+        self.truth, self.predicted, self.weight, self.answers = [], [], [], []
+        return out
+
+
+def margins(raw: Array, classes: int) -> Array:
+    """Raw scores with a column for each class: the one score s of two classes as (−s/2, s/2), which differ by s."""
+    if classes == 2 and raw.shape[1] == 1:
+        half = 0.5 * raw
+        return np.concatenate([-half, half], axis=1)
+    return np.zeros((len(raw), classes)) if classes < 2 else raw
+
+
+def chosen(raw: Array, classes: int) -> NDArray[np.intp]:
+    """The index of the predicted class."""
+    if raw.shape[1] == 1:
+        return (raw[:, 0] > 0).astype(np.intp) if classes > 1 else np.zeros(len(raw), dtype=np.intp)
+    return np.asarray(np.argmax(raw, axis=1))
+
+
+def softmax(scores: Array) -> Array:
+    """Probabilities of at least two classes; NaN while the model knows fewer, when it has nothing to weigh."""
+    if scores.shape[1] < 2:
+        return np.full(scores.shape, np.nan)
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def placed(table: Array, codes: NDArray[np.int64], labels: int, missing: float) -> Array:
+    """Columns put where their labels belong."""
+    if table.shape[1] == labels and np.array_equal(codes, np.arange(1, labels + 1)):
+        return table
+    out = np.full((len(table), labels), np.nan if table.shape[1] < 2 else missing)
+    out[:, codes - 1] = table
+    return out
+
+
+def answer_kind(model: Any, y: Any, prediction: Any) -> str:
+    """ "classes" or "numbers": by the model's declared task, else by the kinds of y and of the prediction."""
+    task = getattr(model, "task", None)
+    if isinstance(task, str):
+        return "numbers" if task == "regression" else "classes"
+
+    def real(value: Any) -> bool:
+        return isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral | np.bool_)
+
+    number = isinstance(y, numbers.Real) and not isinstance(y, bool | np.bool_)
+    # 3 predicted as 2.7 is regression; so is 3.0 with no prediction yet.
+    return "numbers" if number and (real(prediction) if prediction is not None else real(y)) else "classes"
+
+
+def _number(value: Any, y: Any, prediction: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"metrics of numbers need numbers, got y={y!r:.80}, prediction={prediction!r:.80}") from None
+
+
+def _has_probabilities(model: Any) -> bool:
+    """Ours have them where the rule's loss gives them; River's where predict_proba_one is more than a stub."""
+    if not hasattr(model, "predict_proba_one"):
+        return False
+    proba = getattr(getattr(model, "rule", None), "proba", None)
+    if callable(proba):
+        return bool(proba("binary"))
+    return True
+
+
+def _parameters(model: Any, method: str) -> Sequence[str]:
+    function: Callable[..., Any] | None = getattr(model, method, None)
+    if function is None:
+        return ()
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # native: ours, which all take it
+        return ("x", "y", "importance")
+
+
+def _weight_name(model: Any, method: str) -> str:
+    return next((name for name in WEIGHT_NAMES if name in _parameters(model, method)), "")
+
+
+def _name(model: Any) -> str:
+    text = repr(model)
+    return text if len(text) <= 60 else type(model).__name__
+
+
+def needs_of(metrics: Sequence[Metric], calibration: bool) -> list[str]:
+    """Rankings are judged by the predictions themselves, which are scores."""
+    own = [metric.needs for metric in metrics if metric.kind != "rankings"]
+    return [*own, "probabilities" if calibration else ""]

@@ -1,0 +1,129 @@
+"""Labels that come late: the store of examples that wait for theirs, and streams of events.
+
+With a delay of D examples the label of round t is known after the prediction of round t + D, and learned then; D = 0 is
+the ordinary protocol. With a delay in time it is known after the predictions made at its example's time + delay.
+Labels still owed when the stream ends are then revealed in order.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, ParameterError
+from ..metrics.meters import whole
+from .reading import Example, as_examples
+
+__all__ = ["DelayedStream", "PendingLabels"]
+
+REMEMBERED = 1_000_000  # ids without their examples
+
+
+class PendingLabels:
+    """Examples that wait for their labels, at most `max_pending`; when full, the oldest is dropped (`dropped` counts).
+
+    A label for an id that was never seen, or a second one, is an `InputError`. A label that comes after its example was
+    dropped is counted in `late`. Ids of answered and of dropped examples are remembered too, the last million of each
+    (or `max_pending`, if that is more); older ones are then as if never seen.
+    """
+
+    def __init__(self, max_pending: int = 1_000_000) -> None:
+        self.max_pending = whole("max_pending", max_pending)
+        self.dropped = self.late = 0
+        self._remembered = max(self.max_pending, REMEMBERED)
+        self._waiting: OrderedDict[Hashable, Any] = OrderedDict()
+        self._answered: OrderedDict[Hashable, None] = OrderedDict()
+        self._dropped: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, id: Hashable, item: Any) -> None:
+        """Keep what belongs to `id` until its label comes."""
+        if id in self._waiting or id in self._answered or id in self._dropped:
+            raise InputError(f"id {id!r} has come before; every example needs an id of its own")
+        self._waiting[id] = item
+        if len(self._waiting) > self.max_pending:
+            oldest, _ = self._waiting.popitem(last=False)
+            self.dropped += 1
+            self._remember(self._dropped, oldest)
+
+    def take(self, id: Hashable) -> Any:
+        """What was kept for `id`, whose label has come; None if it was dropped meanwhile."""
+        if id in self._waiting:
+            self._remember(self._answered, id)
+            return self._waiting.pop(id)
+        if id in self._dropped:
+            del self._dropped[id]
+            self._remember(self._answered, id)
+            self.late += 1
+            return None
+        if id in self._answered:
+            raise InputError(f"id {id!r} has had its label; a second one is not learned")
+        raise InputError(f"a label came for id {id!r}, of which no example came before")
+
+    def _remember(self, ids: OrderedDict[Hashable, None], id: Hashable) -> None:
+        ids[id] = None
+        if len(ids) > self._remembered:
+            ids.popitem(last=False)
+
+
+class DelayedStream:
+    """A stream as events: ("x", id, x, weight) when an example comes, ("y", id, y) when its label does.
+
+    `delay` is a number of examples; or a time (a timedelta, or a number with `time`): `time(x)`, or the name of a
+    feature, says when an example came, or the stream's chunks carry it. Times must not fall.
+    """
+
+    def __init__(self, stream: Any, delay: Any = 0, *, time: Any = None, named: bool = False) -> None:
+        self.stream, self.time, self.named = stream, time, named
+        self.in_time = time is not None or isinstance(delay, datetime.timedelta)
+        if not self.in_time:
+            delay = whole("delay", delay, least=0)
+        elif not _is_time(delay):
+            raise ParameterError(f"delay={delay!r}: expected a number or a timedelta >= 0")
+        if time is not None and not callable(time) and not isinstance(time, str):
+            raise ParameterError(f"time={time!r}: expected a function of x, or a feature's name")
+        self.delay = delay
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        owed: deque[tuple[Any, int, Any]] = deque()  # (due, id, y), in order
+        before: Any = None
+        for id, example in enumerate(as_examples(self.stream, self.named)):
+            now: Any = id
+            if self.in_time:
+                now = self._when(example, id)
+                if before is not None and now < before:
+                    raise InputError(f"example {id + 1}: its time {now!r} is before {before!r}, that of the one before")
+                before = now
+            while owed and owed[0][0] < now:
+                _, due_id, y = owed.popleft()
+                yield "y", due_id, y
+            yield "x", id, example.x, example.weight
+            owed.append((now + self.delay, id, example.y))
+        for _, due_id, y in owed:
+            yield "y", due_id, y
+
+    def _when(self, example: Example, id: int) -> Any:
+        if callable(self.time):
+            return self.time(example.x)
+        if self.time is not None:
+            try:
+                return example.x[self.time]
+            except (KeyError, TypeError, IndexError):
+                raise InputError(f"example {id + 1} has no feature {self.time!r} to take its time from") from None
+        if example.time is None:
+            raise InputError(f"example {id + 1} has no time; give time=, a function of x or a feature's name")
+        return example.time
+
+
+def _is_time(delay: Any) -> bool:
+    if isinstance(delay, bool) or not isinstance(delay, numbers.Real | datetime.timedelta | np.timedelta64):
+        return False
+    zero: Any = 0 * delay
+    return bool(delay >= zero)

@@ -1,0 +1,96 @@
+"""From outcomes to a `Run`: a recorder that knows when to report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..metrics import VIEWS, Labels, Metric, Outcomes, Recorder, calibration, per_class
+from ..metrics.tables import BINS, CONFUSION
+from .run import Run
+
+__all__ = ["Keeper"]
+
+Progress = Callable[[Run], object]
+
+
+class Keeper:
+    """Keeps a `Run` up to date with the outcomes it is given."""
+
+    def __init__(
+        self, run: Run, metrics: Sequence[Metric], progress: Progress | None = None, *, calibrate: bool = False
+    ) -> None:
+        self.run, self.progress = run, progress
+        run.metrics = [metric.label for metric in metrics]
+        run.values = dict.fromkeys(run.metrics, math.nan)
+        run.curves = {label: {view: [] for view in VIEWS} for label in run.metrics}
+        self.kind = metrics[0].kind
+        extra: list[Any] = [CONFUSION] if self.kind == "classes" else []
+        if calibrate:
+            extra.append(BINS)
+        self.recorder = Recorder(
+            metrics, every=run.every, window=run.window_size, fading=run.fading_factor, extra=extra
+        )
+
+    @property
+    def labels(self) -> Labels:
+        return self.recorder.labels
+
+    @property
+    def seen(self) -> int:
+        """Examples handed over, those not yet accounted for included."""
+        return self.recorder.seen + self.recorder.waiting
+
+    def add(self, outcomes: Outcomes, seconds: float) -> None:
+        """Account for some examples, on which the model spent `seconds`."""
+        each = seconds / max(len(outcomes), 1)
+        start = 0
+        while start < len(outcomes):
+            stop = start + min(self.recorder.room(), len(outcomes) - start)
+            before = self.recorder.seen
+            due = self._record(outcomes.part(start, stop))
+            self.run.seconds += each * (stop - start)
+            start = stop
+            if self.recorder.seen > before:
+                self._refresh()
+            if due:
+                self._report()
+            if self.recorder.seen > before and self.progress is not None:
+                self.progress(self.run)
+
+    def _record(self, part: Outcomes) -> bool:
+        """The confusion matrix behind the per-class table is given up where there are too many classes for it."""
+        if CONFUSION in self.recorder.extra and len(part.labels) > CONFUSION.limit:
+            self.recorder.drop(CONFUSION)
+        return self.recorder.add(part)
+
+    def close(self) -> None:
+        """The end of the stream: a last report, and the tables."""
+        waited = bool(self.recorder.waiting)
+        self.recorder.settle()
+        if self.recorder.seen and (not self.run.t or self.run.t[-1] != self.recorder.seen):
+            self._refresh()
+            self._report()
+        state = self.recorder.state(CONFUSION)
+        if state is not None:
+            self.run.per_class = per_class(state, self.labels)
+        state = self.recorder.state(BINS)
+        if state is not None:
+            self.run.calibration = calibration(state, self.labels)
+        if waited and self.progress is not None:
+            self.progress(self.run)
+
+    def _refresh(self) -> None:
+        run = self.run
+        run.examples, run.weight = self.recorder.seen, self.recorder.weight
+        run.values = dict(zip(run.metrics, self.recorder.values("cumulative"), strict=True))
+
+    def _report(self) -> None:
+        run = self.run
+        run.t.append(run.examples)
+        for view in VIEWS:
+            for metric, value in zip(run.metrics, self.recorder.values(view), strict=True):
+                run.curves[metric][view].append(value)
+        run.throughput.append(run.speed)
+        self.recorder.begin_period()

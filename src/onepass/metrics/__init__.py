@@ -1,0 +1,98 @@
+"""Metrics over streams: each in four views, cumulative, since the last report, over a sliding window, fading.
+
+>>> from onepass import metrics
+>>> metrics.evaluate("f1", [0, 1, 1, 0], [0, 1, 0, 0])
+0.666...
+>>> meter = metrics.Meter("accuracy", window=3)
+>>> for y, said in zip("aabb", "abbb"):
+...     meter.add_one(y, said)
+>>> meter.value, meter.window  # over all, and over the last three
+(0.75, 0.666...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import ParameterError
+from ..parameters import from_text
+from .kinds import (
+    F1,
+    MAE,
+    MAP,
+    METRICS,
+    NDCG,
+    R2,
+    RMSE,
+    Accuracy,
+    AveragePrecision,
+    BalancedAccuracy,
+    Error,
+    Hinge,
+    Kappa,
+    LogLoss,
+    Metric,
+    Precision,
+    QuantileLoss,
+    Recall,
+    RocAuc,
+    TopK,
+)
+from .meters import VIEWS, Meter, Recorder, evaluate
+from .outcomes import Labels, Outcomes
+from .tables import calibration, per_class
+
+__all__ = [
+    "F1",
+    "MAE",
+    "MAP",
+    "METRICS",
+    "NDCG",
+    "R2",
+    "RMSE",
+    "VIEWS",
+    "Accuracy",
+    "AveragePrecision",
+    "BalancedAccuracy",
+    "Error",
+    "Hinge",
+    "Kappa",
+    "Labels",
+    "LogLoss",
+    "Meter",
+    "Metric",
+    "Outcomes",
+    "Precision",
+    "QuantileLoss",
+    "Recall",
+    "Recorder",
+    "RocAuc",
+    "TopK",
+    "calibration",
+    "evaluate",
+    "make",
+    "make_all",
+    "per_class",
+]
+
+
+def make(metric: str | Metric) -> Metric:
+    """A metric from its name, ``"f1"`` or ``"f1:average=micro"``."""
+    if isinstance(metric, Metric):
+        return metric
+    return from_text(metric, METRICS, "metric")
+
+
+def make_all(metrics: str | Metric | Sequence[str | Metric]) -> list[Metric]:
+    """One or several metrics, which must be different and for the same kind of answers."""
+    given = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    made = [make(metric) for metric in given]
+    if not made:
+        raise ParameterError("metrics: expected at least one metric")
+    if len({metric.label for metric in made}) < len(made):
+        raise ParameterError(f"metrics: each may be given once, got {', '.join(metric.label for metric in made)}")
+    kinds = {metric.kind for metric in made}
+    if len(kinds) > 1:
+        each = ", ".join(f"{metric.label} is for {metric.kind}" for metric in made)
+        raise ParameterError(f"metrics must be for the same kind of answers, but {each}")
+    return made
