@@ -29,4 +29,55 @@ inline uint32_t murmur3(const char* text, size_t length, uint32_t seed = 0) {
     return h ^ (h >> 16);
 }
 
+inline uint32_t murmur3_mix(uint32_t h, uint32_t k) {
+    return rotate_left(h ^ (rotate_left(k * 0xcc9e2d51, 15) * 0x1b873593), 13) * 5 + 0xe6546b64;
+}
+
+// murmur3(prefix + text) for many texts: the prefix is hashed once, and nothing branches on the lengths' remainders,
+// which no processor can guess. Reads up to 3 bytes past the text.
+class PrefixHash {
+ public:
+    void set(const char* prefix, size_t length) {
+        length_ = length;
+        h_ = 0;
+        for (; length >= 4; prefix += 4, length -= 4) {
+            uint32_t k;
+            std::memcpy(&k, prefix, 4);
+            h_ = murmur3_mix(h_, k);
+        }
+        rest_ = int(length);
+        carry_ = 0;
+        for (size_t i = 0; i < length; ++i) carry_ |= uint64_t(uint8_t(prefix[i])) << 8 * i;
+    }
+
+    uint32_t operator()(const char* text, size_t length) const {
+        uint32_t h = h_, k;
+        uint64_t bytes = carry_;  // what is not mixed in yet, the first in the lowest byte
+        const char* const tail = text + (length & ~size_t(3));
+        for (; text < tail; text += 4) {
+            std::memcpy(&k, text, 4);
+            bytes |= uint64_t(k) << 8 * rest_;
+            h = murmur3_mix(h, uint32_t(bytes));
+            bytes >>= 32;
+        }
+        std::memcpy(&k, tail, 4);
+        k &= (uint32_t(1) << 8 * (length & 3)) - 1;
+        bytes |= uint64_t(k) << 8 * rest_;
+        const bool more = rest_ + int(length & 3) >= 4;
+        const uint32_t mixed = murmur3_mix(h, uint32_t(bytes));
+        h = more ? mixed : h;
+        bytes = more ? bytes >> 32 : bytes;
+        h ^= rotate_left(uint32_t(bytes) * 0xcc9e2d51, 15) * 0x1b873593 ^ uint32_t(length_ + length);
+        h = (h ^ (h >> 16)) * 0x85ebca6b;
+        h = (h ^ (h >> 13)) * 0xc2b2ae35;
+        return h ^ (h >> 16);
+    }
+
+ private:
+    uint32_t h_ = 0;
+    int rest_ = 0;
+    uint64_t carry_ = 0;
+    size_t length_ = 0;
+};
+
 }  // namespace onepass

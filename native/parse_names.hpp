@@ -1,9 +1,10 @@
-// Feature names and their columns: a growing table, read by the parsing threads, extended in the order of the stream.
+// Feature names and their columns: a table that grows in the order of the stream while other threads read it.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string_view>
 #include <vector>
 
@@ -13,63 +14,91 @@ namespace onepass {
 
 class Names {
  public:
-    Names() { slots_.assign(1024, {0, -1}); }
+    Names() { publish(1024); }
+    Names(const Names&) = delete;
+    Names& operator=(const Names&) = delete;
 
-    // The column of a name, or -1. The hash is murmur3 of the name.
+    // The column of a name, or -1. The hash is murmur3 of the name. Needs no lock: a name may be missed that another
+    // thread is adding just now, but none is ever found wrongly.
     int32_t find(std::string_view name, uint32_t hash) const {
-        for (size_t at = hash & mask();; at = (at + 1) & mask()) {
-            const Slot& slot = slots_[at];
-            if (slot.column < 0) return -1;
-            if (slot.hash == hash && (*this)[size_t(slot.column)] == name) return slot.column;
+        const Table* table = table_.load(std::memory_order_acquire);
+        for (size_t at = hash & table->mask;; at = (at + 1) & table->mask) {
+            const Entry* entry = table->slots[at].load(std::memory_order_acquire);
+            if (!entry) return -1;
+            if (entry->hash == hash && entry->name() == name) return entry->column;
         }
     }
 
     int32_t intern(std::string_view name, uint32_t hash) {
+        std::lock_guard guard(lock_);
         const int32_t known = find(name, hash);
         if (known >= 0) return known;
-        if (2 * (size() + 1) > slots_.size()) grow();
-        text_.insert(text_.end(), name.begin(), name.end());
-        ends_.push_back(text_.size());
-        place({hash, int32_t(size() - 1)});
-        return int32_t(size() - 1);
+        Entry* entry = new (room(sizeof(Entry) + name.size())) Entry{hash, uint32_t(name.size()), int32_t(all_.size())};
+        std::memcpy(entry->text(), name.data(), name.size());
+        all_.push_back(entry);
+        if (2 * all_.size() > tables_.back()->mask) publish(4 * (tables_.back()->mask + 1));
+        else place(*tables_.back(), entry);
+        return entry->column;
     }
 
     std::string_view operator[](size_t column) const {
-        const size_t start = column ? ends_[column - 1] : 0;
-        return {text_.data() + start, ends_[column] - start};
+        std::lock_guard guard(lock_);
+        return all_[column]->name();
     }
 
-    size_t size() const { return ends_.size(); }
-    void clear() {
-        if (ends_.empty()) return;
-        text_.clear();
-        ends_.clear();
-        slots_.assign(slots_.size(), {0, -1});
+    size_t size() const {
+        std::lock_guard guard(lock_);
+        return all_.size();
     }
-
-    mutable std::shared_mutex lock;  // held by whoever uses a table that others extend
 
  private:
-    struct Slot {
-        uint32_t hash;
+    struct Entry {  // followed by its text
+        uint32_t hash, length;
         int32_t column;
+        char* text() { return reinterpret_cast<char*>(this + 1); }
+        std::string_view name() const { return {reinterpret_cast<const char*>(this + 1), length}; }
     };
-    size_t mask() const { return slots_.size() - 1; }
-    void place(Slot slot) {
-        size_t at = slot.hash & mask();
-        while (slots_[at].column >= 0) at = (at + 1) & mask();
-        slots_[at] = slot;
-    }
-    void grow() {
-        std::vector<Slot> old(2 * slots_.size(), {0, -1});
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.column >= 0) place(slot);
+    struct Table {
+        size_t mask;
+        std::unique_ptr<std::atomic<const Entry*>[]> slots;
+    };
+
+    static void place(Table& table, const Entry* entry) {
+        size_t at = entry->hash & table.mask;
+        while (table.slots[at].load(std::memory_order_relaxed)) at = (at + 1) & table.mask;
+        table.slots[at].store(entry, std::memory_order_release);
     }
 
-    std::vector<char> text_;
-    std::vector<size_t> ends_;
-    std::vector<Slot> slots_;
+    // A larger table. The old one stays: somebody may still be reading it.
+    void publish(size_t size) {
+        tables_.push_back(
+            std::make_unique<Table>(Table{size - 1, std::make_unique<std::atomic<const Entry*>[]>(size)}));
+        for (const Entry* entry : all_) place(*tables_.back(), entry);
+        table_.store(tables_.back().get(), std::memory_order_release);
+    }
+
+    // Memory that never moves.
+    char* room(size_t bytes) {
+        bytes = (bytes + alignof(Entry) - 1) / alignof(Entry) * alignof(Entry);
+        if (bytes > left_) {
+            left_ = bytes > piece ? bytes : piece;
+            pieces_.push_back(std::make_unique<char[]>(left_));
+            next_ = pieces_.back().get();
+        }
+        char* here = next_;
+        next_ += bytes;
+        left_ -= bytes;
+        return here;
+    }
+
+    static constexpr size_t piece = 1 << 14;
+    mutable std::mutex lock_;  // of those who add and those who list
+    std::atomic<const Table*> table_;
+    std::vector<std::unique_ptr<Table>> tables_;
+    std::vector<const Entry*> all_;
+    std::vector<std::unique_ptr<char[]>> pieces_;
+    char* next_ = nullptr;
+    size_t left_ = 0;
 };
 
 }  // namespace onepass

@@ -11,29 +11,72 @@ constexpr uint64_t ten_to[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 1000000
 
 inline bool is_digit(char c) { return uint8_t(c - '0') < 10; }
 
-// Up to eight digits at p, all at once; returns how many there are (SIMD within a register, after Lemire).
-inline int read_digits(const char* p, uint64_t& value) {
+// Eight characters as numbers 0 to 9 where they are digits, and a high bit in each byte from the first other one on.
+inline uint64_t load_digits(const char* p) {
     uint64_t t;
     std::memcpy(&t, p, 8);
-    t ^= 0x3030303030303030u;
-    const uint64_t others = (t | (t + 0x7676767676767676u)) & 0x8080808080808080u;
+    return t ^ 0x3030303030303030u;
+}
+inline uint64_t not_digits(uint64_t t) { return (t | (t + 0x7676767676767676u)) & 0x8080808080808080u; }
+
+// The number that eight digits make, the first in the lowest byte (SIMD within a register, after Lemire).
+inline uint32_t eight_digits(uint64_t t) {
+    t = t * 10 + (t >> 8);
+    return uint32_t(((t & 0x000000FF000000FFu) * (100 + (1000000ull << 32)) +
+                     ((t >> 16) & 0x000000FF000000FFu) * (1 + (10000ull << 32))) >>
+                    32);
+}
+
+// Up to eight digits at p, all at once; returns how many there are.
+inline int read_digits(const char* p, uint64_t& value) {
+    const uint64_t t = load_digits(p), others = not_digits(t);
     if (others & 0x80) return 0;
     const int count = others ? __builtin_ctzll(others) / 8 : 8;
-    t <<= 64 - 8 * count;
-    t = t * 10 + (t >> 8);
-    t = ((t & 0x000000FF000000FFu) * (100 + (1000000ull << 32)) +
-         ((t >> 16) & 0x000000FF000000FFu) * (1 + (10000ull << 32))) >>
-        32;
-    value = value * ten_to[count] + uint32_t(t);
+    value = value * ten_to[count] + eight_digits(t << (64 - 8 * count));
     return count;
+}
+
+// A whole number of 1 to 8 digits; false for anything else.
+inline bool read_short_whole(const char* p, size_t length, uint32_t& out) {
+    if (length - 1 > 7) return false;
+    const uint64_t t = load_digits(p) << (64 - 8 * length);
+    out = eight_digits(t);
+    return not_digits(t) == 0;
+}
+
+constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+// A number still to be divided: both parts are exact, so the quotient is correctly rounded (Clinger 1990).
+struct Decimal {
+    int32_t digits;
+    double divisor;
+};
+
+// A number of at most 8 characters after its sign, digits with or without a point: the usual kind, without a branch
+// that depends on it. False for any other text, which may still be a number.
+inline bool read_short_number(const char* p, size_t length, Decimal& out) {
+    const bool negative = *p == '-';
+    p += negative;
+    length -= negative;
+    if (length - 1 > 7) return false;
+    constexpr uint64_t ones = 0x0101010101010101u;
+    uint64_t t = load_digits(p) << (64 - 8 * length);
+    const uint64_t point = t ^ ('.' ^ '0') * ones;
+    const uint64_t found = (point - ones) & ~point & 0x80 * ones;
+    const unsigned at = found ? unsigned(__builtin_ctzll(found)) & ~7u : 0;  // 8 times the point's place
+    const uint64_t before = (uint64_t(1) << at) - 1;
+    if (found) t = (t & ~before << 8 & ~before) | (t & before) << 8;
+    if (not_digits(t) || length == size_t(found != 0)) return false;
+    const int32_t digits = int32_t(eight_digits(t));
+    out = {negative ? -digits : digits, powers_of_ten[found ? 7 - at / 8 : 0]};
+    return true;
 }
 
 enum class Number { good, none, overflow };
 
 // A number at p: [+-] digits [. digits] [e [+-] digits]. Moves p behind it. `none` where there is no number.
 inline Number read_number(const char*& p, double& out) {
-    static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const bool negative = *p == '-';
     const char* const digits = p + (negative || *p == '+');
     const char* q = digits;
@@ -66,7 +109,7 @@ inline Number read_number(const char*& p, double& out) {
     // Both the digits and the power of ten are exact doubles: one rounding (Clinger 1990).
     if (count <= 19 && mantissa <= uint64_t(1) << 53 && exponent >= -22 && exponent <= 22) {
         const double value = double(mantissa);
-        out = exponent < 0 ? value / powers[-exponent] : value * powers[exponent];
+        out = exponent < 0 ? value / powers_of_ten[-exponent] : value * powers_of_ten[exponent];
     } else {
         const auto [end, error] = std::from_chars(digits, q, out);
         if (error == std::errc::result_out_of_range) {

@@ -2,7 +2,53 @@
 
 #include <limits>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 namespace onepass {
+
+namespace {
+
+constexpr size_t classes = 40, most_spare = size_t(64) << 20;  // bytes kept for the next block
+std::mutex spare_lock;
+std::vector<void*> spare[classes];
+size_t spare_bytes = 0;
+
+}  // namespace
+
+void* take_memory(size_t bytes) {
+    const size_t kind = size_t(__builtin_ctzll(bytes));
+    {
+        std::lock_guard guard(spare_lock);
+        if (kind < classes && !spare[kind].empty()) {
+            void* memory = spare[kind].back();
+            spare[kind].pop_back();
+            spare_bytes -= bytes;
+            return memory;
+        }
+    }
+    void* memory = std::malloc(bytes);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+
+void give_memory(void* memory, size_t bytes) noexcept {
+    if (!memory) return;
+    const size_t kind = size_t(__builtin_ctzll(bytes));
+    {
+        std::lock_guard guard(spare_lock);
+        if (kind < classes && spare_bytes + bytes <= most_spare) {
+            try {
+                spare[kind].push_back(memory);
+                spare_bytes += bytes;
+                return;
+            } catch (const std::bad_alloc&) {
+            }
+        }
+    }
+    std::free(memory);
+}
 
 static bool any_high_bit(const char* p, size_t size) {
     uint64_t all = 0;
@@ -14,6 +60,50 @@ static bool any_high_bit(const char* p, size_t size) {
     }
     for (; i < size; ++i) all |= uint8_t(p[i]);
     return (all & 0x8080808080808080u) != 0;
+}
+
+#ifdef __SSE2__
+static uint64_t stops_in_16(const char* p) {
+    const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(' ')), c);
+    const __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(':')), _mm_cmpeq_epi8(c, _mm_set1_epi8('|')));
+    return uint64_t(_mm_movemask_epi8(_mm_or_si128(low, marks)));
+}
+static uint64_t stops_in_64(const char* p) {
+    return stops_in_16(p) | stops_in_16(p + 16) << 16 | stops_in_16(p + 32) << 32 | stops_in_16(p + 48) << 48;
+}
+#else
+static uint64_t stops_in_64(const char* p) {
+    uint64_t found = 0;
+    for (int i = 0; i < 64; ++i) found |= uint64_t(uint8_t(p[i]) <= ' ' || p[i] == ':' || p[i] == '|') << i;
+    return found;
+}
+#endif
+
+// Not every x86-64 has an instruction for it.
+static int count_bits(uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    return int(((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
+const uint32_t* Stops::find(const char* line, size_t length) {
+    if (at_.size() < length + 80) at_.resize(2 * length + 80);
+    uint32_t* out = at_.data();
+    for (size_t from = 0; from < length; from += 64) {
+        uint64_t found = stops_in_64(line + from);
+        if (length - from < 64) found &= (uint64_t(1) << (length - from)) - 1;
+        const int count = count_bits(found);
+        // Eight at a time, whether there are so many or not: how many there are cannot be guessed.
+        for (int done = 0; done < count; done += 8)
+            for (int i = 0; i < 8; ++i) {
+                out[done + i] = uint32_t(from) + uint32_t(__builtin_ctzll(found | uint64_t(1) << 63));
+                found &= found - 1;
+            }
+        out += count;
+    }
+    *out = uint32_t(length);
+    return at_.data();
 }
 
 // The first byte that is not UTF-8 (RFC 3629: no surrogates, nothing overlong), or `end`.
@@ -42,16 +132,13 @@ static const char* first_not_utf8(const char* p, const char* end) {
 }
 
 void Rows::settle(Names& names) {
-    if (fresh.size() > 0) {
+    if (!settled && fresh.size() > 0) {
         std::vector<int32_t> columns_of(fresh.size());
-        {
-            std::unique_lock guard(names.lock);
-            for (size_t i = 0; i < fresh.size(); ++i)
-                columns_of[i] = names.intern(fresh[i], murmur3(fresh[i].data(), fresh[i].size()));
-        }
+        for (size_t i = 0; i < fresh.size(); ++i)
+            columns_of[i] = names.intern(fresh[i], murmur3(fresh[i].data(), fresh[i].size()));
         for (size_t i = 0; i < index.size(); ++i)
             if (index.data()[i] < 0) index.data()[i] = columns_of[size_t(-1 - index.data()[i])];
-        fresh.clear();
+        settled = true;
     }
     for (size_t i = 0; i < index.size(); ++i)
         if (index.data()[i] >= columns) columns = index.data()[i] + 1;
@@ -66,24 +153,32 @@ RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
 }
 
 void RowBuilder::begin(size_t most) {
-    index_ = rows_.index.room(most);
-    value_ = rows_.value.room(most);
+    index_ = rows_.index.room(most + 1);
+    value_ = rows_.value.room(most + 1);
+    if (divisors_.size() <= most) divisors_.resize(2 * most + 1);
+    divisor_ = divisors_.data();
     n_ = 0;
 }
 
-int32_t RowBuilder::column_of(std::string_view name) {
-    const uint32_t hash = murmur3(name.data(), name.size());
-    if (options_.hash_bits >= 0) return int32_t(hash & mask_);
-    {
-        std::shared_lock guard(options_.names->lock);
-        const int32_t known = options_.names->find(name, hash);
-        if (known >= 0) return known;
-    }
-    return -1 - rows_.fresh.intern(name, hash);
+void RowBuilder::enter(std::string_view space) {
+    space_.assign(space);
+    if (!space.empty()) space_ += '^';
+    prefix_.set(space_.data(), space_.size());
 }
 
-void RowBuilder::add(std::string_view name, double value) {
-    if (value != 0.0) add(column_of(name), value);
+int32_t RowBuilder::column_of(const char* name, size_t length, uint32_t hash) {
+    std::string_view whole(name, length);
+    if (!space_.empty()) whole = joined_.assign(space_).append(name, length);
+    const int32_t known = options_.names->find(whole, hash);
+    return known >= 0 ? known : -1 - rows_.fresh.intern(whole, hash);
+}
+
+void RowBuilder::add(std::string_view name, std::string_view text, double value) {
+    std::string both(name);
+    both.append("=").append(text);
+    const size_t length = both.size();
+    both.append(padding, ' ');
+    add(both.data(), length, value);
 }
 
 // Adds up equal features where the first of them stood.
@@ -117,6 +212,7 @@ bool RowBuilder::finite() const {
 }
 
 void RowBuilder::finish() {
+    for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
     merge();
     if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
     rows_.index.take(n_);

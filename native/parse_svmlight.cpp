@@ -9,67 +9,78 @@ namespace {
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-inline const char* word_end(const char* p, const char* end) {
-    while (p < end && !is_blank(*p) && *p != '#') ++p;
-    return p;
-}
-
 [[noreturn]] void refuse(const char* p, const char* end, const std::string& expected) {
-    throw Malformed{p, expected + ", got '" + std::string(p, size_t(word_end(p, end) - p)) + "'"};
+    const char* stop = p;
+    while (stop < end && !is_blank(*stop)) ++stop;
+    throw Malformed{p, expected + ", got '" + std::string(p, size_t(stop - p)) + "'"};
 }
 
-// A whole number at p, at most `most`; p moves behind it.
-int64_t read_whole(const char*& p, const char* end, int64_t most, const char* what) {
+// The whole number from p to `stop`, at most `most`.
+int64_t read_whole(const char* p, const char* stop, int64_t most, const char* what) {
     const char* const begin = p;
     uint64_t value = 0;
     int step = 0;
     do p += step = read_digits(p, value);
     while (step == 8);
-    if (p == begin) refuse(begin, end, std::string(what) + " must be a whole number >= 0");
+    if (p == begin || p != stop) refuse(begin, stop, std::string(what) + " must be a whole number >= 0");
     if (p - begin > 18 || value > uint64_t(most))
-        refuse(begin, end, std::string(what) + " must be at most " + std::to_string(most));
+        refuse(begin, stop, std::string(what) + " must be at most " + std::to_string(most));
     return int64_t(value);
+}
+
+// The number from p to `stop`.
+double read_value(const char* p, const char* stop, const char* what) {
+    const char* q = p;
+    double value = 0.0;
+    const Number outcome = read_number(q, value);
+    if (outcome == Number::overflow) refuse(p, stop, std::string(what) + " is too large for a double");
+    if (outcome == Number::none || q != stop) refuse(p, stop, std::string(what) + " must be a number");
+    return value;
 }
 
 }  // namespace
 
-void parse_svmlight(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options) {
+void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options) {
+    if (const void* comment = std::memchr(line, '#', size_t(end - line))) end = static_cast<const char*>(comment);
+    const char* p = line;
     while (p < end && is_blank(*p)) ++p;
-    if (p == end || *p == '#') return;
-    const bool by_name = options.hash_bits >= 0;
-    double label;
-    const char* word = p;
-    const Number outcome = read_number(p, label);
-    if (outcome == Number::overflow) refuse(word, end, "the label is too large for a double");
-    if (outcome == Number::none || (p < end && !is_blank(*p) && *p != '#'))
-        refuse(word, end, "the line must begin with a label that is a number");
+    if (p == end) return;
+    const uint32_t* stop = row.stops.find(line, size_t(end - line));
+    while (line + *stop < p) ++stop;
+    const char* at = line + *stop;
+    if (at < end && *at == ':') refuse(p, end, "the line must begin with a label");
+    const double label = read_value(p, at, "the label");
     row.begin(size_t(end - p) / 2 + 1);
     int64_t query = -1;
-    char name[24];
-    for (;;) {
-        while (p < end && is_blank(*p)) ++p;
-        if (p >= end || *p == '#') break;
-        if (end - p > 4 && std::memcmp(p, "qid:", 4) == 0) {
-            p += 4;
-            query = read_whole(p, end, std::numeric_limits<int64_t>::max() / 2, "qid");
-        } else {
-            word = p;
-            int64_t index = read_whole(p, end, std::numeric_limits<int32_t>::max() - 1, "an index");
-            if (*p != ':') refuse(word, end, "expected index:value");
-            if (index < options.base) refuse(word, end, "indices begin at " + std::to_string(options.base));
-            ++p;
-            double value;
-            const Number number = read_number(p, value);
-            if (number == Number::overflow) refuse(word, end, "the value is too large for a double");
-            if (number == Number::none) refuse(word, end, "expected index:value with a number as value");
-            if (by_name) {
-                const auto [last, error] = std::to_chars(name, name + sizeof name, index);
-                row.add(std::string_view(name, size_t(last - name)), value);
-            } else {
-                row.add(int32_t(index - options.base), value);
-            }
+    while (at < end) {
+        if (!is_blank(*at)) refuse(at, end, "expected a blank");
+        p = at + 1;
+        at = line + *++stop;
+        if (p == at) continue;
+        if (at == end || *at != ':') refuse(p, end, "expected index:value");
+        const char* const colon = at;
+        at = line + *++stop;
+        if (colon - p == 3 && std::memcmp(p, "qid", 3) == 0) {
+            query = read_whole(colon + 1, at, std::numeric_limits<int64_t>::max() / 2, "qid");
+            continue;
         }
-        if (p < end && !is_blank(*p) && *p != '#') refuse(p, end, "expected a blank after a value");
+        uint32_t index;
+        if (!read_short_whole(p, size_t(colon - p), index))
+            index = uint32_t(read_whole(p, colon, std::numeric_limits<int32_t>::max() - 1, "an index"));
+        if (index < options.base) refuse(p, end, "indices begin at " + std::to_string(options.base));
+        Decimal value;
+        const bool usual = read_short_number(colon + 1, size_t(at - colon - 1), value);
+        const double number = usual ? 0.0 : read_value(colon + 1, at, "a value");
+        if (row.hashed()) {
+            char name[24 + padding];
+            const auto last = std::to_chars(name, name + 24, index).ptr;
+            if (usual) row.add(name, size_t(last - name), value);
+            else row.add(name, size_t(last - name), number);
+        } else if (usual) {
+            row.add(int32_t(index - options.base), value);
+        } else {
+            row.add(int32_t(index - options.base), number);
+        }
     }
     row.finish();
     rows.label.push(label);

@@ -8,30 +8,9 @@
 
 #include "parse_rows.hpp"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 namespace onepass {
 
 namespace {
-
-// The next ':', '|', blank or control character. There is one: every line ends.
-inline const char* next_stop(const char* p) {
-#ifdef __SSE2__
-    const __m128i blank = _mm_set1_epi8(' '), colon = _mm_set1_epi8(':'), bar = _mm_set1_epi8('|');
-    for (;; p += 16) {
-        const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-        const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(c, blank), c);
-        const int found =
-            _mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(_mm_cmpeq_epi8(c, colon), _mm_cmpeq_epi8(c, bar))));
-        if (found) return p + __builtin_ctz(unsigned(found));
-    }
-#else
-    while (uint8_t(*p) > ' ' && *p != ':' && *p != '|') ++p;
-    return p;
-#endif
-}
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -104,28 +83,81 @@ Head read_head(const char* p, const char* bar) {
     return head;
 }
 
-// Namespace and name in one piece; names of the nameless namespace are used where they stand.
-class FullName {
+// The rest of a line, from its first bar on: one namespace after another.
+class Body {
  public:
-    void enter(std::string_view space) {
-        text_.assign(space);
-        if (!space.empty()) text_ += '^';
-        prefix_ = text_.size();
-    }
-    std::string_view of(const char* name, size_t length) {
-        if (prefix_ == 0) return {name, length};
-        if (text_.size() < prefix_ + length + 16) text_.resize(2 * (prefix_ + length) + 16);
-        std::memcpy(text_.data() + prefix_, name, length);
-        return {text_.data(), prefix_ + length};
-    }
-    std::string_view of(const char* name, size_t length, std::string_view value) {
-        joined_.assign(name, length).append("=").append(value);
-        return of(joined_.data(), joined_.size());
+    Body(const char* line, const char* end, RowBuilder& row) : line_(line), end_(end), row_(row) {}
+
+    void read(const char* bar) {
+        const uint32_t* stop = row_.stops.find(line_, size_t(end_ - line_));
+        while (line_ + *stop < bar) ++stop;
+        const char* at = bar;  // always a stop
+        while (at < end_) {
+            if (!is_blank(*at)) {
+                if (*at != '|') throw Malformed{at, *at == ':' ? "a misplaced ':'" : "a control character"};
+                at = enter(at + 1, ++stop);
+                continue;
+            }
+            const char* const name = at + 1;
+            at = line_ + *++stop;
+            const size_t length = size_t(at - name);
+            if (*at == ':') {
+                const char* const text = at + 1;
+                at = line_ + *++stop;
+                Decimal value;
+                if (length > 0 && scale_ == 1.0 && read_short_number(text, size_t(at - text), value) && *at != ':')
+                    row_.add(name, length, value);
+                else at = unusual(name, length, text, stop);
+            } else if (length > 0) {
+                row_.add(name, length, scale_);
+            }
+        }
     }
 
  private:
-    std::string text_, joined_;
-    size_t prefix_ = 0;
+    // A namespace's name and scale; returns the stop after it.
+    const char* enter(const char* begin, const uint32_t*& stop) {
+        const char* at = line_ + *stop;
+        const std::string_view called(begin, size_t(at - begin));
+        scale_ = 1.0;
+        anonymous_ = 0;
+        row_.enter(called);
+        if (*at != ':') return at;
+        if (called.empty()) throw Malformed{at, "a namespace's scale without a namespace"};
+        const char* const text = at + 1;
+        at = line_ + *++stop;
+        scale_ = number_at(text, at, "a namespace's scale");
+        return at;
+    }
+
+    // A value that is long, or scaled, or a string, or of a feature without a name.
+    const char* unusual(const char* name, size_t length, const char* text, const uint32_t*& stop) {
+        double value;
+        const char* p = text;
+        if (read_number(p, value) == Number::good && p == line_ + *stop && *p != ':') {
+            char place[16 + padding];
+            if (length == 0) {
+                length = size_t(std::to_chars(place, place + 16, anonymous_++).ptr - place);
+                name = place;
+            }
+            row_.add(name, length, scale_ * value);
+            return p;
+        }
+        while (line_[*stop] == ':') ++stop;  // a string may hold colons
+        const char* const end = line_ + *stop;
+        if (end == text) throw Malformed{text, "no value after ':'"};
+        if (like_a_number(text, end)) {
+            number_at(text, end, "a feature's value");
+            throw Malformed{text, "a feature's value must be a number or a word"};
+        }
+        row_.add({name, length}, {text, size_t(end - text)}, scale_);
+        return end;
+    }
+
+    const char *const line_, *const end_;
+    RowBuilder& row_;
+    double scale_ = 1.0;
+    int anonymous_ = 0;
 };
 
 }  // namespace
@@ -135,56 +167,8 @@ void parse_vw(const char* p, const char* end, RowBuilder& row, Rows& rows, const
     const char* const bar = static_cast<const char*>(std::memchr(p, '|', size_t(end - p)));
     if (!bar) throw Malformed{end, "expected '|' between label and features; there is none"};
     const Head head = read_head(p, bar);
-    thread_local FullName name;
     row.begin(size_t(end - bar));
-    double scale = 1.0;
-    int anonymous = 0;
-    p = bar;
-    while (p < end) {
-        if (*p == '|') {
-            const char* space = ++p;
-            p = next_stop(p);
-            const std::string_view called(space, size_t(p - space));
-            scale = 1.0;
-            anonymous = 0;
-            if (*p == ':') {
-                if (called.empty()) throw Malformed{p, "a namespace's scale without a namespace"};
-                const char* text = ++p;
-                p = next_stop(p);
-                scale = number_at(text, p, "a namespace's scale");
-            }
-            name.enter(called);
-        } else if (is_blank(*p)) {
-            p = skip_blanks(p);
-            continue;
-        } else {
-            const char* const begin = p;
-            p = next_stop(p);
-            size_t length = size_t(p - begin);
-            double value = 1.0;
-            if (*p == ':') {
-                const char* const text = ++p;
-                const Number outcome = read_number(p, value);
-                if (outcome != Number::good || (p != end && !is_blank(*p) && *p != '|')) {
-                    p = text;
-                    do p = next_stop(p);
-                    while (*p == ':' && ++p);
-                    if (p == text) throw Malformed{text, "no value after ':'"};
-                    if (like_a_number(text, p)) number_at(text, p, "a feature's value"), throw Malformed{text, ""};
-                    row.add(name.of(begin, length, {text, size_t(p - text)}), scale);
-                    length = size_t(-1);
-                }
-            }
-            if (length == 0) {
-                const std::string place = std::to_string(anonymous++);
-                row.add(name.of(place.data(), place.size()), scale * value);
-            } else if (length != size_t(-1)) {
-                row.add(name.of(begin, length), scale * value);
-            }
-        }
-        if (p < end && *p != '|' && !is_blank(*p))
-            throw Malformed{p, uint8_t(*p) < ' ' ? "a control character" : "a misplaced ':'"};
-    }
+    Body(p, end, row).read(bar);
     row.finish();
     rows.label.push(head.label);
     rows.weight.push(head.weight);

@@ -21,8 +21,8 @@ static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
-static Rows* parse(const std::string& format, nb::object buffer, size_t size, int hash_bits, Names* names, int64_t base,
-                   bool keep_going) {
+static Rows* parse(const std::string& format, nb::object buffer, size_t size, int hash_bits, Names* names,
+                   uint32_t base, bool keep_going) {
     Py_buffer text;
     if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
     struct Release {
@@ -74,7 +74,6 @@ static nb::list tags(const Rows& rows) {
 
 static nb::list names_between(const Names& names, size_t from, size_t to) {
     nb::list out;
-    std::shared_lock guard(names.lock);
     for (size_t i = from; i < to && i < names.size(); ++i) out.append(nb::str(names[i].data(), names[i].size()));
     return out;
 }
@@ -116,17 +115,12 @@ void bind_reader(nb::module_& module) {
     module.attr("PADDING") = padding;
     nb::class_<Names>(module, "Names")
         .def(nb::init<>())
-        .def("__len__",
-             [](const Names& self) {
-                 std::shared_lock guard(self.lock);
-                 return self.size();
-             })
+        .def("__len__", &Names::size)
         .def("names", names_between, "start"_a, "stop"_a)
         .def(
             "intern",
             [](Names& self, nb::list names) {
                 nb::list out;
-                std::unique_lock guard(self.lock);
                 for (nb::handle name : names) {
                     const std::string_view text = utf8(name);
                     out.append(self.intern(text, murmur3(text.data(), text.size())));
