@@ -68,10 +68,10 @@ class StreamColumns:
             self.at, self.looked = np.concatenate([self.at, more]), -1
         if self.looked == model.n_features and not learning:
             return
-        missing = np.flatnonzero(self.at[: batch.columns] < 0)
+        missing = self._missing(batch, learning)
         if len(missing):
-            first = int(missing[0])
-            names = self.table.names(first, batch.columns)
+            first, last = int(missing.min()), int(missing.max()) + 1
+            names = self.table.names(first, last)
             names = [names[column - first] for column in missing.tolist()]
             found = model.find(names)
             if learning:
@@ -80,6 +80,17 @@ class StreamColumns:
                 model.admit(new)
             self.at[missing] = found
         self.looked = model.n_features
+
+    def _missing(self, batch: Batch, learning: bool) -> NDArray[np.intp]:
+        """The columns to look up. Learning takes those of its own rows in the order in which they are met there: names
+        that only rows not learned had must not move the features of a stream that was stopped and resumed."""
+        unknown = self.at[: batch.columns] < 0
+        if not learning or not unknown.any():
+            return np.flatnonzero(unknown)
+        assert batch.csr is not None
+        met = batch.csr[1][unknown[batch.csr[1]]]
+        columns, first = np.unique(met, return_index=True)
+        return np.asarray(columns[np.argsort(first)], dtype=np.intp)
 
     def forget(self, model: LinearModel, batch: Batch, known: int, learned: int) -> None:
         """After a refusal: of the names let in beyond `known`, only those of the first `learned` rows stay."""

@@ -1,0 +1,103 @@
+"""What a run writes beside its model: predictions, and how each came about."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..model import LinearModel
+    from ..streams import Chunk
+
+__all__ = ["Audit", "Predictions", "write_weights"]
+
+
+class Predictions:
+    """One line for each example: the prediction, and the example's id where it has one."""
+
+    def __init__(self, path: str, length: int | None = None) -> None:
+        """`length`: a run that is resumed goes on after so many bytes."""
+        self.path = path
+        self.own = path not in ("-", "/dev/stdout")
+        self.file: IO[str] = sys.stdout
+        if self.own and length is not None and os.path.exists(path):
+            os.truncate(path, length)
+            self.file = open(path, "a", encoding="utf-8")
+        elif self.own:
+            self.file = open(path, "w", encoding="utf-8")
+
+    def add(self, said: Any, ids: Any) -> None:
+        values = said.tolist() if isinstance(said, np.ndarray) else said
+        words = map(_word, values)
+        if ids is not None:
+            words = (f"{word} {tag}" if tag is not None else word for word, tag in zip(words, ids, strict=True))
+        text = "\n".join(words)
+        if text or values:
+            self.file.write(text + "\n")
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def length(self) -> int | None:
+        return os.path.getsize(self.path) if self.own else None
+
+    def close(self) -> None:
+        self.file.flush()
+        if self.own:
+            self.file.close()
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return ""  # nothing was known yet
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class Audit:
+    """Before an example is learned: its features, each with its value and weight, the heaviest first (VW's --audit)."""
+
+    def __init__(self, out: Any) -> None:
+        self.out = out
+
+    def show(self, model: LinearModel, chunk: Chunk) -> None:
+        w, intercept = model.weights()
+        said = model.predict_many(chunk.X)
+        at = model.check_rows(chunk.X).csr  # the model's own features, those it does not know left out
+        assert at is not None
+        data, indices, starts = at
+        known = model.names
+        for row in range(len(chunk)):
+            low, high = int(starts[row]), int(starts[row + 1])
+            tag = "" if chunk.id is None or chunk.id[row] is None else f" {chunk.id[row]}"
+            truth = "" if chunk.y[row] != chunk.y[row] else chunk.y[row]
+            print(f"{_word(said[row])}{tag}\tlabel {truth}", file=self.out)
+            columns = indices[low:high].tolist()
+            parts = []
+            for j, value in zip(columns, data[low:high].tolist(), strict=True):
+                weights = w[:, j] if j < w.shape[1] else np.zeros(len(w))
+                name = known[j] if j < len(known) else j
+                parts.append((float(np.max(np.abs(weights * value))), f"{name}:{value:g}:{_weights(weights)}"))
+            parts.sort(key=lambda part: -part[0])
+            constant = [f"Constant:1:{_weights(intercept)}"] if model.fit_intercept else []
+            print("\t" + "\t".join([*(text for _, text in parts), *constant]), file=self.out)
+
+
+def _weights(weights: Any) -> str:
+    return "@".join(f"{weight:g}" for weight in np.atleast_1d(weights).tolist())
+
+
+def write_weights(path: str, model: LinearModel) -> None:
+    """Every weight that is not 0 as a line name:weight, the heaviest first (VW's --invert_hash)."""
+    w, intercept = model.weights()
+    names = model.names
+    heaviest = np.argsort(-np.max(np.abs(w), axis=0), kind="stable") if w.size else np.empty(0, dtype=np.intp)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"# {model.rule!r}; classes: {', '.join(map(str, model.classes))}\n")
+        if model.fit_intercept:
+            file.write(f"Constant:{_weights(intercept)}\n")
+        for j in heaviest.tolist():
+            if np.any(w[:, j]):
+                file.write(f"{names[j] if j < len(names) else j}:{_weights(w[:, j])}\n")
