@@ -49,7 +49,9 @@ class OnepassGroup(click.Group):
             fail(str(error), 2)
         except OnepassError as error:
             notes = getattr(error, "__notes__", [])
-            fail(". ".join([in_words_of_the_command(error), *(note for note in notes if "prequential:" not in note)]), 1)
+            fail(
+                ". ".join([in_words_of_the_command(error), *(note for note in notes if "prequential:" not in note)]), 1
+            )
         except BrokenPipeError:
             # Whoever read our output has seen enough. Python would complain once more when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

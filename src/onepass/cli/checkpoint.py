@@ -61,8 +61,8 @@ def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[st
         del model.extra[KEY]
 
 
-def read(path: str) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
-    """A model, and the run it remembers, if any."""
+def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
+    """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
     from ..model import LinearModel
 
     model = LinearModel.load(path)
@@ -73,7 +73,11 @@ def read(path: str) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
     try:
         return model, Checkpoint(**kept), {name.removeprefix(f"{KEY}."): array for name, array in mine.items()}
     except TypeError as error:
-        raise DamagedFileError(f"{path}: its run cannot be read ({error}); --start-from takes the model alone") from None
+        if not resuming:
+            return model, None, {}
+        raise DamagedFileError(
+            f"{path}: its run cannot be read ({error}); --start-from takes the model alone"
+        ) from None
 
 
 # -- the evaluation so far -------------------------------------------------------------------------------------------
@@ -107,7 +111,11 @@ def keeper_from(kept: dict[str, Any], name: str, arrays: dict[str, Any], labels:
     if labels is not None:
         keeper.recorder.labels = labels
     prefix = f"{name}."
-    restore(keeper.recorder, kept["recorder"], {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
+    restore(
+        keeper.recorder,
+        kept["recorder"],
+        {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
+    )
     return keeper
 
 
@@ -153,7 +161,9 @@ def check_sources(seen: list[Any], names: list[str], given: list[str]) -> None:
         except OSError as error:
             raise InputError(f"cannot read {name}: {error.strerror}") from error
         if not same:
-            what = f"has {size:,} bytes, of which {upto:,} were read" if size < upto else "has changed where it was read"
+            what = (
+                f"has {size:,} bytes, of which {upto:,} were read" if size < upto else "has changed where it was read"
+            )
             raise InputError(
                 f"--resume: {name} is not the stream that run read: it {what}; give the same stream, or "
                 "--start-from to begin anew with its weights"

@@ -39,27 +39,55 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     help="What the labels are; auto: the first of them decide.",
 )
 @reading_options
-@click.option("-b", "--hash-bits", "--bit_precision", type=click.IntRange(1, 30), metavar="BITS",
-              show_default="a weight for every name", help="Hash the features' names into 2^BITS weights.")
+@click.option(
+    "-b",
+    "--hash-bits",
+    "--bit_precision",
+    type=click.IntRange(1, 30),
+    metavar="BITS",
+    show_default="a weight for every name",
+    help="Hash the features' names into 2^BITS weights.",
+)
 @click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, pocket.")
 @click.option("--intercept/--no-intercept", " /--noconstant", default=True, help="Learn a constant too.")
 @click.option("--save", "-f", "--final_regressor", type=_FILE, metavar="MODEL", help="Write the model here.")
 @click.option("--resume", type=_FILE, metavar="MODEL", help="Go on with the run that this file remembers.")
-@click.option("--start-from", "-i", "--initial_regressor", type=_FILE, metavar="MODEL",
-              help="Begin with the weights of this model.")
+@click.option(
+    "--start-from",
+    "-i",
+    "--initial_regressor",
+    type=_FILE,
+    metavar="MODEL",
+    help="Begin with the weights of this model.",
+)
 @click.option("--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Save every N examples as well.")
 @click.option("--passes", type=click.IntRange(min=1), default=1, help="Read the stream so many times.")
-@click.option("--holdout", "--holdout_period", type=click.IntRange(min=2), metavar="N",
-              help="Judge every N-th example, but never learn it.")
+@click.option(
+    "--holdout",
+    "--holdout_period",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Judge every N-th example, but never learn it.",
+)
 @click.option("-t", "--test-only", "--testonly", is_flag=True, help="Judge only: learn nothing.")
 @click.option("--metrics", "-m", metavar="A,B,…", show_default="error; mae,rmse", help="What to measure.")
-@click.option("--every", type=click.IntRange(min=1), metavar="N", show_default="about 50 reports",
-              help="Examples from one report to the next.")
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="about 50 reports",
+    help="Examples from one report to the next.",
+)
 @click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
 @click.option("--report", type=_FILE, metavar="R.html", help="Write the curves as one page.")
 @click.option("--json", "json_path", type=_FILE, metavar="R.json", help="The same as data.")
-@click.option("--predictions", "-p", type=click.Path(dir_okay=False, allow_dash=True), metavar="FILE",
-              help="Write each prediction, made before its example was learned.")
+@click.option(
+    "--predictions",
+    "-p",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write each prediction, made before its example was learned.",
+)
 @click.option("--audit", "-a", is_flag=True, help="Print every example's features with their weights.")
 @click.option("--invert_hash", type=_FILE, metavar="FILE", help="Write the weights as text, by name.")
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
@@ -67,8 +95,12 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 @click.option("--cache", "-c", is_flag=True, help="Keep the parsed rows in SOURCE.cache for the next time.")
 @click.option("--cache-file", "--cache_file", type=_FILE, metavar="FILE", help="The same, in this file.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
-@click.option("--progress", type=click.Choice(["auto", "bar", "table", "none"]), default="auto",
-              help="A bar on a terminal, a table of powers of two elsewhere.")
+@click.option(
+    "--progress",
+    type=click.Choice(["auto", "bar", "table", "none"]),
+    default="auto",
+    help="A bar on a terminal, a table of powers of two elsewhere.",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 @vw_options
 @click.pass_context
@@ -207,7 +239,9 @@ def _try(rule: Rule, task: str, make: Any) -> None:
 
 def _fits(model: LinearModel, given: dict[str, Any]) -> None:
     if given["hash_bits"] not in (None, model.hash_bits):
-        raise click.UsageError(f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}")
+        raise click.UsageError(
+            f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
+        )
     for name in ("rule", "loss_function", "learning_rate", "l1", "l2", "oaa"):
         if given[name] is not None:
             raise click.UsageError(f"--{name}: the model brings its own rule, {model.rule!r}; leave it out")
@@ -218,9 +252,11 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     from .job import Options
 
     path = given["resume"]
-    model, kept, arrays = saved.read(path)
+    model, kept, arrays = saved.read(path, resuming=True)
     if kept is None:
-        raise click.UsageError(f"--resume: {path} remembers no run (it was saved by the library); use --start-from {path}")
+        raise click.UsageError(
+            f"--resume: {path} remembers no run (it was saved by the library); use --start-from {path}"
+        )
     reading, options = Reading(**kept.reading), Options(**kept.options)
     for where, names in _SHAPES.items():
         now = {name: given[name] for name in names}
@@ -311,7 +347,9 @@ def _reports(job: Job, given: dict[str, Any]) -> None:
     if given["report"] is not None:
         from ..report import write
 
-        runs = {f"pass {number + 1}": run for number, run in enumerate(job.runs)} if len(job.runs) > 1 else {"": job.run}
+        runs = (
+            {f"pass {number + 1}": run for number, run in enumerate(job.runs)} if len(job.runs) > 1 else {"": job.run}
+        )
         write(given["report"], runs)
     if given["json_path"] is not None:
         Path(given["json_path"]).write_text(job.run.to_json(), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk
 
-__all__ = ["Audit", "Predictions", "write_weights"]
+__all__ = ["Audit", "Predictions", "text_of", "weight_lines", "write_weights"]
 
 
 class Predictions:
@@ -30,13 +31,7 @@ class Predictions:
             self.file = open(path, "w", encoding="utf-8")
 
     def add(self, said: Any, ids: Any) -> None:
-        values = said.tolist() if isinstance(said, np.ndarray) else said
-        words = map(_word, values)
-        if ids is not None:
-            words = (f"{word} {tag}" if tag is not None else word for word, tag in zip(words, ids, strict=True))
-        text = "\n".join(words)
-        if text or values:
-            self.file.write(text + "\n")
+        self.file.write(text_of(said, ids))
 
     def flush(self) -> None:
         self.file.flush()
@@ -48,6 +43,15 @@ class Predictions:
         self.file.flush()
         if self.own:
             self.file.close()
+
+
+def text_of(said: Any, ids: Any) -> str:
+    """Predictions as lines."""
+    values = said.tolist() if isinstance(said, np.ndarray) else said
+    words = map(_word, values)
+    if ids is not None:
+        words = (f"{word} {tag}" if tag is not None else word for word, tag in zip(words, ids, strict=True))  # type: ignore[assignment]
+    return "\n".join(words) + "\n" if len(values) else ""
 
 
 def _word(value: Any) -> str:
@@ -89,15 +93,20 @@ def _weights(weights: Any) -> str:
     return "@".join(f"{weight:g}" for weight in np.atleast_1d(weights).tolist())
 
 
-def write_weights(path: str, model: LinearModel) -> None:
-    """Every weight that is not 0 as a line name:weight, the heaviest first (VW's --invert_hash)."""
+def weight_lines(model: LinearModel) -> Iterator[str]:
+    """Every weight that is not 0 as a line name:weight, the heaviest first; several classes as name:a@b@c."""
     w, intercept = model.weights()
     names = model.names
     heaviest = np.argsort(-np.max(np.abs(w), axis=0), kind="stable") if w.size else np.empty(0, dtype=np.intp)
+    yield f"# {model.rule!r}; classes: {', '.join(map(str, model.classes))}"
+    if model.fit_intercept:
+        yield f"Constant:{_weights(intercept)}"
+    for j in heaviest.tolist():
+        if np.any(w[:, j]):
+            yield f"{names[j] if j < len(names) else j}:{_weights(w[:, j])}"
+
+
+def write_weights(path: str, model: LinearModel) -> None:
+    """The same in a file (VW's --invert_hash)."""
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"# {model.rule!r}; classes: {', '.join(map(str, model.classes))}\n")
-        if model.fit_intercept:
-            file.write(f"Constant:{_weights(intercept)}\n")
-        for j in heaviest.tolist():
-            if np.any(w[:, j]):
-                file.write(f"{names[j] if j < len(names) else j}:{_weights(w[:, j])}\n")
+        file.writelines(line + "\n" for line in weight_lines(model))

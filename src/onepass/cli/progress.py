@@ -168,7 +168,11 @@ class Bar(Display):
         if fraction is not None:
             filled = round(12 * min(fraction, 1.0))
             parts.append(f"{self.letters[0] * filled}{self.letters[1] * (12 - filled)} {fraction:4.0%}")
-        parts += [f"{short(self.losses.examples)} ex", f"{short(speed)}/s", f"{self.losses.name} {self.losses.mean:.4f}"]
+        parts += [
+            f"{short(self.losses.examples)} ex",
+            f"{short(speed)}/s",
+            f"{self.losses.name} {self.losses.mean:.4f}",
+        ]
         gone = fraction - (self.from_fraction or 0.0) if fraction is not None else 0.0
         if fraction is not None and gone > 0:
             left = round(took * (1.0 - fraction) / gone)

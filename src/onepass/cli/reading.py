@@ -68,7 +68,9 @@ def as_reading(options: dict[str, Any], hash_bits: int | None) -> Reading:
         raise click.UsageError("which stream? Give a file, several, a 'glob*', or - for standard input")
     named = {name: _names(options[name]) for name in ("features", "drop", "text")}
     plain = {name: options[name] for name in ("format", "label", "no_label", "weight", "id", "time", "ngram")}
-    return Reading(sources, hash_bits=hash_bits, index_base=options["index_base"], header=options["header"], **plain, **named)
+    return Reading(
+        sources, hash_bits=hash_bits, index_base=options["index_base"], header=options["header"], **plain, **named
+    )
 
 
 def _names(given: tuple[str, ...]) -> list[str] | None:
