@@ -109,8 +109,10 @@ def _peers(parts: Any, rows: Any) -> list[tuple[str, str, Callable[[], float], i
     if importlib.util.find_spec("river"):
         from river import linear_model
 
+        make: Any = linear_model.PAClassifier
+
         def river() -> float:
-            model, wrong = linear_model.PAClassifier(C=0.1, mode=1), 0
+            model, wrong = make(C=0.1, mode=1), 0
             for x, y in rows:
                 wrong += model.predict_one(x) != bool(y)
                 model.learn_one(x, bool(y))

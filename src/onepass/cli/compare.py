@@ -11,9 +11,9 @@ import click
 import numpy as np
 
 from .reading import as_reading, reading_options
+from .significance import Pairs
 
 if TYPE_CHECKING:
-    from ..evaluate import Run
     from ..evaluate.keeping import Keeper
     from ..model import LinearModel
     from ..streams import Chunk
@@ -64,7 +64,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
 @click.option("--quiet", is_flag=True, help="No leaderboard on the way, only at the end.")
 @click.pass_context
-def command(ctx: click.Context, **given: Any) -> None:  # fmt: skip
+def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """Let several rules predict, then learn, the same stream in one pass; rank them and test the differences.
 
     The test is McNemar's for classes (of the examples on which two rules differ, how many did each get right?) and a
@@ -78,6 +78,7 @@ def command(ctx: click.Context, **given: Any) -> None:  # fmt: skip
       onepass compare train.vw --report compare.html --plot compare.svg --save-best best.model
     """
     from ..report import write
+    from .drawing import picture
 
     race = Race(given)
     try:
@@ -126,7 +127,7 @@ class Race:
         self.task = ""
 
     def go(self) -> None:
-        how = {"on_error": "skip" if self.given["on_error"] == "skip" else "raise"}
+        how: dict[str, Any] = {"on_error": "skip" if self.given["on_error"] == "skip" else "raise"}
         stream = self.reading.stream(**how)
         for chunk in stream.batches():
             known = chunk.labelled()
@@ -138,10 +139,10 @@ class Race:
 
     def take(self, chunk: Chunk) -> None:
         from ..evaluate.reading import Rows
-        from .job import _no_base
+        from .rows import require_no_base
         from .tasks import as_labels
 
-        _no_base(chunk)
+        require_no_base(chunk)
         if not self.entries:
             self._begin(chunk)
         y = chunk.y if self.task == "regression" else as_labels(chunk.y)
@@ -166,6 +167,7 @@ class Race:
         from ..metrics import scores
         from ..model import LinearModel
         from .learn import _metrics
+        from .rows import usual_every
         from .tasks import as_labels, decide
 
         asked = self.given["task"]
@@ -179,7 +181,7 @@ class Race:
         usual = "mae" if self.task == "regression" else "error"
         made = metrics.make_all(_metrics(self.given["metrics"] or usual))
         self.loss = scores.absolute if self.task == "regression" else scores.zero_one
-        every = self.given["every"] or _usual_every(chunk, self.reading.sources)
+        every = self.given["every"] or usual_every(chunk, _sizes(self.reading.sources))
         for name in self.names:
             model = LinearModel(name, self.task, hash_bits=self.given["hash_bits"])
             run = Run(every=every, window_size=self.given["window"])
@@ -216,52 +218,6 @@ class Race:
         note = f"p: {test} against {ranked[0].name}, Holm's correction" if len(ranked) > 1 else ""
         skipped = f"; {self.skipped:,} malformed lines skipped" if self.skipped else ""
         return f"{first.examples:,} examples{skipped}\n\n{text_table(cells, left=1)}\n\n{note}".rstrip()
-
-
-class Pairs:
-    """Sums over all examples from which any two learners can be compared."""
-
-    def __init__(self, learners: int) -> None:
-        self.count = 0
-        self.sums = np.zeros(learners)
-        self.products = np.zeros((learners, learners))
-        self.zero_one = True
-
-    def add(self, losses: Any) -> None:
-        """A row for each learner."""
-        losses = np.where(np.isnan(losses), 0.0, losses)
-        self.zero_one = self.zero_one and bool(np.all((losses == 0.0) | (losses == 1.0)))
-        self.count += losses.shape[1]
-        self.sums += losses.sum(axis=1)
-        self.products += losses @ losses.T
-
-    def against(self, best: int, others: list[int]) -> list[float]:
-        """p-values of each of `others` against `best`, with Holm's correction for making several tests."""
-        raw = [self.p(best, other) for other in others]
-        out, highest = [1.0] * len(raw), 0.0
-        for rank, i in enumerate(sorted(range(len(raw)), key=raw.__getitem__)):
-            highest = max(highest, min(1.0, (len(raw) - rank) * raw[i]))
-            out[i] = highest
-        return out
-
-    def p(self, a: int, b: int) -> float:
-        """Two-sided: that losses as different as these come about by chance."""
-        from math import comb, erfc, sqrt
-
-        if self.zero_one:
-            both = self.products[a, b]
-            only_a, only_b = round(self.sums[a] - both), round(self.sums[b] - both)
-            n = only_a + only_b
-            if n < 25:  # McNemar's exact test: the discordant examples are tosses of a fair coin
-                few = min(only_a, only_b)
-                return min(1.0, 2.0 * sum(comb(n, i) for i in range(few + 1)) / 2.0**n)
-            return erfc(sqrt((abs(only_a - only_b) - 1) ** 2 / n / 2.0)) if only_a != only_b else 1.0
-        mean = (self.sums[a] - self.sums[b]) / self.count
-        square = (self.products[a, a] - 2.0 * self.products[a, b] + self.products[b, b]) / self.count
-        variance = square - mean * mean
-        if variance <= 0.0:
-            return 1.0 if mean == 0.0 else 0.0
-        return erfc(abs(mean) / sqrt(variance / self.count) / sqrt(2.0))
 
 
 class Board:
@@ -309,16 +265,11 @@ def _p(value: float) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
-def _usual_every(chunk: Chunk, sources: list[str]) -> int:
+def _sizes(sources: list[str]) -> list[int]:
     import os
 
-    from .job import BLOCK, _round
-
-    if any(name == "-" or not os.path.exists(name) for name in sources):
-        return 1000 if len(chunk) > 1000 else _round(len(chunk) / 50)
-    size = sum(os.path.getsize(name) for name in sources)
-    end = chunk.position.offset or min(BLOCK, size)
-    return _round(len(chunk) * max(1.0, size / end) / 50)
+    there = all(os.path.isfile(name) for name in sources)
+    return [os.path.getsize(name) for name in sources] if there else []
 
 
 def split_rules(text: str) -> list[str]:
@@ -333,38 +284,3 @@ def split_rules(text: str) -> list[str]:
         elif part.strip():
             parts.append(part.strip())
     return parts
-
-
-def picture(runs: dict[str, Run]) -> str:
-    """All curves of the first metric over the window, as an SVG that stands alone, light or dark as the viewer is."""
-    from .. import metrics
-    from ..charts import HEIGHT, SERIES, STYLE, WIDE, Line, line_chart
-
-    first = next(iter(runs.values()))
-    made = metrics.make(first.metric)
-    lines = [Line(name, run.t, run.window, i % SERIES + 1) for i, (name, run) in enumerate(runs.items())]
-    chart = line_chart(lines, title=f"{first.metric} of all", across=first.unit, show=made.show)
-    drawing = chart[chart.index("<svg viewBox", chart.rindex('class="legend"') if 'class="legend"' in chart else 0) :]
-    drawing = chart[chart.rindex("<svg ") :]
-    legend, row = "", HEIGHT + 14
-    for line in lines:
-        legend += f'<path class="line s{line.colour}" d="M62 {row - 4}H84"/><text class="name" x="92" y="{row}">{_escaped(line.name)}</text>'
-        row += 18
-    title = f"{first.metric}, last {first.window_size:,} {first.unit}"
-    own = (
-        ".onepass svg text.name { fill: var(--ink); font: 13px system-ui, sans-serif; } .back { fill: var(--surface); }"
-    )
-    style = (STYLE + own).replace(".onepass svg ", ".onepass ")
-    body = drawing[drawing.index(">") + 1 :]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="onepass" viewBox="0 -26 {WIDE} {row + 30}" role="img" '
-        f'aria-label="{_escaped(title)}"><style>{style.replace("&", "&amp;").replace("<", "&lt;")}</style>'
-        f'<rect class="back" x="0" y="-26" width="{WIDE}" height="{row + 30}"/>'
-        f'<text class="name" x="62" y="-8">{_escaped(title)}</text>{legend}{body}\n'
-    )
-
-
-def _escaped(text: str) -> str:
-    import html
-
-    return html.escape(text)

@@ -40,7 +40,7 @@ VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\
 )
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
 @click.pass_context
-def command(ctx: click.Context, **given: Any) -> None:  # fmt: skip
+def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """Write the examples of IN in the format of OUT: vw, svmlight, csv, tsv, jsonl, parquet, arrow or cache.
 
     Examples keep label, weight, id and features; strings of a table become features name=value, as in learning. To a
@@ -65,7 +65,7 @@ def command(ctx: click.Context, **given: Any) -> None:  # fmt: skip
         raise click.UsageError(f"{out} is what would be read: give another name")
     given["sources"] = tuple(sources)
     reading = as_reading(given, given["hash_bits"])
-    how = {"on_error": "skip" if given["on_error"] == "skip" else "raise"}
+    how: dict[str, Any] = {"on_error": "skip" if given["on_error"] == "skip" else "raise"}
     job = Conversion(lambda **more: reading.stream(**how, **more), to, out)
     job.go()
     if job.renamed:

@@ -1,10 +1,10 @@
-"""One run of `onepass learn`: predict, judge, learn, chunk by chunk; stopped and resumed anywhere with the same result."""
+"""One run of `onepass learn`: predict, judge, learn, chunk by chunk. Stopped and resumed anywhere, it ends the same."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,16 @@ from ..evaluate.answers import Asker, needs_of
 from ..evaluate.keeping import Keeper
 from ..evaluate.reading import Rows
 from ..evaluate.run import Run
-from ..metrics import Outcomes
 from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
 from .progress import Display, Losses
+from .rows import BLOCK, require_no_base, runs_of_labels, said_of, some, usual_every
 
 if TYPE_CHECKING:
     from ..core import Rule
+    from ..metrics import Outcomes
     from ..model import LinearModel
     from ..streams import Chunk, Stream
     from .outputs import Audit, Predictions
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Options", "Stopped"]
 
-BLOCK = 1 << 20  # bytes a stream reads at once
 DEFAULTS = {"classes": ["error"], "numbers": ["mae", "rmse"]}
 
 
@@ -186,7 +186,7 @@ class Job:
 
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
-        _no_base(chunk)
+        require_no_base(chunk)
         if not chunk.unlabelled:
             self._labelled(chunk)
         elif self.predictions is None:
@@ -195,7 +195,7 @@ class Job:
             if len(known):
                 self._labelled(known)
         else:
-            for part, has_label in _runs(chunk):
+            for part, has_label in runs_of_labels(chunk):
                 if has_label:
                     self._labelled(part)
                 else:
@@ -225,14 +225,14 @@ class Job:
         self.counts["examples"] += len(chunk)
         self.counts["features"] += len(chunk.X.indices)
         if self.predictions is not None:
-            self.predictions.add(_said(outcomes), chunk.id)
+            self.predictions.add(said_of(outcomes), chunk.id)
         self.display.add(outcomes, chunk, self._fraction(chunk.position), self._title())
         if held is None:
             self.keeper.add(outcomes, seconds)
         else:
             assert self.held is not None
-            self.keeper.add(_some(outcomes, ~held), seconds)
-            self.held.add(_some(outcomes, held), 0.0)
+            self.keeper.add(some(outcomes, ~held), seconds)
+            self.held.add(some(outcomes, held), 0.0)
 
     def _judge(self, rows: Rows, held: Any) -> Outcomes:
         """What the model said of the rows, each before it was learned; rows held out have importance 0."""
@@ -286,7 +286,7 @@ class Job:
 
     def _keep(self, chunk: Chunk) -> None:
         made = self._metrics()
-        self.options.every = self.options.every or self._usual_every(chunk)
+        self.options.every = self.options.every or usual_every(chunk, self.sizes)
         self.asker = Asker(self.model, needs_of(made, False))  # fails where the model cannot give what they need
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)
@@ -298,14 +298,6 @@ class Job:
             self.held.recorder.labels = self.keeper.labels
         if self.display.losses is None:
             self.display.begin(Losses.of(made[0]))
-
-    def _usual_every(self, chunk: Chunk) -> int:
-        """About fifty reports, as far as the size of the first chunk tells."""
-        size, at = sum(self.sizes), chunk.position
-        if size and at.file == 0:
-            end = at.offset or min(BLOCK, self.sizes[0])
-            return _round(len(chunk) * max(1.0, size / end) / 50)
-        return _round(len(chunk) / 50) if len(chunk) < 1000 else 10_000
 
     def settings(self) -> dict[str, str]:
         assert self.model is not None
@@ -395,14 +387,6 @@ class Job:
         return f"pass {self.pass_number + 1}/{self.options.passes}" if self.options.passes > 1 else ""
 
 
-def _round(value: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50, …"""
-    power = 1
-    while 10 * power < value:
-        power *= 10
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
-
-
 def _text(content: dict[str, Any]) -> str:
     import json
 
@@ -414,37 +398,3 @@ def _length(path: Any) -> int | None:
         return None if path is None else os.path.getsize(path)
     except OSError:
         return None
-
-
-def _runs(chunk: Chunk) -> Iterator[tuple[Chunk, bool]]:
-    """Consecutive rows of which all have a label, or none."""
-    from ..streams.chunk import COLUMNS, known
-
-    there = known(chunk.y)
-    edges = [0, *(np.flatnonzero(np.diff(there)) + 1).tolist(), len(chunk)]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
-        columns = {name: None if (c := getattr(chunk, name)) is None else c[start:stop] for name in COLUMNS}
-        yield dataclasses.replace(chunk, X=chunk.X[start:stop], **columns), bool(there[start])
-
-
-def _said(outcomes: Outcomes) -> Any:
-    if outcomes.kind == "numbers":
-        return outcomes.predicted
-    values = outcomes.labels.values
-    return [values[code] for code in outcomes.predicted.tolist()]
-
-
-def _some(outcomes: Outcomes, rows: Any) -> Outcomes:
-    columns = ("truth", "predicted", "weight", "scores", "probabilities")
-    kept = {name: None if (c := getattr(outcomes, name)) is None else c[rows] for name in columns}
-    return Outcomes(outcomes.kind, labels=outcomes.labels, **kept)  # type: ignore[arg-type]
-
-
-def _no_base(chunk: Chunk) -> None:
-    if chunk.base is not None and np.any(chunk.base != 0.0):
-        row = int(np.flatnonzero(chunk.base)[0])
-        example = chunk.position.example - len(chunk) + row + 1
-        raise InputError(
-            f"example {example:,} has an initial prediction ({chunk.base[row]:g}, the third number of its label), "
-            "which onepass does not use; take it out"
-        )

@@ -104,7 +104,7 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 @vw_options
 @click.pass_context
-def command(ctx: click.Context, **given: Any) -> None:  # fmt: skip
+def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """Predict, then learn, every example of SOURCE; report how good the predictions were.
 
     SOURCE is a file, several, a 'glob*' or - for standard input: VW text, svmlight, CSV, TSV, JSON Lines, Parquet or
@@ -177,7 +177,7 @@ def _check(given: dict[str, Any]) -> None:
 
 
 def _begun(given: dict[str, Any]) -> Job:
-    from .job import Job, Options
+    from .job import Options
 
     rule = rule_of(given, RULE)
     options = Options(
@@ -264,13 +264,11 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
         now.pop("x", None)
         saved.conflicts(ctx, getattr(kept, where), now)
     _fits(model, given)
-    sources = [*given["sources"], *given["data"]]
-    if sources:
-        reading.sources = sources
+    reading.sources = [*given["sources"], *given["data"]] or reading.sources
     from ..streams.sources import sources_of
 
-    names = [source.name for source in sources_of(reading.sources)]
-    saved.check_sources(kept.seen, names, reading.sources)
+    files = [source.name for source in sources_of(reading.sources)]
+    saved.check_sources(kept.seen, files, reading.sources)
     given["save"] = given["save"] or path
     for name in ("predictions", "quarantine"):
         given[f"{name}_length"] = kept.lengths.get(name)
@@ -347,8 +345,11 @@ def _reports(job: Job, given: dict[str, Any]) -> None:
     if given["report"] is not None:
         from ..report import write
 
+        title = ", ".join(Path(name).name for name in job.reading.sources[:3])
         runs = (
-            {f"pass {number + 1}": run for number, run in enumerate(job.runs)} if len(job.runs) > 1 else {"": job.run}
+            {f"pass {number + 1}": run for number, run in enumerate(job.runs)}
+            if len(job.runs) > 1
+            else {title: job.run}
         )
         write(given["report"], runs)
     if given["json_path"] is not None:

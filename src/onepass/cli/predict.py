@@ -45,7 +45,9 @@ COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "tex
 @click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
 @click.option("--quiet", is_flag=True, help="No summary.")
 @click.pass_context
-def command(ctx: click.Context, model_path: str, output: str, proba: bool, scores: bool, **given: Any) -> None:  # fmt: skip
+def command(
+    ctx: click.Context, /, model_path: str, output: str, proba: bool, scores: bool, **given: Any
+) -> None:  # fmt: skip
     """Predict every example of SOURCE with a saved MODEL, one line each; learn nothing.
 
     Columns are those the model was learned with, unless options say otherwise. Where the stream has labels, the summary
@@ -114,7 +116,8 @@ def _open(reading: Reading, how: dict[str, Any], asked: bool) -> tuple[Stream, I
     try:
         first = next(chunks, None)
     except InputError as error:
-        if asked or "column" not in str(error) or "label" not in str(error) and f"{reading.label!r}" not in str(error):
+        about_label = "which column is the label" in str(error) or f"no column {reading.label!r}" in str(error)
+        if asked or not about_label:
             raise
         reading.no_label, reading.label = True, None
         stream = reading.stream(**how)

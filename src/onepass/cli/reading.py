@@ -66,7 +66,7 @@ def as_reading(options: dict[str, Any], hash_bits: int | None) -> Reading:
     sources = [*options["sources"], *options.get("data", ())]
     if not sources:
         raise click.UsageError("which stream? Give a file, several, a 'glob*', or - for standard input")
-    named = {name: _names(options[name]) for name in ("features", "drop", "text")}
+    named: dict[str, Any] = {name: _names(options[name]) for name in ("features", "drop", "text")}
     plain = {name: options[name] for name in ("format", "label", "no_label", "weight", "id", "time", "ngram")}
     return Reading(
         sources, hash_bits=hash_bits, index_base=options["index_base"], header=options["header"], **plain, **named

@@ -1,4 +1,4 @@
-"""A recorder's state as JSON and arrays, so that an evaluation goes on where it stopped: the same bits as without a stop."""
+"""A recorder's state as JSON and arrays: an evaluation goes on where it stopped, to the same bits as without a stop."""
 
 from __future__ import annotations
 
