@@ -1,6 +1,7 @@
 #include "parse_rows.hpp"
 
 #include <limits>
+#include <unordered_map>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -157,49 +158,72 @@ void RowBuilder::begin(size_t most) {
     value_ = rows_.value.room(most + 1);
     if (divisors_.size() <= most) divisors_.resize(2 * most + 1);
     divisor_ = divisors_.data();
+    if (options_.names && pending_.size() <= most) pending_.resize(2 * most + 1);
+    spaces_.clear();
+    made_.clear();
     n_ = 0;
 }
 
 void RowBuilder::enter(std::string_view space) {
-    space_.assign(space);
-    if (!space.empty()) space_ += '^';
-    prefix_.set(space_.data(), space_.size());
+    spaces_.emplace_back(space);
+    if (!space.empty()) spaces_.back() += '^';
+    prefix_.set(spaces_.back().data(), spaces_.back().size());
 }
 
-int32_t RowBuilder::column_of(const char* name, size_t length, uint32_t hash) {
-    std::string_view whole(name, length);
-    if (!space_.empty()) whole = joined_.assign(space_).append(name, length);
-    const int32_t known = options_.names->find(whole, hash);
-    return known >= 0 ? known : -1 - rows_.fresh.intern(whole, hash);
+const char* RowBuilder::keep(std::string_view name) {
+    made_.push_back(std::make_unique<std::string>(name));
+    made_.back()->append(padding, ' ');
+    return made_.back()->data();
 }
 
 void RowBuilder::add(std::string_view name, std::string_view text, double value) {
     std::string both(name);
     both.append("=").append(text);
-    const size_t length = both.size();
-    both.append(padding, ' ');
-    add(both.data(), length, value);
+    add(keep(both), both.size(), value);
 }
 
-// Adds up equal features where the first of them stood.
-void RowBuilder::merge() {
+void RowBuilder::look_up() {
+    const Names& names = *options_.names;
+    for (size_t i = 0; i < n_; ++i) names.ask_entry(pending_[i].hash);
+    for (size_t i = 0; i < n_; ++i) {
+        const Pending& at = pending_[i];
+        const std::string_view name(at.name, at.length);
+        index_[i] = names.find(name, at.hash, spaces_[at.space]);
+        if (index_[i] < 0) index_[i] = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
+    }
+}
+
+// Is there a feature twice, looking only at these bits? Remembers where in `seen_` each is.
+bool RowBuilder::repeats(uint32_t mask) {
     bool rising = true;
     for (size_t i = 1; i < n_; ++i) rising &= index_[i - 1] < index_[i];
-    if (rising) return;
+    if (rising && ~mask == 0) return false;
     if (seen_.size() < 4 * n_) seen_.assign(size_t(2) << (64 - __builtin_clzll(2 * n_)), {0, 0}), stamp_ = 0;
     if (++stamp_ == 0) seen_.assign(seen_.size(), {0, 0}), stamp_ = 1;
-    const size_t mask = seen_.size() - 1;
+    const size_t slots = seen_.size() - 1;
+    for (size_t i = 0; i < n_; ++i) {
+        const uint32_t index = uint32_t(index_[i]) & mask;
+        size_t slot = (index * 0x9E3779B1u >> 7) & slots;
+        while (seen_[slot].row == stamp_) {
+            if ((uint32_t(index_[seen_[slot].at]) & mask) == index) return true;
+            slot = (slot + 1) & slots;
+        }
+        seen_[slot] = {stamp_, uint32_t(i)};
+    }
+    return false;
+}
+
+// Adds up equal features where the first of them stood. Rare, so it need not be fast.
+void RowBuilder::merge() {
+    std::unordered_map<int32_t, size_t> first;
     size_t kept = 0;
     for (size_t i = 0; i < n_; ++i) {
-        const int32_t index = index_[i];
-        size_t slot = uint32_t(index) * 0x9E3779B1u >> 7 & mask;
-        while (seen_[slot].row == stamp_ && index_[seen_[slot].at] != index) slot = (slot + 1) & mask;
-        if (seen_[slot].row == stamp_) {
-            value_[seen_[slot].at] += value_[i];
+        const auto [at, is_new] = first.try_emplace(index_[i], kept);
+        if (!is_new) {
+            value_[at->second] += value_[i];
             continue;
         }
-        seen_[slot] = {stamp_, uint32_t(kept)};
-        index_[kept] = index;
+        index_[kept] = index_[i];
         value_[kept++] = value_[i];
     }
     n_ = kept;
@@ -213,7 +237,16 @@ bool RowBuilder::finite() const {
 
 void RowBuilder::finish() {
     for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
-    merge();
+    if (options_.names) look_up();
+    if (hashed()) {
+        // First what has the same name, then what has the same place: the sums that a mapping of names would give.
+        const bool some = repeats(mask_);
+        if (some) merge();
+        for (size_t i = 0; i < n_; ++i) index_[i] &= int32_t(mask_);
+        if (some) merge();
+    } else if (repeats(~uint32_t(0))) {
+        merge();
+    }
     if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
     rows_.index.take(n_);
     rows_.value.take(n_);
@@ -224,6 +257,8 @@ void parse_block(const char* text, size_t size, LineParser line, const ParseOpti
     const bool plain = !any_high_bit(text, size);
     const char* const stop = text + size;
     RowBuilder builder(rows, options);
+    rows.index.room(size / 8);  // about as many as there will be: growing costs copies
+    rows.value.room(size / 8);
     for (const char* p = text; p < stop;) {
         const char* const newline = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
         const char* end = newline;

@@ -112,12 +112,17 @@ class RowBuilder {
     bool hashed() const { return options_.hash_bits >= 0; }
     // The features to come are of this namespace.
     void enter(std::string_view space);
+    // A name that does not stand in the text: kept, and padded, until the row is finished.
+    const char* keep(std::string_view name);
     // namespace^name; the name is padded.
     template <class Value>
     void add(const char* name, size_t length, Value value) {
         const uint32_t hash = prefix_(name, length);
-        if (hashed()) add(int32_t(hash & mask_), value);
-        else if (!is_zero(value)) add(column_of(name, length, hash), value);
+        if (!hashed()) {
+            options_.names->ask_slot(hash);
+            pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
+        }
+        add(int32_t(hash), value);
     }
     void add(std::string_view name, std::string_view text, double value);  // name=text
     void add(int32_t column, double value) {
@@ -137,10 +142,9 @@ class RowBuilder {
     bool finite() const;
 
  private:
-    static bool is_zero(double value) { return value == 0.0; }
-    static bool is_zero(Decimal value) { return value.digits == 0; }
+    bool repeats(uint32_t mask);
     void merge();
-    int32_t column_of(const char* name, size_t length, uint32_t hash);
+    void look_up();
 
     Rows& rows_;
     const ParseOptions options_;
@@ -151,7 +155,13 @@ class RowBuilder {
     std::vector<double> divisors_;
     double* divisor_ = nullptr;
     PrefixHash prefix_;
-    std::string space_, joined_;  // "namespace^" and room for whole names
+    struct Pending {  // a name whose column is looked up when the row is finished
+        const char* name;
+        uint32_t length, hash, space;
+    };
+    std::vector<Pending> pending_;
+    std::vector<std::string> spaces_;                 // "namespace^" of the row's namespaces
+    std::vector<std::unique_ptr<std::string>> made_;  // names that do not stand in the text
     struct Seen {
         uint32_t row;  // the stamp that makes clearing unnecessary
         uint32_t at;

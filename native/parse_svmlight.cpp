@@ -72,7 +72,7 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
         const bool usual = read_short_number(colon + 1, size_t(at - colon - 1), value);
         const double number = usual ? 0.0 : read_value(colon + 1, at, "a value");
         if (row.hashed()) {
-            char name[24 + padding];
+            char name[24 + 8];  // padded
             const auto last = std::to_chars(name, name + 24, index).ptr;
             if (usual) row.add(name, size_t(last - name), value);
             else row.add(name, size_t(last - name), number);

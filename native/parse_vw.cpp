@@ -135,10 +135,10 @@ class Body {
         double value;
         const char* p = text;
         if (read_number(p, value) == Number::good && p == line_ + *stop && *p != ':') {
-            char place[16 + padding];
             if (length == 0) {
-                length = size_t(std::to_chars(place, place + 16, anonymous_++).ptr - place);
-                name = place;
+                const std::string place = std::to_string(anonymous_++);
+                name = row_.keep(place);
+                length = place.size();
             }
             row_.add(name, length, scale_ * value);
             return p;

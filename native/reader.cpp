@@ -111,6 +111,34 @@ static nb::object hash_names(nb::list names, int bits) {
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
 }
 
+// A checksum for our own files, as fast as memory: four lanes of multiply and rotate over words of 8 bytes.
+static uint64_t checksum(nb::object buffer) {
+    Py_buffer text;
+    if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    uint64_t lanes[4] = {1, 2, 3, 4};
+    {
+        nb::gil_scoped_release unlocked;
+        const char* p = static_cast<const char*>(text.buf);
+        const size_t size = size_t(text.len);
+        auto mix = [](uint64_t lane, uint64_t word) {
+            lane = (lane ^ word) * 0x9E3779B97F4A7C15u;
+            return lane << 31 | lane >> 33;
+        };
+        size_t i = 0;
+        for (; i + 32 <= size; i += 32)
+            for (size_t lane = 0; lane < 4; ++lane) {
+                uint64_t word;
+                std::memcpy(&word, p + i + 8 * lane, 8);
+                lanes[lane] = mix(lanes[lane], word);
+            }
+        for (; i < size; ++i) lanes[i & 3] = mix(lanes[i & 3], uint8_t(p[i]));
+        for (size_t lane = 1; lane < 4; ++lane) lanes[0] = mix(lanes[0], lanes[lane]);
+        lanes[0] = mix(lanes[0], size);
+    }
+    PyBuffer_Release(&text);
+    return lanes[0];
+}
+
 void bind_reader(nb::module_& module) {
     module.attr("PADDING") = padding;
     nb::class_<Names>(module, "Names")
@@ -154,6 +182,7 @@ void bind_reader(nb::module_& module) {
                 ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
 #undef ONEPASS_ARRAY
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
+    module.def("checksum", checksum, "data"_a);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     module.def("parse", parse, "format"_a, "block"_a, "size"_a, "hash_bits"_a, "names"_a.none(), "base"_a,
                "keep_going"_a, nb::rv_policy::take_ownership);

@@ -73,7 +73,7 @@ class Chunk:
         there = known(self.y)
         if there.all():
             return list(self.y.tolist())
-        labels = iter(whole(self.y[there]).tolist() if self.y.dtype.kind == "f" else self.y[there].tolist())
+        labels = iter(whole(self.y[there]).tolist())
         return [next(labels) if known_here else None for known_here in there.tolist()]
 
     @property
@@ -87,7 +87,8 @@ class Chunk:
         if len(keep) == len(self):
             return self
         parts = {name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS}
-        parts["y"] = whole(parts["y"]) if self.y.dtype.kind == "f" else np.array(parts["y"].tolist())
+        y = self.y[keep]
+        parts["y"] = np.array(y.tolist()) if y.dtype == object and len({type(each) for each in y}) == 1 else whole(y)
         X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
         return replace(self, X=X, **parts)
 
@@ -104,8 +105,10 @@ def known(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.ones(len(y), dtype=bool)
 
 
-def whole(y: NDArray[np.float64]) -> NDArray[Any]:
-    """Labels of a text format: integers where all of them are whole numbers."""
+def whole(y: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as integers where all of them are whole; anything else as it is."""
+    if y.dtype.kind != "f":
+        return y
     with np.errstate(invalid="ignore"):  # NaN and what is too large are not whole
         as_integers = y.astype(np.int64)
     fits = bool(np.all(as_integers == y)) and bool(np.all(np.abs(y) < 2**53))

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native
 from .parts import BadLine, Part, in_order
 from .roles import USUAL_LABELS, Roles, words
 from .sources import Block
@@ -22,8 +21,7 @@ def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Part]
     roles = Roles.of(stream)
     # One thread: the interpreter's own parser does the work.
     for block, coded in in_order(blocks, lambda block: _rows(block, roles), 1):
-        names = table if table is not None or stream.hash_bits is not None else _native.Names()
-        yield coded_part(coded, names, stream.hash_bits, (block.file, block.offset), block.size, block.idle)
+        yield coded_part(coded, stream, table, block)
 
 
 class _Wrong(Exception):

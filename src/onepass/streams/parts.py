@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _native
 from ..datasets import CSR
-from .chunk import Chunk, Position, whole
+from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block
 
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
@@ -31,16 +32,42 @@ class BadLine:
 
 @dataclass
 class Part:
-    """Rows of one block. `place` is where the block begins (file, offset); `lines` how many it has."""
+    """Rows of one block: `starts`, `index` and `value` as in a CSR matrix, and their answers (see `Chunk`).
+
+    The block begins at `offset` of source number `file`, is `size` bytes long and has so many `lines`.
+    """
 
     file: int
     offset: int
-    rows: int
-    cut: Callable[[int, int, Position], Chunk]  # the rows from … to …, which end at that position
-    lines: int = 0
-    size: int = 0
+    size: int
+    lines: int
+    starts: NDArray[np.int32]
+    index: NDArray[np.int32]
+    value: NDArray[Any]
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None = None
+    id: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
+    base: NDArray[np.float64] | None = None
+    query: NDArray[np.int64] | None = None
     bad: list[BadLine] = field(default_factory=list)
     idle: bool = False
+    table: Any = None
+    hash_bits: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def cut(self, a: int, b: int, position: Position) -> Chunk:
+        """Rows a to b − 1, which end at that position."""
+        low, high = self.starts[a], self.starts[b]
+        index = self.index[low:high]
+        width = 1 << self.hash_bits if self.hash_bits is not None else int(index.max()) + 1 if len(index) else 0
+        starts = self.starts[a : b + 1] - low if low else self.starts[a : b + 1]
+        X = CSR(starts, index, self.value[low:high], (b - a, width), True, self.table, self.hash_bits)
+        columns = {name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS}
+        columns["y"] = whole(self.y[a:b])
+        return Chunk(X=X, position=position, **columns)
 
 
 def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -> Iterator[tuple[Any, Any]]:
@@ -93,24 +120,29 @@ def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int) -> Iterator
 
 
 def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
-    starts, index, value, label = rows.starts, rows.index, rows.value, rows.label
-    weight, base, query, tags = rows.weight, rows.base, rows.query, rows.tags
-    tags = None if tags is None else np.array([tag or None for tag in tags], dtype=object)
-    fixed = None if parsing.hash_bits is None else 1 << parsing.hash_bits
-
-    def cut(a: int, b: int, position: Position) -> Chunk:
-        low, high = starts[a], starts[b]
-        indices = index[low:high]
-        columns = fixed or (int(indices.max()) + 1 if len(indices) else 0)
-        X = CSR(
-            starts[a : b + 1] - low if low else starts[: b + 1], indices, value[low:high], (b - a, columns),
-            distinct=True, table=names, hash_bits=parsing.hash_bits,
-        )  # fmt: skip
-        parts = (None if column is None else column[a:b] for column in (weight, tags, None, base, query))
-        return Chunk(X, whole(label[a:b]), *parts, position)
-
+    tags = rows.tags
     bad = [
         BadLine(row, line, column, bytes(block.buffer[offset : offset + length]), what)
         for row, line, offset, length, column, what in rows.bad
     ]
-    return Part(block.file, block.offset, len(rows), cut, rows.lines, block.size, bad, block.idle)
+    if block.overlong:
+        what = f"a line of {block.overlong:,} bytes, longer than max_line"
+        bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
+    return Part(
+        block.file,
+        block.offset,
+        block.size or (block.overlong and block.overlong + 1),
+        rows.lines + bool(block.overlong),
+        rows.starts,
+        rows.index,
+        rows.value,
+        rows.label,
+        weight=rows.weight,
+        id=None if tags is None else np.array([tag or None for tag in tags], dtype=object),
+        base=rows.base,
+        query=rows.query,
+        bad=bad,
+        idle=block.idle,
+        table=names,
+        hash_bits=parsing.hash_bits,
+    )

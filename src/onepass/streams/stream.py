@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import ParameterError
+from .cache import cached
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .jsonl import of_jsonl
 from .parts import BadLine, Parsing, Part, of_text
@@ -128,6 +129,8 @@ class Stream:
         if self.threads is None:
             self.threads = min(4, os.cpu_count() or 1)
         _whole("threads", self.threads, 1, 1024)
+        if self.cache is not None and (self.follow or _is_examples(self.source)):
+            raise ParameterError("cache= keeps files that are finished: not with follow=True, nor with an iterable")
         if self.quarantine is not None and self.on_error != "skip":
             raise ParameterError('quarantine= keeps the lines that on_error="skip" leaves out; give both')
         if self.format in ("vw", "svmlight"):
@@ -159,12 +162,16 @@ class Stream:
         return self._cut(self._parts(), size)
 
     def _parts(self, local: bool = False) -> Iterator[Part]:
-        assert self.threads is not None
+        """What the sources hold, in order. `local`: every part has names of its own."""
+        if self.cache is not None and not local:
+            return cached(self, self._parsed(self.names), self.names)
+        return self._parsed(None if local else self.names)
+
+    def _parsed(self, table: Any) -> Iterator[Part]:
+        assert self.threads is not None and self.format is not None
         if self.format in ("vw", "svmlight"):
-            names = None if local else self.names
-            parsing = Parsing(self.format, self.hash_bits, names, self.base, self.on_error == "skip")
+            parsing = Parsing(self.format, self.hash_bits, table, self.base, self.on_error == "skip")
             return of_text(self._blocks(), parsing, self.threads)
-        table = None if local else self.names
         if self.format in ("parquet", "arrow"):
             return of_arrow(self, self.sources, table)
         if self.format == "jsonl":
@@ -190,7 +197,7 @@ class Stream:
                 at = replace(at, offset=part.offset)
                 resumed = at.skip  # rows of this part that came before the stream began
                 row = resumed
-                stops = [bad.row for bad in part.bad if bad.row >= resumed] + [part.rows]
+                stops = [bad.row for bad in part.bad if bad.row >= resumed] + [len(part)]
                 bad_lines = [bad for bad in part.bad if bad.row >= resumed]
                 for stop in stops:
                     while row < stop:

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..datasets import CSR
 from ..errors import InputError, MissingDependencyError
-from .chunk import Chunk, Position
 from .parts import BadLine, Part, in_order
 from .roles import Roles, words
 from .sources import Block, Source
@@ -55,11 +53,12 @@ class Coded:
     lines: int
 
 
-def coded_part(coded: Coded, table: Any, hash_bits: int | None, place: tuple[int, int], size: int, idle: bool) -> Part:
+def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
-    if hash_bits is not None:
-        columns = _native.hash_names(coded.names, hash_bits)
+    if stream.hash_bits is not None:
+        columns = _native.hash_names(coded.names, stream.hash_bits)
     else:
+        table = _native.Names() if table is None else table
         # Names get their columns in the order in which rows meet them, however the rows are cut.
         first = np.full(len(coded.names), len(coded.codes), dtype=np.int64)
         first[coded.codes[::-1]] = np.arange(len(coded.codes) - 1, -1, -1)
@@ -67,17 +66,27 @@ def coded_part(coded: Coded, table: Any, hash_bits: int | None, place: tuple[int
         columns = np.full(len(coded.names), -1, dtype=np.int32)
         columns[met] = table.intern([coded.names[code] for code in met.tolist()])
     rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
-    starts, index, value = rows.starts, rows.index, rows.value
-
-    def cut(a: int, b: int, position: Position) -> Chunk:
-        low, high = starts[a], starts[b]
-        indices = index[low:high]
-        width = 1 << hash_bits if hash_bits is not None else int(indices.max()) + 1 if len(indices) else 0
-        X = CSR(starts[a : b + 1] - low, indices, value[low:high], (b - a, width), True, table, hash_bits)
-        parts = (None if each is None else each[a:b] for each in (coded.weight, coded.id, coded.time))
-        return Chunk(X, coded.y[a:b], *parts, None, None, position)
-
-    return Part(*place, len(coded.y), cut, coded.lines, size, coded.bad, idle)
+    if block.overlong:
+        what = f"a line of {block.overlong:,} bytes, longer than max_line"
+        coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
+        coded.lines = 1
+    return Part(
+        block.file,
+        block.offset,
+        block.size or (block.overlong and block.overlong + 1),
+        coded.lines,
+        rows.starts,
+        rows.index,
+        rows.value,
+        coded.y,
+        weight=coded.weight,
+        id=coded.id,
+        time=coded.time,
+        bad=coded.bad,
+        idle=block.idle,
+        table=table,
+        hash_bits=stream.hash_bits,
+    )
 
 
 # -- CSV and TSV ----------------------------------------------------------------------------------------------------
@@ -172,8 +181,7 @@ def of_csv(stream: Any, blocks: Iterator[Block], sources: list[Source], table: A
         return _csv_rows(shape, block, first)
 
     for block, coded in in_order(blocks, parse, stream.threads):
-        names = table if table is not None or stream.hash_bits is not None else _native.Names()
-        yield coded_part(coded, names, stream.hash_bits, (block.file, block.offset), block.size, block.idle)
+        yield coded_part(coded, stream, table, block)
 
 
 def _same_header(source: Source, block: Block, shape: Layout) -> None:
@@ -418,8 +426,7 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
             coded = coded_of(batch, roles)
             if not _finite(coded):
                 coded = _finite_rows(batch, roles, coded)
-            names = table if table is not None or stream.hash_bits is not None else _native.Names()
-            yield coded_part(coded, names, stream.hash_bits, (number, count), 1, False)
+            yield coded_part(coded, stream, table, Block(number, count, bytearray(), 1))
 
 
 def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
@@ -443,26 +450,25 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
 
 def _record_batches(source: Source, format: str) -> Iterator[Any]:
     pyarrow = arrow(format)
+    file = source.random_access()
     try:
-        if format == "parquet":
-            from pyarrow import parquet
-
-            file = parquet.ParquetFile(source.random_access())
-            yield from (_as_table(batch) for batch in file.iter_batches(batch_size=TOGETHER))
-            return
-        opened = source.random_access()
-        try:
-            reader = pyarrow.ipc.open_file(opened)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except pyarrow.ArrowInvalid:
-            opened.seek(0)
-            batches = iter(pyarrow.ipc.open_stream(opened))
-        for batch in batches:
+        for batch in _batches_in(file, format, pyarrow):
             for start in range(0, batch.num_rows, TOGETHER):
-                yield _as_table(batch.slice(start, TOGETHER))
+                yield pyarrow.Table.from_batches([batch.slice(start, TOGETHER)])
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
+    finally:
+        file.close()
 
 
-def _as_table(batch: Any) -> Any:
-    return arrow("tables").Table.from_batches([batch])
+def _batches_in(file: Any, format: str, pyarrow: Any) -> Iterator[Any]:
+    if format == "parquet":
+        from pyarrow import parquet
+
+        return iter(parquet.ParquetFile(file).iter_batches(batch_size=TOGETHER))
+    try:
+        reader = pyarrow.ipc.open_file(file)
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+    except pyarrow.ArrowInvalid:
+        file.seek(0)
+        return iter(pyarrow.ipc.open_stream(file))
