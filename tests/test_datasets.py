@@ -10,20 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onepass.datasets import BLOCK, CSR, SEA, RotatingHyperplane, SparseText, Synthetic
+from onepass.datasets import BLOCK, CSR, SEA, Checkerboard, RotatingHyperplane, SparseText, Switch, Synthetic
 from onepass.errors import ParameterError
 from onepass.model import LinearModel
 
 N = 2 * BLOCK + 500
 
-STREAMS = [RotatingHyperplane(N, turns=0.5), SEA(N), SparseText(N, features=3000, nnz=9, classes=3)]
+STREAMS = [
+    RotatingHyperplane(N, turns=0.5),
+    SEA(N),
+    SparseText(N, features=3000, nnz=9, classes=3),
+    Checkerboard(N, turns=0.5),
+]
 
 
 def as_arrays(X: Any) -> list[np.ndarray]:
     return [X.indptr, X.indices, X.data] if isinstance(X, CSR) else [X]
 
 
-def whole(stream: Synthetic) -> tuple[Any, np.ndarray]:
+def whole(stream: Synthetic | Switch) -> tuple[Any, np.ndarray]:
     [chunk] = stream.chunks(len(stream))
     return chunk
 
@@ -176,7 +181,7 @@ def test_sparse_text_with_hardly_any_words(features: int) -> None:
 
 
 def test_empty_and_tiny_streams() -> None:
-    for kind in (RotatingHyperplane, SEA, SparseText):
+    for kind in (RotatingHyperplane, SEA, SparseText, Checkerboard):
         assert list(kind(0)) == [] == list(kind(0).chunks(10))
         assert len(list(kind(1))) == 1 == len(kind(1))
 
@@ -223,3 +228,70 @@ def test_no_scipy_until_asked() -> None:
         "assert 'scipy' not in sys.modules and 'sklearn' not in sys.modules, 'imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("squares", [1, 2, 4, 5])
+def test_checkerboard_has_its_squares(squares: int) -> None:
+    X, y = whole(Checkerboard(5000, squares=squares))
+    cells = np.floor((X + 1) * squares / 2).astype(int)
+    assert np.array_equal(y, cells.sum(axis=1) % 2)
+    assert X.min() >= -1 and X.max() < 1
+    assert len(np.unique(cells, axis=0)) == squares**2
+
+
+def test_checkerboard_turns() -> None:
+    """A quarter of a turn of an even board gives every label's opposite or the same board; an eighth neither."""
+    X, y = whole(Checkerboard(40_000, squares=2, turns=0.25))
+    quadrant = ((X[:, 0] >= 0) ^ (X[:, 1] >= 0)).astype(int)
+    tenths = [float(np.mean(quadrant[i : i + 4000] == y[i : i + 4000])) for i in range(0, 40_000, 4000)]
+    assert tenths[0] > 0.9 and tenths[-1] < 0.1
+    assert all(later < earlier for earlier, later in itertools.pairwise(tenths))
+    noisy = whole(Checkerboard(40_000, squares=2, turns=0.25, noise=0.2))
+    assert abs(float(np.mean(noisy[1] != y)) - 0.2) < 0.01 and noisy[0].tobytes() == X.tobytes()
+
+
+def test_a_switch_is_one_stream_and_then_the_other() -> None:
+    one, other = SEA(9000, seed=1), SEA(9000, seed=2)
+    X, y = whole(one)
+    Z, z = whole(other)
+    S, s = whole(Switch(one, other, at=4000))
+    np.testing.assert_array_equal(S, np.concatenate([X[:4000], Z[4000:]]))
+    np.testing.assert_array_equal(s, np.concatenate([y[:4000], z[4000:]]))
+    assert len(Switch(one, other)) == 9000 and Switch(one, other).at == 4500
+
+
+@pytest.mark.parametrize("kind", [SEA, SparseText])
+def test_a_gradual_switch(kind: Any) -> None:
+    options: dict[str, Any] = {} if kind is SEA else {"features": 300, "nnz": 5}
+    one, other = kind(9000, seed=1, **options), kind(9000, seed=2, **options)
+    stream = Switch(one, other, at=4500, width=2000, seed=5)
+    pairs, first, second = list(stream), list(one), list(other)
+    from_second = np.array([a == c and a != b for a, b, c in zip(pairs, first, second, strict=True)])
+    assert all(a in (b, c) for a, b, c in zip(pairs, first, second, strict=True))
+    t = np.arange(9000)
+    p = 1 / (1 + np.exp(-4 * (t - 4500) / 2000))
+    for start in range(0, 9000, 1000):
+        assert abs(from_second[start : start + 1000].mean() - p[start : start + 1000].mean()) < 0.06
+    X, y = whole(stream)
+    for size in (1, 777, 4096, 5000) if kind is SEA else (777,):
+        parts = list(stream.chunks(size))
+        assert np.concatenate([labels for _, labels in parts]).tobytes() == y.tobytes()
+        columns = [as_arrays(part)[-1] for part, _ in parts]
+        assert np.concatenate(columns).tobytes() == as_arrays(X)[-1].tobytes()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: Switch(SEA(10), SEA(11)),
+        lambda: Switch(SEA(10), [1, 2]),
+        lambda: Switch(SEA(10), SEA(10), at=-1),
+        lambda: Switch(SEA(10), SEA(10), width=0.5),  # type: ignore[arg-type]
+        lambda: list(Switch(SEA(10), RotatingHyperplane(10))),
+        lambda: Checkerboard(10, squares=0),
+        lambda: Checkerboard(10, noise=2),
+    ],
+)
+def test_bad_boards_and_switches(bad: Any) -> None:
+    with pytest.raises(ParameterError):
+        bad()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 import onepass
-from onepass import losses, rules, schedules
+from onepass import datasets, losses, metrics, rules, schedules
 
 ROOT = Path(__file__).parent.parent
-README, RULES, CONTRIBUTING = (ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md"))
+README, RULES, CONTRIBUTING, EVALUATION = (
+    ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md", "docs/evaluation.md")
+)
 ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
 
 
@@ -23,7 +26,7 @@ def code_blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("path", [README, CONTRIBUTING], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [README, CONTRIBUTING, EVALUATION], ids=lambda path: path.name)
 def test_code_blocks_run(path, tmp_path, monkeypatch, capsys):
     """In order, in one namespace, as a reader would type them; what a comment promises is printed."""
     monkeypatch.chdir(tmp_path)
@@ -66,6 +69,25 @@ def test_every_option_is_listed(name):
         assert f"`{option}`" in text, f"{name}'s option {option} is missing in docs/rules.md"
 
 
+def test_every_metric_set_and_option_of_evaluation_is_listed():
+    text = EVALUATION.read_text()
+    for name, kind in metrics.METRICS.items():
+        assert f"`{name}`" in text, f"the metric {name} is missing in docs/evaluation.md"
+        for field in dataclasses.fields(kind):
+            assert f"`{field.name}`" in text, f"{name}'s parameter {field.name} is missing"
+    for name, chosen in datasets.SETS.items():
+        assert re.search(rf"`{name}`( ↓| \(partly ↓\)|[ ,|])", text), f"the set {name} is missing"
+        marked = re.search(rf"`{name}` (\(partly )?↓", text) is not None
+        assert marked == bool(chosen.sources), f"{name}: ↓ means that it can be downloaded"
+    for option in list(inspect.signature(onepass.prequential).parameters)[2:]:
+        assert f"`{option}`" in text, f"prequential's option {option} is missing"
+    for view in metrics.VIEWS:
+        assert f"| `{view}` |" in text
+    for name in datasets.__all__:
+        if isinstance(getattr(datasets, name), type) and issubclass(getattr(datasets, name), datasets.Synthetic):
+            assert name == "Synthetic" or f"`{name}" in text, f"the generator {name} is missing"
+
+
 def test_every_public_name_is_listed():
     text = RULES.read_text()
     for name in onepass.__all__:
@@ -73,7 +95,7 @@ def test_every_public_name_is_listed():
 
 
 def test_links_resolve():
-    for path in (README, RULES, CONTRIBUTING, ROOT / "docs/architecture.md"):
+    for path in (README, RULES, CONTRIBUTING, EVALUATION, ROOT / "docs/architecture.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

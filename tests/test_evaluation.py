@@ -223,6 +223,17 @@ def test_frames_and_sparse_rows() -> None:
     same(expected, prequential(linear_model.PAClassifier(), [(matrix, Y)], every=700))
 
 
+def test_lists_of_mappings_as_chunks() -> None:
+    pairs = list(STREAM)
+    chunk = SimpleNamespace(X=[x for x, _ in pairs], y=Y)
+    told: list[Any] = []
+    for wanted in (["error"], ["error", "auc"]):
+        expected = prequential(LinearModel("pa1"), pairs, wanted, every=700)
+        got = prequential(LinearModel("pa1"), [chunk], wanted, every=700, on_predictions=lambda _, s: told.extend(s))
+        same(expected, got)
+    assert len(told) == 12_000
+
+
 # -- late labels ------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ OnepassError
 │   ├── DamagedFileError             truncated or altered: its checksum does not match
 │   ├── ForeignFileError             not a onepass model file
 │   └── NewerFileError               written by a later format version
+├── DatasetError (OSError)           a data set that is neither here nor to be had, or whose file is damaged
 └── MissingDependencyError (ImportError)  an optional package is needed: the message names the extra
 
 A message says what was expected, what came, where, and what to do.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 __all__ = [
     "DamagedFileError",
+    "DatasetError",
     "FeatureError",
     "ForeignFileError",
     "InputError",
@@ -93,6 +95,10 @@ class ForeignFileError(ModelFileError):
 
 class NewerFileError(ModelFileError):
     """A model file of a later format version than this onepass reads."""
+
+
+class DatasetError(OnepassError, OSError):
+    """A data set that is not here and cannot be fetched, or whose file is damaged."""
 
 
 class MissingDependencyError(OnepassError, ImportError):

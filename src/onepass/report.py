@@ -37,7 +37,7 @@ body { margin: 0; }
 @media print {
   .onepass { min-height: 0; } .onepass main { max-width: none; padding: 0; }
   .onepass .figures { grid-template-columns: 1fr 1fr; gap: 12px 18px; }
-  .onepass h2, .onepass tr { break-after: avoid; break-inside: avoid; }
+  .onepass h2 { break-after: avoid; } .onepass tr { break-inside: avoid; }
 }
 @media (max-width: 520px) { .onepass .figures { grid-template-columns: 1fr; } .onepass main { padding: 20px 14px; } }
 """
@@ -102,6 +102,8 @@ def page(runs: Mapping[str, Run]) -> str:
 def write(path: str | os.PathLike[str], runs: Mapping[str, Run]) -> None:
     """`page` in a file; what stood there before is replaced only when the new one is whole."""
     target, text = Path(path), page(runs)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no such folder to write the report into")
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=target.absolute().parent, prefix=target.name, suffix=".part", delete=False
     ) as file:

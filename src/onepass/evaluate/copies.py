@@ -22,8 +22,8 @@ from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
 from .answers import Asker, Rounds, answer_kind, needs_of
+from .job import DEFAULTS
 from .keeping import Keeper, Progress
-from .protocol import DEFAULTS
 from .reading import CHUNK, as_examples, has_no_label, takes_mappings_only
 from .run import Run, text_table
 

@@ -53,7 +53,7 @@ class Keeper:
             self.run.seconds += each * (stop - start)
             start = stop
             if self.recorder.seen > before:
-                self._refresh()
+                self._count(values=due or self.progress is not None)
             if due:
                 self._report()
             if self.recorder.seen > before and self.progress is not None:
@@ -70,7 +70,7 @@ class Keeper:
         waited = bool(self.recorder.waiting)
         self.recorder.settle()
         if self.recorder.seen and (not self.run.t or self.run.t[-1] != self.recorder.seen):
-            self._refresh()
+            self._count(values=True)
             self._report()
         state = self.recorder.state(CONFUSION)
         if state is not None:
@@ -81,10 +81,12 @@ class Keeper:
         if waited and self.progress is not None:
             self.progress(self.run)
 
-    def _refresh(self) -> None:
+    def _count(self, *, values: bool) -> None:
+        """What the run says of all so far; the values, which may cost a sort, only where somebody looks."""
         run = self.run
         run.examples, run.weight = self.recorder.seen, self.recorder.weight
-        run.values = dict(zip(run.metrics, self.recorder.values("cumulative"), strict=True))
+        if values:
+            run.values = dict(zip(run.metrics, self.recorder.values("cumulative"), strict=True))
 
     def _report(self) -> None:
         run = self.run

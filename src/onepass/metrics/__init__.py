@@ -1,13 +1,13 @@
 """Metrics over streams: each in four views, cumulative, since the last report, over a sliding window, fading.
 
 >>> from onepass import metrics
->>> metrics.evaluate("f1", [0, 1, 1, 0], [0, 1, 0, 0])
-0.666...
+>>> round(metrics.evaluate("f1", [0, 1, 1, 0], [0, 1, 0, 0]), 3)
+0.667
 >>> meter = metrics.Meter("accuracy", window=3)
 >>> for y, said in zip("aabb", "abbb"):
 ...     meter.add_one(y, said)
->>> meter.value, meter.window  # over all, and over the last three
-(0.75, 0.666...)
+>>> meter.value, round(meter.window, 3)  # over all, and over the last three
+(0.75, 0.667)
 """
 
 from __future__ import annotations

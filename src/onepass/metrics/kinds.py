@@ -215,7 +215,7 @@ class _OfRanks(Metric):
 
     needs: ClassVar[str] = "scores"
     positive: Any = None
-    limit: int = number(1 << 15, at_least=16, integer=True)
+    limit: int = number(1 << 14, at_least=16, integer=True)
 
     def statistic(self) -> Ranks:
         return Ranks(int(self.limit))

@@ -219,7 +219,7 @@ class Ranks:
     memory stays O(classes · limit). A sliding window is always exact.
     """
 
-    limit: int = 1 << 15
+    limit: int = 1 << 14
 
     def of(self, outcomes: Outcomes) -> Seen:
         scores = outcomes.probabilities if outcomes.scores is None else outcomes.scores

@@ -2,91 +2,27 @@
 
 Rows are drawn in fixed blocks, each from its own generator, so a row depends on the parameters and
 on its position alone. Nothing is stored: a stream of any length takes the memory of one block and one chunk.
-
->>> from onepass import datasets
->>> stream = datasets.RotatingHyperplane(5000, d=3)
->>> X, y = next(stream.chunks(1000))
->>> X.shape, y.shape
-((1000, 3), (1000,))
->>> x, y = next(iter(stream))  # one at a time, by name
->>> list(x), y
-(['x0', 'x1', 'x2'], 0)
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ParameterError
-from .parameters import Parameters, number
+from ..errors import ParameterError
+from ..parameters import Parameters, number
+from .rows import CSR, dicts, join
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
-__all__ = ["CSR", "SEA", "RotatingHyperplane", "SparseText", "Synthetic"]
+__all__ = ["SEA", "Checkerboard", "RotatingHyperplane", "SparseText", "Synthetic"]
 
 BLOCK = 4096  # rows drawn together; another value is another stream
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True)
-class CSR:
-    """Sparse rows: row i is `data[a:b]` in columns `indices[a:b]` with a, b = `indptr[i]`, `indptr[i+1]`."""
-
-    indptr: NDArray[np.int32]
-    indices: NDArray[np.int32]
-    data: Array
-    shape: tuple[int, int]
-    # Rows of an `op.stream`. No column stands twice in a row, so the order of a row is kept. Columns are those of a
-    # growing `table` of names, or hashes of names (`hash_bits`), or plain numbers of which larger ones may follow.
-    distinct: bool = False
-    table: Any = None
-    hash_bits: int | None = None
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    @property
-    def dtype(self) -> np.dtype[np.float64]:
-        return self.data.dtype
-
-    def tocsr(self) -> CSR:
-        """Itself: with this, what takes SciPy's matrices (`LinearModel`) takes these rows, without SciPy."""
-        return self
-
-    def __getitem__(self, rows: slice) -> CSR:
-        if not isinstance(rows, slice) or rows.step not in (None, 1):
-            raise ParameterError(f"CSR rows are cut by slices of step 1, got {rows!r}; or use csr_matrix()")
-        start, stop, _ = rows.indices(len(self))
-        stop = max(start, stop)
-        first, last = self.indptr[start], self.indptr[stop]
-        return dataclasses.replace(
-            self,
-            indptr=self.indptr[start : stop + 1] - first,
-            indices=self.indices[first:last],
-            data=self.data[first:last],
-            shape=(stop - start, self.shape[1]),
-        )
-
-    def dicts(self) -> Iterator[dict[str, float]]:
-        """Each row as a mapping from word to value."""
-        for start, stop in zip(self.indptr[:-1].tolist(), self.indptr[1:].tolist(), strict=True):
-            words = [f"w{column}" for column in self.indices[start:stop].tolist()]
-            yield dict(zip(words, self.data[start:stop].tolist(), strict=True))
-
-    def csr_matrix(self) -> csr_matrix:
-        """The same rows as SciPy's matrix (the arrays are shared)."""
-        from scipy.sparse import csr_matrix
-
-        matrix: csr_matrix = csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
-        return matrix
 
 
 @dataclasses.dataclass(repr=False)
@@ -104,7 +40,7 @@ class Synthetic(Parameters):
 
     def __iter__(self) -> Iterator[tuple[dict[str, float], int]]:
         for X, y in self.chunks(BLOCK):
-            yield from zip(_dicts(X), y.tolist(), strict=True)
+            yield from zip(dicts(X), y.tolist(), strict=True)
 
     def chunks(self, size: int = 1000) -> Iterator[tuple[Any, Labels]]:
         """The stream as (X, y), `size` rows at a time; the last chunk holds what is left."""
@@ -122,7 +58,7 @@ class Synthetic(Parameters):
                     current, block = b, self.block(b)
                 cut = slice(max(start - b * BLOCK, 0), stop - b * BLOCK)
                 parts.append((block[0][cut], block[1][cut]))
-            yield _join([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+            yield join([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
     def _rng(self, *key: int) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64([int(self.seed), *key]))
@@ -189,6 +125,29 @@ class SEA(Synthetic):
 
 
 @dataclasses.dataclass(repr=False)
+class Checkerboard(Synthetic):
+    """Points uniform in [−1, 1)², y = 1 on every other square of a board of `squares` × `squares`.
+
+    The board makes `turns` full turns around its centre over the `n` examples (0: it stands still), and reaches on
+    beyond the edge, so that every turn of it covers all points. A share `noise` of the labels is flipped.
+    (Static: Wang and Vucetic 2010. Rotating: Elwell and Polikar 2011.)
+    """
+
+    squares: int = number(4, at_least=1, integer=True)
+    noise: float = number(0.0, at_least=0, at_most=1)
+    turns: float = number(0.0, at_least=0)
+
+    def block(self, b: int) -> tuple[Array, Labels]:
+        rng = self._rng(1, b)
+        X = 2.0 * rng.random((BLOCK, 2)) - 1.0
+        angle = 2.0 * np.pi * self.turns * np.arange(b * BLOCK, (b + 1) * BLOCK) / max(int(self.n), 1)
+        across = np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]
+        along = np.cos(angle) * X[:, 1] - np.sin(angle) * X[:, 0]
+        column, row = (np.floor((side + 1.0) * (0.5 * self.squares)).astype(np.int64) for side in (across, along))
+        return X, self._flip((column + row) % 2 == 1, self.noise, rng)
+
+
+@dataclasses.dataclass(repr=False)
 class SparseText(Synthetic):
     """Rows like bags of words: `nnz` distinct words of `features`, word j (from 0) drawn with p ∝ 1/(j + 1).
 
@@ -236,25 +195,3 @@ class SparseText(Synthetic):
         data = np.log(1.0 + rank)[indices]
         data /= np.repeat(np.sqrt(np.add.reduceat(data * data, indptr[:-1])), counts)
         return CSR(indptr, indices, data, (BLOCK, features)), y
-
-
-def _dicts(X: Any) -> Iterator[dict[str, float]]:
-    if isinstance(X, CSR):
-        yield from X.dicts()
-        return
-    names = [f"x{j}" for j in range(X.shape[1])]
-    for row in X.tolist():
-        yield dict(zip(names, row, strict=True))
-
-
-def _join(parts: list[Any]) -> Any:
-    if not isinstance(parts[0], CSR):
-        return np.concatenate(parts)
-    shifts = np.cumsum([0, *(len(part.data) for part in parts)])
-    indptr = [part.indptr[1:] + shift for part, shift in zip(parts, shifts[:-1], strict=True)]
-    return CSR(
-        np.concatenate([[0], *indptr]).astype(np.int32),
-        np.concatenate([part.indices for part in parts]),
-        np.concatenate([part.data for part in parts]),
-        (sum(len(part) for part in parts), parts[0].shape[1]),
-    )

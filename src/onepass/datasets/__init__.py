@@ -1,0 +1,39 @@
+"""Streams to learn from: made to order, and real ones.
+
+The generators give the same examples for the same seed, however they are cut, and store nothing; `load` reads real sets
+from a folder, the user's cache, or their public home. All have chunks(size) of (X, y), and give (x, y) when iterated.
+
+>>> from onepass import datasets
+>>> stream = datasets.RotatingHyperplane(5000, d=3)
+>>> X, y = next(stream.chunks(1000))
+>>> X.shape, y.shape
+((1000, 3), (1000,))
+>>> x, y = next(iter(stream))  # one at a time, by name
+>>> list(x), y
+(['x0', 'x1', 'x2'], 0)
+>>> stream = datasets.Switch(datasets.SEA(1000, thresholds=(8,)), datasets.SEA(1000, thresholds=(9.5,)), width=200)
+>>> len(list(stream))
+1000
+"""
+
+from __future__ import annotations
+
+from .catalogue import SETS
+from .drift import Switch
+from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
+from .loading import RealStream, load
+from .rows import CSR
+
+__all__ = [
+    "BLOCK",
+    "CSR",
+    "SEA",
+    "SETS",
+    "Checkerboard",
+    "RealStream",
+    "RotatingHyperplane",
+    "SparseText",
+    "Switch",
+    "Synthetic",
+    "load",
+]

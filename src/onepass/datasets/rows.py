@@ -1,0 +1,135 @@
+"""Rows in memory: sparse ones without SciPy, and how parts of a stream are cut, joined and read row by row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ParameterError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+__all__ = ["CSR", "cut", "dicts", "join", "take"]
+
+Array = NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class CSR:
+    """Sparse rows: row i is `data[a:b]` in columns `indices[a:b]` with a, b = `indptr[i]`, `indptr[i+1]`."""
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: Array
+    shape: tuple[int, int]
+    # Rows of an `op.stream`. No column stands twice in a row, so the order of a row is kept. Columns are those of a
+    # growing `table` of names, or hashes of names (`hash_bits`), or plain numbers of which larger ones may follow.
+    distinct: bool = False
+    table: Any = None
+    hash_bits: int | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        return self.data.dtype
+
+    def tocsr(self) -> CSR:
+        """Itself: with this, what takes SciPy's matrices (`LinearModel`) takes these rows, without SciPy."""
+        return self
+
+    def __getitem__(self, rows: slice) -> CSR:
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            raise ParameterError(f"CSR rows are cut by slices of step 1, got {rows!r}; or use csr_matrix()")
+        start, stop, _ = rows.indices(len(self))
+        stop = max(start, stop)
+        first, last = self.indptr[start], self.indptr[stop]
+        return dataclasses.replace(
+            self,
+            indptr=self.indptr[start : stop + 1] - first,
+            indices=self.indices[first:last],
+            data=self.data[first:last],
+            shape=(stop - start, self.shape[1]),
+        )
+
+    def dicts(self, names: Sequence[str] | None = None) -> Iterator[dict[str, float]]:
+        """Each row as a mapping from word to value; without `names` word j is called wj."""
+        for start, stop in zip(self.indptr[:-1].tolist(), self.indptr[1:].tolist(), strict=True):
+            columns = self.indices[start:stop].tolist()
+            words = [f"w{j}" for j in columns] if names is None else [names[j] for j in columns]
+            yield dict(zip(words, self.data[start:stop].tolist(), strict=True))
+
+    def take(self, rows: NDArray[Any]) -> CSR:
+        """Some rows in some order, copied."""
+        lengths = (self.indptr[1:] - self.indptr[:-1])[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        at = np.repeat(self.indptr[:-1][rows] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=np.int32)
+        return CSR(ends, self.indices[at], self.data[at], (len(rows), self.shape[1]))
+
+    def csr_matrix(self) -> csr_matrix:
+        """The same rows as SciPy's matrix (the arrays are shared)."""
+        from scipy.sparse import csr_matrix
+
+        matrix: csr_matrix = csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+        return matrix
+
+
+def dicts(X: Any, names: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Each row as a mapping; rows that are mappings, or texts, as they are."""
+    if isinstance(X, list):
+        yield from X
+    elif isinstance(X, CSR):
+        yield from X.dicts(names)
+    else:
+        called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
+        for row in X.tolist():
+            yield dict(zip(called, row, strict=True))
+
+
+def take(X: Any, rows: NDArray[Any]) -> Any:
+    """Some rows of a table, a CSR or a list, in some order."""
+    if isinstance(X, list):
+        return [X[i] for i in rows.tolist()]
+    return X.take(rows) if isinstance(X, CSR) else X[rows]
+
+
+def cut(blocks: Iterable[tuple[Any, ...]], size: int) -> Iterator[tuple[Any, ...]]:
+    """Blocks of any length as parts of `size` rows; the last part holds what is left."""
+    held: list[tuple[Any, ...]] = []
+    count = 0
+    for block in blocks:
+        start, rows = 0, len(block[1])
+        while start < rows:
+            stop = min(rows, start + size - count)
+            held.append(tuple(column[start:stop] for column in block))
+            count += stop - start
+            start = stop
+            if count == size:
+                yield tuple(join(list(columns)) for columns in zip(*held, strict=True))
+                held, count = [], 0
+    if held:
+        yield tuple(join(list(columns)) for columns in zip(*held, strict=True))
+
+
+def join(parts: list[Any]) -> Any:
+    """Consecutive parts as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], list):
+        return [row for part in parts for row in part]
+    if not isinstance(parts[0], CSR):
+        return np.concatenate(parts)
+    shifts = np.cumsum([0, *(len(part.data) for part in parts)])
+    indptr = [part.indptr[1:] + shift for part, shift in zip(parts, shifts[:-1], strict=True)]
+    return CSR(
+        np.concatenate([[0], *indptr]).astype(np.int32),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.data for part in parts]),
+        (sum(len(part) for part in parts), parts[0].shape[1]),
+    )
