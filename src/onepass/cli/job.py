@@ -154,9 +154,12 @@ class Job:
         while True:
             try:
                 chunk = next(chunks, None)  # a signal that comes while waiting for rows is raised here
-            except InputError:
+            except InputError as error:
                 with interrupts.held():  # up to here the stream was sound: it can be mended and resumed
-                    self.stopped_whole = self.save()
+                    try:
+                        self.stopped_whole = self.save()
+                    except OSError as failed:
+                        error.add_note(f"What came before could not be saved: {failed.strerror}")
                 raise
             if chunk is None:
                 break

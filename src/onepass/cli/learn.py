@@ -168,8 +168,6 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--resume goes on with a run, --start-from begins one: give one of them")
     if given["passes"] > 1 and (given["follow"] or "-" in given["sources"]):
         raise click.UsageError("--passes reads the stream again, which standard input and --follow do not allow")
-    if given["interactions"]:
-        raise click.UsageError("-q/--interactions is not there yet: write the pairs as features, or use --text --ngram")
     if given["cache"] and "-" in given["sources"]:
         raise click.UsageError("--cache keeps files, not standard input")
     if given["test_only"] and not (given["start_from"] or given["resume"]):

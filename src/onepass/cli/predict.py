@@ -101,6 +101,7 @@ def _as_learned(ctx: click.Context, reading: Reading, learned: Reading) -> None:
             reading.format = learned.format
     if reading.format == "svmlight":
         reading.index_base = learned.index_base
+    reading.interactions = reading.interactions or learned.interactions
     if reading.format in ("vw", "svmlight"):
         return
     for name in COLUMNS:

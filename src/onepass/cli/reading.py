@@ -37,11 +37,18 @@ class Reading:
     hash_bits: int | None = None
     index_base: int = 0
     header: bool = True
+    interactions: list[str] | None = None
 
     def stream(self, start: Position | None = None, **how: Any) -> Stream:
         """`how`: on_error, quarantine, cache, follow."""
+        import inspect
+
         from ..streams import stream
 
+        if self.interactions:
+            if "interactions" not in inspect.signature(stream).parameters:
+                raise click.UsageError("-q/--interactions is not there yet: write the pairs as features")
+            how["interactions"] = self.interactions
         return stream(
             self.sources if len(self.sources) > 1 else self.sources[0],
             format=self.format,
@@ -66,7 +73,7 @@ def as_reading(options: dict[str, Any], hash_bits: int | None) -> Reading:
     sources = [*options["sources"], *options.get("data", ())]
     if not sources:
         raise click.UsageError("which stream? Give a file, several, a 'glob*', or - for standard input")
-    named: dict[str, Any] = {name: _names(options[name]) for name in ("features", "drop", "text")}
+    named: dict[str, Any] = {name: _names(options[name]) for name in ("features", "drop", "text", "interactions")}
     plain = {name: options[name] for name in ("format", "label", "no_label", "weight", "id", "time", "ngram")}
     return Reading(
         sources, hash_bits=hash_bits, index_base=options["index_base"], header=options["header"], **plain, **named
@@ -96,6 +103,8 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--drop", **many, help="Learn from all columns but these."),
             click.option("--text", **many, help="Columns of text: each word becomes a feature."),
             click.option("--ngram", type=click.IntRange(1, 100), default=1, help="With --text: runs of up to N words."),
+            click.option("-q", "--interactions", multiple=True, metavar="AB",
+                         help="Products of features: of namespaces by their first letters."),
             click.option("--index-base", type=click.IntRange(0, 1), default=0,
                          help="svmlight: the number of the first feature."),
             click.option("--header/--no-header", default=True, help="CSV: does the first line name the columns?"),

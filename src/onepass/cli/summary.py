@@ -30,7 +30,7 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
         rows.append(("without label", f"{counts['unlabelled']:,}, predicted but not learned"))
     if counts["skipped"]:
         where = f", written to {given['quarantine']}" if given.get("quarantine") else ""
-        rows.append(("skipped", f"{counts['skipped']:,} malformed lines{where}"))
+        rows.append(("skipped", f"{counts['skipped']:,} malformed line{'s' * (counts['skipped'] != 1)}{where}"))
     why = f" ({job.decided})" if job.decided else ""
     rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
     rows.append(("rule", f"{model.rule!r}"))

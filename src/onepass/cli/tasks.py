@@ -29,7 +29,7 @@ def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
         return "auto", "the labels are words"
     distinct = np.unique(y)
     if len(distinct) <= 2:
-        return "auto", f"{len(distinct)} different labels"
+        return "auto", "two different labels" if len(distinct) == 2 else "one label so far"
     if len(distinct) <= FEW and bool(np.all(distinct == np.floor(distinct))):
         return "auto", f"{len(distinct)} different whole numbers"
     return "regression", f"{len(distinct):,} different numbers"

@@ -91,7 +91,6 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--l1", type=float, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…"),
             click.option("--l2", type=float, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…"),
             click.option("--oaa", type=click.IntRange(min=2), metavar="K", help="The classes are 1, …, K."),
-            click.option("-q", "--interactions", multiple=True, metavar="AB", help="Pairs of features."),
         ]
     ):  # fmt: skip
         command = option(command)
