@@ -13,9 +13,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from ..errors import DamagedFileError, InputError
 from .reading import Reading
+from .rows import BLOCK
 
 if TYPE_CHECKING:
     from ..evaluate import Run
@@ -139,7 +141,7 @@ def seen_of(reading: Reading, names: list[str], position: Position, all_read: bo
         size = os.path.getsize(name)
         upto = size
         if number == position.file and not all_read and reading.format not in ("parquet", "arrow") and _plain(name):
-            upto = min(position.offset, size)
+            upto = _end_of_rows(name, position)
         out.append([upto, _digest(name, upto)])
     return out
 
@@ -168,6 +170,15 @@ def check_sources(seen: list[Any], names: list[str], given: list[str]) -> None:
                 f"--resume: {name} is not the stream that run read: it {what}; give the same stream, or "
                 "--start-from to begin anew with its weights"
             )
+
+
+def _end_of_rows(name: str, position: Position) -> int:
+    """A byte before which everything was read: rows have a line at least."""
+    with open(name, "rb") as file:
+        file.seek(position.offset)
+        block = file.read(BLOCK)
+    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)[: position.skip]
+    return position.offset + (int(ends[-1]) + 1 if len(ends) else 0)
 
 
 def _plain(name: str) -> bool:

@@ -168,13 +168,13 @@ class Race:
         from ..model import LinearModel
         from .learn import _metrics
         from .rows import usual_every
-        from .tasks import as_labels, decide
+        from .tasks import decide
 
         asked = self.given["task"]
         admitting = [rules.make(name) for name in self.names]
         if asked == "auto" and admitting and all("binary" not in rule.defined_for() for rule in admitting):
             asked = "regression"
-        guess = decide(as_labels(chunk.y), rules.make("pa1"))[0] if asked == "auto" else asked
+        guess = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
         self.task = "regression" if guess == "regression" else "auto"
         if not self.names:
             self.names = split_rules(FOR_NUMBERS if self.task == "regression" else RULES)

@@ -16,16 +16,16 @@ from ..evaluate.answers import Asker, needs_of
 from ..evaluate.keeping import Keeper
 from ..evaluate.reading import Rows
 from ..evaluate.run import Run
+from ..metrics import Outcomes
 from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
 from .progress import Display, Losses
-from .rows import BLOCK, require_no_base, runs_of_labels, said_of, some, usual_every
+from .rows import BLOCK, cut, require_no_base, runs_of_labels, said_of, some, usual_every
 
 if TYPE_CHECKING:
     from ..core import Rule
-    from ..metrics import Outcomes
     from ..model import LinearModel
     from ..streams import Chunk, Stream
     from .outputs import Audit, Predictions
@@ -83,7 +83,7 @@ class Job:
         self.runs: list[Run] = []  # of the passes that are done
         self.keeper: Keeper | None = None
         self.held: Keeper | None = None
-        self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0}
+        self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0, "before this pass": 0}
         self.decided = ""  # how the task was chosen
         self.stopped_whole = False  # was everything before malformed input saved?
         self.asker: Asker | None = None
@@ -131,6 +131,7 @@ class Job:
                     self._end_pass()
                     self.pass_number += 1
                     self.position = None
+                    self.counts["before this pass"] = self.counts["examples"]
                 with interrupts.held():
                     self._end_pass(last=True)
                     self.save(finished=True)
@@ -163,17 +164,15 @@ class Job:
                 raise
             if chunk is None:
                 break
-            with interrupts.held():
-                before = self.counts["examples"]
-                self.take(chunk)
-                self.position = chunk.position
-                self.counts["skipped"] = chunk.position.skipped
-                due = self.checkpoint_every and before // self.checkpoint_every != (
-                    self.counts["examples"] // self.checkpoint_every
-                )
-                if due:
-                    self.save()
-            interrupts.check()
+            self._begin(chunk)
+            for part in cut(chunk, self.checkpoint_every):
+                with interrupts.held():
+                    self.take(part)
+                    self.position = part.position
+                    self.counts["skipped"] = part.position.skipped
+                    if self.checkpoint_every and part.position.example % self.checkpoint_every == 0:
+                        self.save()
+                interrupts.check()
         self.counts["skipped"] = stream.skipped  # those after the last good line too
         if self.position is not None:
             self.position = dataclasses.replace(self.position, skipped=stream.skipped)
@@ -187,53 +186,62 @@ class Job:
         if task != "auto" and self.make_model is not None:
             self._decide("auto" if task == "classification" else task, "as asked")
 
+    def _begin(self, chunk: Chunk) -> None:
+        """What the first rows decide: a whole chunk of them, whatever parts it is learned in."""
+        self.options.every = self.options.every or usual_every(chunk, self.sizes)
+        if self.model is None and len(known := chunk.labelled()):
+            assert self.rule is not None  # without a model there is a rule to make one
+            self._decide(*tasks.decide(known.y, self.rule))
+        if self.keeper is None and self.model is not None:
+            self._keep()
+
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
         require_no_base(chunk)
-        if not chunk.unlabelled:
-            self._labelled(chunk)
-        elif self.predictions is None:
-            known = chunk.labelled()
-            self.counts["unlabelled"] += len(chunk) - len(known)
-            if len(known):
-                self._labelled(known)
-        else:
-            for part, has_label in runs_of_labels(chunk):
-                if has_label:
-                    self._labelled(part)
-                else:
-                    self.counts["unlabelled"] += len(part)
-                    self.predictions.add(self._predict(part), part.id)
-
-    def _predict(self, chunk: Chunk) -> Any:
-        return [None] * len(chunk) if self.model is None else self.model.predict_many(chunk.X)
-
-    def _labelled(self, chunk: Chunk) -> None:
-        if self.model is None:
-            assert self.rule is not None  # without a model there is a rule to make one
-            self._decide(*tasks.decide(tasks.as_labels(chunk.y), self.rule))
-        model = self.model
-        assert model is not None
-        y = chunk.y if model.task == "regression" else tasks.as_labels(chunk.y)
-        if self.audit is not None:
-            self.audit.show(model, chunk)
-        if self.keeper is None:
-            self._keep(chunk)
-        assert self.keeper is not None
-        weight = chunk.weight
-        held = self._held_out(len(chunk))
+        known = chunk.labelled()
+        self.counts["unlabelled"] += len(chunk) - len(known)
+        self.counts["features"] += len(known.X.indices)
+        if not chunk.unlabelled or self.predictions is not None or self.audit is not None:
+            known = chunk
+        judged: list[tuple[Outcomes, Any]] = []
         began = perf_counter()
-        outcomes = self._judge(Rows(chunk.X, y, weight), held)
-        seconds = perf_counter() - began
-        self.counts["examples"] += len(chunk)
-        self.counts["features"] += len(chunk.X.indices)
+        for part, has_label in runs_of_labels(known, one_by_one=self.audit is not None):
+            if not has_label:
+                self._predict(part)
+                continue
+            if self.audit is not None and self.model is not None:
+                self.audit.show(self.model, part)
+            outcomes, held = self._learn(part)
+            judged.append((outcomes, held))
+            if self.predictions is not None:
+                self.predictions.add(said_of(outcomes), part.id)
+        if judged:
+            lengths = np.diff(chunk.labelled().X.indptr)
+            self._account(judged, perf_counter() - began, lengths, chunk.position)
+
+    def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
-            self.predictions.add(said_of(outcomes), chunk.id)
-        self.display.add(outcomes, chunk, self._fraction(chunk.position), self._title())
-        if held is None:
+            said = [None] * len(chunk) if self.model is None else self.model.predict_many(chunk.X)
+            self.predictions.add(said, chunk.id)
+
+    def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any]:
+        """Labelled rows, in one go; with which of them are held out."""
+        assert self.model is not None
+        y = chunk.y if self.model.task == "regression" else tasks.as_labels(chunk.y)
+        held = self._held_out(len(chunk))
+        outcomes = self._judge(Rows(chunk.X, y, chunk.weight), held)
+        self.counts["examples"] += len(chunk)
+        return outcomes, held
+
+    def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, lengths: Any, at: Position) -> None:
+        """Outcomes to the metrics and the display, together: parts of a chunk may be small."""
+        assert self.keeper is not None
+        outcomes = Outcomes.join([each for each, _ in judged])
+        self.display.add(outcomes, lengths, self._fraction(at), self._title())
+        if self.held is None:
             self.keeper.add(outcomes, seconds)
         else:
-            assert self.held is not None
+            held = np.concatenate([each for _, each in judged])
             self.keeper.add(some(outcomes, ~held), seconds)
             self.held.add(some(outcomes, held), 0.0)
 
@@ -256,19 +264,14 @@ class Job:
 
     def _where(self) -> str:
         at = self.position or Position()
-        done = self.counts["examples"] + self.counts["unlabelled"] - self._in_passes()
-        return f"{self.names[at.file]}, in the rows after example {done:,}"
-
-    def _in_passes(self) -> int:
-        return sum(run.examples for run in self.runs)
+        return f"{self.names[at.file]}, in the rows after example {at.example:,}"
 
     def _held_out(self, rows: int) -> Any:
         """Which of the next rows are held out: every n-th of a pass; None where none is."""
         n = self.options.holdout
         if not n:
             return None
-        assert self.keeper is not None and self.held is not None
-        number = self.keeper.seen + self.held.seen + np.arange(1, rows + 1)
+        number = self.counts["examples"] - self.counts["before this pass"] + np.arange(1, rows + 1)
         return number % n == 0
 
     # -- what is kept ----------------------------------------------------------------------------------------------
@@ -287,9 +290,8 @@ class Job:
             raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {what}")
         return made
 
-    def _keep(self, chunk: Chunk) -> None:
+    def _keep(self) -> None:
         made = self._metrics()
-        self.options.every = self.options.every or usual_every(chunk, self.sizes)
         self.asker = Asker(self.model, needs_of(made, False))  # fails where the model cannot give what they need
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)

@@ -68,25 +68,27 @@ class Audit:
 
     def show(self, model: LinearModel, chunk: Chunk) -> None:
         w, intercept = model.weights()
-        said = model.predict_many(chunk.X)
-        at = model.check_rows(chunk.X).csr  # the model's own features, those it does not know left out
-        assert at is not None
-        data, indices, starts = at
-        known = model.names
+        said = model.predict_many(chunk.X) if model.started else [None] * len(chunk)
         for row in range(len(chunk)):
-            low, high = int(starts[row]), int(starts[row + 1])
+            low, high = int(chunk.X.indptr[row]), int(chunk.X.indptr[row + 1])
             tag = "" if chunk.id is None or chunk.id[row] is None else f" {chunk.id[row]}"
-            truth = "" if chunk.y[row] != chunk.y[row] else chunk.y[row]
-            print(f"{_word(said[row])}{tag}\tlabel {truth}", file=self.out)
-            columns = indices[low:high].tolist()
+            print(f"{_word(said[row])}{tag}\tlabel {chunk.y[row]}", file=self.out)
+            columns, names = self._features(model, chunk, low, high)
             parts = []
-            for j, value in zip(columns, data[low:high].tolist(), strict=True):
-                weights = w[:, j] if j < w.shape[1] else np.zeros(len(w))
-                name = known[j] if j < len(known) else j
+            for j, name, value in zip(columns, names, chunk.X.data[low:high].tolist(), strict=True):
+                weights = w[:, j] if 0 <= j < w.shape[1] else np.zeros(len(w))
                 parts.append((float(np.max(np.abs(weights * value))), f"{name}:{value:g}:{_weights(weights)}"))
             parts.sort(key=lambda part: -part[0])
             constant = [f"Constant:1:{_weights(intercept)}"] if model.fit_intercept else []
             print("\t" + "\t".join([*(text for _, text in parts), *constant]), file=self.out)
+
+    def _features(self, model: LinearModel, chunk: Chunk, low: int, high: int) -> tuple[list[int], list[Any]]:
+        """The model's features of a row (−1: not known yet) and what to call them."""
+        columns: list[int] = chunk.X.indices[low:high].tolist()
+        if chunk.X.table is None:
+            return columns, columns
+        names = [chunk.X.table.names(j, j + 1)[0] for j in columns]
+        return model.find(names).tolist(), names
 
 
 def _weights(weights: Any) -> str:

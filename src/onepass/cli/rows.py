@@ -14,9 +14,9 @@ from ..metrics import Outcomes
 from ..streams.chunk import COLUMNS, known
 
 if TYPE_CHECKING:
-    from ..streams import Chunk
+    from ..streams import Chunk, Position
 
-__all__ = ["BLOCK", "require_no_base", "round_up", "runs_of_labels", "said_of", "some", "usual_every"]
+__all__ = ["BLOCK", "cut", "require_no_base", "round_up", "runs_of_labels", "said_of", "some", "usual_every"]
 
 BLOCK = 1 << 20  # bytes a stream reads at once
 
@@ -38,15 +38,40 @@ def round_up(value: float) -> int:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
 
 
-def runs_of_labels(chunk: Chunk) -> Iterator[tuple[Chunk, bool]]:
+def cut(chunk: Chunk, every: int) -> Iterator[Chunk]:
+    """The chunk in parts that end at multiples of `every` examples, each with its own position; whole where it is 0."""
+    end, start = chunk.position, 0
+    while start < len(chunk):
+        stop = len(chunk)
+        if every:
+            before = end.example - len(chunk) + start
+            stop = min(stop, start + every - before % every)
+        left = len(chunk) - stop
+        # Rows of a chunk follow each other in one block of their file: the place of any of them is so many rows back.
+        position = dataclasses.replace(end, skip=end.skip - left, example=end.example - left)
+        yield chunk if stop - start == len(chunk) else _part(chunk, start, stop, position)
+        start = stop
+
+
+def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
+    columns: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = getattr(chunk, name)
+        columns[name] = None if values is None else values[start:stop]
+    return dataclasses.replace(chunk, X=chunk.X[start:stop], position=position, **columns)
+
+
+def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:
     """Consecutive rows of which all have a label, or none."""
     there = known(chunk.y)
+    if there.all() and not one_by_one:
+        yield chunk, True
+        return
     edges = [0, *(np.flatnonzero(np.diff(there)) + 1).tolist(), len(chunk)]
+    if one_by_one:
+        edges = list(range(len(chunk) + 1))
     for start, stop in itertools.pairwise(edges):
-        columns: dict[str, Any] = {
-            name: None if (c := getattr(chunk, name)) is None else c[start:stop] for name in COLUMNS
-        }
-        yield dataclasses.replace(chunk, X=chunk.X[start:stop], **columns), bool(there[start])
+        yield _part(chunk, start, stop, chunk.position), bool(there[start])
 
 
 def said_of(outcomes: Outcomes) -> Any:
