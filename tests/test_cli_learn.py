@@ -153,7 +153,7 @@ def test_passes_and_holdout(vw: Path, tmp_path: Path) -> None:
 
 def test_hashing_reports_collisions(vw: Path) -> None:
     result = onepass("learn", vw, "-b", 7)
-    shown = re.search(r"of 128 slots are not 0; about (\d+) features share", result.stdout)
+    shown = re.search(r"of 128 slots used; about (\d+) names share one", result.stdout)
     assert shown and 30 <= int(shown[1]) <= 130  # 200 words in 128 slots: 100 or so lie on another
 
 

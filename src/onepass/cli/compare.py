@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -237,8 +238,9 @@ class Board:
         if not ranked:
             return
         first = ranked[0].keeper.run
-        cells = [["rule", first.metric, f"{first.examples:,} examples"]]
-        cells += [[e.name[:40], e.keeper.run.show(e.keeper.run.value), _bar(e, ranked)] for e in ranked]
+        cells = [["rule", first.metric, f"{first.examples:,} examples".ljust(20)]]
+        for entry in ranked[: max(1, shutil.get_terminal_size().lines - 3)]:
+            cells.append([entry.name[:40], entry.keeper.run.show(entry.keeper.run.value), _bar(entry, ranked)])
         self._clear()
         text = text_table(cells, left=1)
         self.out.write(text + "\n")
@@ -258,7 +260,7 @@ class Board:
 def _bar(entry: Entry, ranked: list[Entry]) -> str:
     worst = max((abs(e.keeper.run.value) for e in ranked), default=1.0) or 1.0
     value = entry.keeper.run.value
-    return "▇" * max(1, round(20 * abs(value) / worst)) if value == value else ""
+    return ("▇" * max(1, round(20 * abs(value) / worst))).ljust(20) if value == value else " " * 20
 
 
 def _p(value: float) -> str:

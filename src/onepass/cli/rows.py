@@ -64,6 +64,8 @@ def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
 def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:
     """Consecutive rows of which all have a label, or none."""
     there = known(chunk.y)
+    if not len(there):
+        return
     if there.all() and not one_by_one:
         yield chunk, True
         return

@@ -56,7 +56,7 @@ def _values(job: Job) -> list[tuple[str, str]]:
             if run.holdout.get(metric):
                 rows.append((f"{title}held out", f"{metric} {run.show(run.holdout[metric][-1], metric)}"))
     if len(job.runs) > 1 and not job.options.holdout:
-        rows.append(("", "(after the first pass every example was seen before: --holdout N judges fairly)"))
+        rows.append(("", "(later passes know their examples; --holdout N is fair)"))
     return rows
 
 
@@ -74,7 +74,7 @@ def _weights(model: LinearModel) -> str:
     if model.hash_bits is None:
         return f"{used:,} of {model.n_features:,} features are not 0"
     share = collisions(used, model.n_features)
-    return f"{used:,} of {model.n_features:,} slots are not 0; about {share:,} features share a slot with another"
+    return f"{used:,} of {model.n_features:,} slots used; about {share:,} names share one"
 
 
 def collisions(used: int, slots: int) -> int:
