@@ -198,26 +198,23 @@ class Job:
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
         require_no_base(chunk)
-        known = chunk.labelled()
-        self.counts["unlabelled"] += len(chunk) - len(known)
-        self.counts["features"] += len(known.X.indices)
-        if not chunk.unlabelled or self.predictions is not None or self.audit is not None:
-            known = chunk
+        labelled = chunk.labelled()
+        self.counts["unlabelled"] += len(chunk) - len(labelled)
+        self.counts["features"] += len(labelled.X.indices)
+        told = self.predictions is not None or self.audit is not None
         judged: list[tuple[Outcomes, Any]] = []
         began = perf_counter()
-        for part, has_label in runs_of_labels(known, one_by_one=self.audit is not None):
+        for part, has_label in runs_of_labels(chunk if told else labelled, one_by_one=self.audit is not None):
             if not has_label:
                 self._predict(part)
                 continue
             if self.audit is not None and self.model is not None:
                 self.audit.show(self.model, part)
-            outcomes, held = self._learn(part)
-            judged.append((outcomes, held))
+            judged.append(self._learn(part))
             if self.predictions is not None:
-                self.predictions.add(said_of(outcomes), part.id)
+                self.predictions.add(said_of(judged[-1][0]), part.id)
         if judged:
-            lengths = np.diff(chunk.labelled().X.indptr)
-            self._account(judged, perf_counter() - began, lengths, chunk.position)
+            self._account(judged, perf_counter() - began, labelled)
 
     def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
@@ -233,11 +230,11 @@ class Job:
         self.counts["examples"] += len(chunk)
         return outcomes, held
 
-    def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, lengths: Any, at: Position) -> None:
+    def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, rows: Chunk) -> None:
         """Outcomes to the metrics and the display, together: parts of a chunk may be small."""
         assert self.keeper is not None
         outcomes = Outcomes.join([each for each, _ in judged])
-        self.display.add(outcomes, lengths, self._fraction(at), self._title())
+        self.display.add(outcomes, rows.X.indptr, self._fraction(rows.position), self._title())
         if self.held is None:
             self.keeper.add(outcomes, seconds)
         else:

@@ -48,7 +48,7 @@ class Losses:
 
 
 class Display:
-    """Shows nothing. `lengths`: features of each row; `fraction`: how much of the source is read, if known."""
+    """Shows nothing. `starts`: where rows' features begin; `fraction`: how much of the source is read, if known."""
 
     def __init__(self) -> None:
         self.losses: Losses | None = None
@@ -67,7 +67,7 @@ class Display:
             self.losses.total, self.losses.weight = state["total"], state["weight"]
             self.losses.examples = int(state["examples"])
 
-    def add(self, outcomes: Outcomes, lengths: Any, fraction: float | None, title: str) -> None:
+    def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
         pass
 
     def end(self) -> None:
@@ -98,7 +98,7 @@ class Table(Display):
         if "next" in state:
             self.next, self.last = int(state["next"]), (state["last"][0], state["last"][1])
 
-    def add(self, outcomes: Outcomes, lengths: Any, fraction: float | None, title: str) -> None:
+    def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
         assert self.losses is not None
         losses = self.losses
         each = losses.each(outcomes)
@@ -110,7 +110,7 @@ class Table(Display):
             losses.examples += stop - start
             start = stop
             if losses.examples == self.next:
-                self._line(outcomes, int(lengths[stop - 1]), stop - 1)
+                self._line(outcomes, int(starts[stop] - starts[stop - 1]), stop - 1)
                 self.next = self.next + self.every if self.every else 2 * self.next
 
     def _line(self, outcomes: Outcomes, features: int, row: int) -> None:
@@ -147,7 +147,7 @@ class Bar(Display):
         super().restore(state)
         self.before = 0 if self.losses is None else self.losses.examples
 
-    def add(self, outcomes: Outcomes, lengths: Any, fraction: float | None, title: str) -> None:
+    def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
         assert self.losses is not None
         self.losses.total += float(np.sum(self.losses.each(outcomes)))
         self.losses.weight += float(np.sum(outcomes.weight))
