@@ -27,7 +27,7 @@ def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
         return ("auto" if classifies else "regression"), f"{rule.name} is for nothing else"
     if y.dtype.kind not in "iuf":
         return "auto", "the labels are words"
-    distinct = np.unique(y)
+    distinct = np.unique(y, return_index=True)[0]  # without the index it would import numpy.ma
     if len(distinct) <= 2:
         return "auto", "two different labels" if len(distinct) == 2 else "one label so far"
     if len(distinct) <= FEW and bool(np.all(distinct == np.floor(distinct))):

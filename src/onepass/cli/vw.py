@@ -16,7 +16,7 @@ __all__ = ["VWCommand", "rule_of", "vw_options"]
 ELSEWHERE = {
     "--adaptive": "a rule: onepass models lists them",
     "--normalized": "a rule: nlms and the pa family do not depend on the scale of the features",
-    "--invariant": "a rule: the pa family is invariant to importance",
+    "--invariant": "a rule: the steps of pa1, pa2 and nlms never pass the label",
     "--sgd": "--rule sgd",
     "--ftrl": "--rule fobos:lam1=…, for sparse weights",
     "--pistol": "--rule pa1",
@@ -25,7 +25,6 @@ ELSEWHERE = {
     "--initial_t": "--rule sgd:schedule=inv_scaling(t0=…)",
     "--decay_learning_rate": "a schedule: --rule sgd:schedule=geometric(gamma=…)",
     "--sort_features": "nothing: rows are taken as they come",
-    "--ngram": "--text COLUMN --ngram N",
     "--ignore": "--drop COLUMN",
     "--keep": "--features COLUMN",
     "--csoaa": "the library: onepass.reductions.CostSensitive",
@@ -55,7 +54,6 @@ ELSEWHERE = {
     "--min_prediction": "nothing: predictions are not clipped",
     "--max_prediction": "nothing: predictions are not clipped",
     "--binary": "nothing: classes are predicted as classes",
-    "--json": "--format jsonl",
     "--csv": "--format csv",
     "--multiclass_oaa": "--oaa K",
 }  # fmt: skip
