@@ -2,7 +2,7 @@
 
 python scripts/long_stream.py [--size 10GB] [--file PATH] [--bits 20] [--memory 300]
 
-The stream is made on the way and piped into `onepass learn -`; with --file it is written there first and then read. It is
+The stream is made on the way and piped into `onepass learn -`; with --file it is written there first, then read. It is
 VW text of numbers and words. After some megabytes the rows come again, each with a word that is new, so that names go
 on coming; -b keeps the weights at 2^BITS. For each tenth of the stream it prints the processor time of an example and
 the memory; it fails where memory exceeds the weights by more than --memory MB, or the last tenths cost more than
