@@ -218,7 +218,7 @@ def test_a_cache_that_is_old_or_damaged(tmp_path):
     path.write_text("1 | a\n-1 | b:2\n1 | c\n")
     assert len(read()[0]) == 3, "the file has changed: parsed again"
     assert cache.read_bytes() != inside
-    assert len(list(op.stream(path, cache=cache, hash_bits=5).batches())[0]) == 3, "other options: parsed again"
+    assert len(next(op.stream(path, cache=cache, hash_bits=5).batches())) == 3, "other options: parsed again"
     read()
     whole = cache.read_bytes()
     start = 32 + -(-int.from_bytes(whole[24:32], "little") // 8) * 8  # behind the key
@@ -359,6 +359,20 @@ def test_unlabelled_rows(tmp_path):
     assert [y for _, y in op.stream(path)] == [1, None, None, -1]
 
 
+def test_streams_given_up_in_the_middle(vw_file):
+    """Their threads must not be waited for by whoever collects the garbage."""
+    import gc
+
+    for _ in range(300):
+        chunks = op.stream(vw_file, hash_bits=8, block_size=2000).batches(5)
+        next(chunks)
+        circle = [chunks]
+        circle.append(circle)
+        del chunks, circle
+    gc.collect()
+    assert sum(1 for _ in op.stream(vw_file)) == 700
+
+
 def test_prequential_takes_a_stream(vw_file):
     for hash_bits in (None, 12):
         chunked = op.prequential(LinearModel("pa1", hash_bits=hash_bits), op.stream(vw_file, hash_bits=hash_bits))
@@ -390,7 +404,7 @@ def test_formats_are_told_by_name_or_content(vw_file, table_files, tmp_path):
         path.write_text(text + "\n")
         assert op.stream(path).format == format
     path.write_text("hello world\n")
-    with pytest.raises(InputError, match="cannot tell its format.*say format="):
+    with pytest.raises(InputError, match=r"cannot tell its format.*say format="):
         op.stream(path)
 
 
@@ -418,6 +432,14 @@ def test_text_columns_become_words(tmp_path):
     assert read == [(first, "spam"), ({"n": 2}, "ham")]
     (tmp_path / "a.jsonl").write_text('{"label": "spam", "body": "Buy now, BUY!", "n": 1}\n')
     assert next(iter(op.stream(tmp_path / "a.jsonl", text="body", ngram=2))) == (first, "spam")
+
+
+def test_numbers_that_are_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,zip,n\n1,08001,1\n0,90210,2\n")
+    assert list(op.stream(path, categorical="zip")) == [({"zip=08001": 1, "n": 1}, 1), ({"zip=90210": 1, "n": 2}, 0)]
+    (tmp_path / "a.jsonl").write_text('{"label": 1, "zip": 8001}\n')
+    assert list(op.stream(tmp_path / "a.jsonl", categorical=["zip"])) == [({"zip=8001": 1}, 1)]
 
 
 def test_columns_by_name(tmp_path):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,9 +67,22 @@ class Part:
         width = 1 << self.hash_bits if self.hash_bits is not None else int(index.max()) + 1 if len(index) else 0
         starts = self.starts[a : b + 1] - low if low else self.starts[a : b + 1]
         X = CSR(starts, index, self.value[low:high], (b - a, width), True, self.table, self.hash_bits)
-        columns = {name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS}
+        columns: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS
+        }
         columns["y"] = whole(self.y[a:b])
         return Chunk(X=X, position=position, **columns)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """The threads of all streams. They stay: a stream that is given up is closed by the garbage collector, in any
+    thread and at any moment, where waiting for threads to end could wait for ever."""
+    return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
 def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -> Iterator[tuple[Any, Any]]:
@@ -77,11 +92,10 @@ def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -
             yield block, parse(block)
         return
     waiting: deque[tuple[Any, Future[Any]]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="onepass-parse")
     try:
         for block in blocks:
-            waiting.append((block, pool.submit(parse, block)))
-            while waiting and (len(waiting) > threads + 1 or getattr(block, "idle", False)):
+            waiting.append((block, _pool().submit(parse, block)))
+            while waiting and (len(waiting) > threads or getattr(block, "idle", False)):
                 ready, future = waiting.popleft()
                 yield ready, future.result()
         while waiting:
@@ -90,7 +104,6 @@ def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -
     finally:
         for _, future in waiting:
             future.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Ahead:
             if not more:
                 break
             self._ahead += bytes(more)
-        return self._ahead
+        return self._ahead[:size]
 
     def readinto(self, view: memoryview) -> int:
         if self._ahead:

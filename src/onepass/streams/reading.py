@@ -37,6 +37,7 @@ def stream(
     features: Iterable[str] | None = None,
     drop: Iterable[str] | None = None,
     text: Iterable[str] | None = None,
+    categorical: Iterable[str] | None = None,
     ngram: int = 1,
     hash_bits: int | None = None,
     base: int = 0,
@@ -56,6 +57,7 @@ def stream(
     format     vw, svmlight, csv, tsv, jsonl, parquet, arrow; by default from the name or the first bytes
     label, weight, id, time, features, drop   columns of a table; label=False: it has none
     text, ngram   columns that become words, and runs of up to `ngram` words
+    categorical   columns whose numbers are names (a postcode): strings, as what is no number always is
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
     base       svmlight: the index that becomes column 0
     header     CSV: is the first line names? A list: the names, and there is no such line
@@ -82,6 +84,7 @@ class Stream:
     features: Iterable[str] | None
     drop: Iterable[str] | None
     text: Iterable[str] | None
+    categorical: Iterable[str] | None
     ngram: int
     hash_bits: int | None
     base: int
@@ -134,7 +137,7 @@ class Stream:
         if self.quarantine is not None and self.on_error != "skip":
             raise ParameterError('quarantine= keeps the lines that on_error="skip" leaves out; give both')
         if self.format in ("vw", "svmlight"):
-            for name in ("label", "weight", "id", "time", "features", "drop", "text"):
+            for name in ("label", "weight", "id", "time", "features", "drop", "text", "categorical"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
 
@@ -144,9 +147,11 @@ class Stream:
         """Examples (x, y): x a mapping of names to values, y None where there is no label."""
         # Names are wanted here, not hashes of them; and not all names ever met, only those of a block.
         unhashed = replace_options(self, hash_bits=None)
-        for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+        try:
+            for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+                yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
+        finally:
             self.skipped = unhashed.skipped
-            yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
 
     def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
         """(X, y), `size` rows at a time: what `prequential` takes."""
@@ -246,7 +251,8 @@ class Stream:
                     raise ParameterError(f"example {place}: expected a pair (x, y), got {type(row).__name__}")
             labels = [y for _, y in rows]
             y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, dtype=object)
-            yield Chunk([x for x, _ in rows], y, *(None for _ in COLUMNS[1:]), at)
+            nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
+            yield Chunk(**{**nothing, "X": [x for x, _ in rows], "y": y, "position": at})
 
     @property
     def columns(self) -> list[str]:
