@@ -30,7 +30,6 @@ BAD: dict[str, tuple[bytes, list[str] | None]] = {
     "truncated.vw.gz": (gzip.compress(GOOD.encode() * 5000)[:-30],
                         ["truncated.vw.gz", "truncated"]),
     "nolabel.csv": (b"a,b\n1,2\n", ["nolabel.csv: which column is the label? Say --label one of a, b", "--no-label"]),
-    "empty.csv": (b"", ["empty.csv"]),
     "what": (b"hello\n", ["cannot tell its format", "say --format one of vw"]),
     "cut.parquet": (b"PAR1 and nothing more", ["cut.parquet is not a whole parquet file"]),
     "base.vw": (b"1 1 0.5 | a\n", ["initial prediction (0.5"]),
@@ -106,9 +105,10 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_little_memory(tmp_path: Pat
     assert peak < 300
 
 
-def test_no_labels_at_all_is_said(tmp_path: Path) -> None:
-    (tmp_path / "a.vw").write_text("| a b\n| c\n")
-    result = onepass("learn", "a.vw", "--save", "m", cwd=tmp_path)
+@pytest.mark.parametrize(("name", "text"), [("a.vw", "| a b\n| c\n"), ("a.vw", ""), ("a.csv", ""), ("a.svm", "\n\n")])
+def test_no_labels_at_all_is_said(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    result = onepass("learn", name, "--save", "m", cwd=tmp_path)
     assert result.returncode == 0 and "no labelled example" in result.stdout
     assert not (tmp_path / "m").exists()
 
