@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamColumns"]
 
+UNSEEN, ABSENT = -1, -2  # a column that was not looked up yet; one that is no feature of the model
+
 
 class StreamColumns:
     """Where the names of a stream's table are among a model's. Remembered, so that only new names cost time."""
 
     def __init__(self) -> None:
         self.table: Any = None
-        self.at: NDArray[np.int32] = np.empty(0, dtype=np.int32)  # −1: not a feature of the model
+        self.at: NDArray[np.int32] = np.empty(0, dtype=np.int32)  # or UNSEEN, ABSENT
         self.looked = 0  # how many features the model had when last asked
 
     def place(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
@@ -64,22 +66,32 @@ class StreamColumns:
             self.table, self.at, self.looked = batch.table, np.empty(0, dtype=np.int32), 0
         known = len(self.at)
         if batch.columns > known:
-            more = np.full(batch.columns - known, -1, dtype=np.int32)
-            self.at, self.looked = np.concatenate([self.at, more]), -1
-        if self.looked == model.n_features and not learning:
-            return
-        missing = np.flatnonzero(self.at[: batch.columns] < 0)
+            self.at = np.concatenate([self.at, np.full(batch.columns - known, UNSEEN, dtype=np.int32)])
+        if self.looked != model.n_features:
+            self.at[self.at == ABSENT] = UNSEEN
+        missing = self._missing(batch, learning)
         if len(missing):
-            first = int(missing[0])
-            names = self.table.names(first, batch.columns)
+            first, last = int(missing.min()), int(missing.max()) + 1
+            names = self.table.names(first, last)
             names = [names[column - first] for column in missing.tolist()]
             found = model.find(names)
             if learning:
                 new = [name for name, place in zip(names, found.tolist(), strict=True) if place < 0]
                 found[found < 0] = model.n_names + np.arange(len(new))
                 model.admit(new)
-            self.at[missing] = found
+            self.at[missing] = np.where(found < 0, ABSENT, found)
         self.looked = model.n_features
+
+    def _missing(self, batch: Batch, learning: bool) -> NDArray[np.intp]:
+        """The columns to look up: those of the batch's own rows, in the order in which they are met there. Names that
+        only other rows had must not move the features of a stream that was stopped and resumed."""
+        unknown = self.at[: batch.columns] < 0 if learning else self.at[: batch.columns] == UNSEEN
+        if not unknown.any():
+            return np.empty(0, dtype=np.intp)
+        assert batch.csr is not None
+        met = batch.csr[1][unknown[batch.csr[1]]]
+        columns, first = np.unique(met, return_index=True)
+        return np.asarray(columns[np.argsort(first)], dtype=np.intp)
 
     def forget(self, model: LinearModel, batch: Batch, known: int, learned: int) -> None:
         """After a refusal: of the names let in beyond `known`, only those of the first `learned` rows stay."""
@@ -87,5 +99,5 @@ class StreamColumns:
         seen = batch.csr[1][: batch.csr[2][learned]]
         keep = max(known, int(seen.max()) + 1 if len(seen) else 0)
         model.forget(model.n_names - keep)
-        self.at[self.at >= keep] = -1
+        self.at[self.at >= keep] = UNSEEN
         self.looked = -1

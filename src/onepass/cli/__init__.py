@@ -1,24 +1,39 @@
 """The ``onepass`` command. Each verb has its file; what it needs is imported when it runs.
 
-Exit codes: 0 done, 1 bad input or a missing package, 2 a wrong option or name, 130 interrupted.
+Exit codes: 0 done, 1 bad input or a missing package, 2 a wrong option or name, 3 done but malformed lines were skipped,
+130 interrupted.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
+import os
 import sys
 from typing import Any, NoReturn
 
 import click
 
 from ..errors import OnepassError, ParameterError
-from . import demo, play
+from .reading import in_words_of_the_command
 
 __all__ = ["main"]
+
+# Verb → its module, loaded when the verb is used.
+VERBS = ("learn", "predict", "compare", "models", "inspect", "convert", "demo", "play", "bench", "completion")
 
 
 class OnepassGroup(click.Group):
     """A group whose failures are one line on stderr and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f".{cmd_name}", __package__).command
+        return command
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         for output in (sys.stdout, sys.stderr):
@@ -33,9 +48,18 @@ class OnepassGroup(click.Group):
         except ParameterError as error:
             fail(str(error), 2)
         except OnepassError as error:
-            fail(str(error), 1)
+            notes = getattr(error, "__notes__", [])
+            fail(
+                ". ".join([in_words_of_the_command(error), *(note for note in notes if "prequential:" not in note)]), 1
+            )
+        except BrokenPipeError:
+            # Whoever read our output has seen enough. Python would complain once more when it closes stdout.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(1)
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+        except MemoryError:
+            fail("out of memory: fewer weights (-b BITS) or fewer classes are needed", 1)
         except (click.Abort, KeyboardInterrupt):
             fail("interrupted", 130)
         sys.exit(code if isinstance(code, int) else 0)
@@ -82,35 +106,11 @@ def main(ctx: click.Context) -> None:
 
     \b
     Examples:
-      onepass demo                              rules compared on a stream that drifts
-      onepass demo --rule pa1 --rule pa1:C=0.1  the same with rules of your choice
-      onepass models                            the rules, their parameters and formulas
-      onepass play --rule pa1 --step            a rule, round by round, and its boundary
+      onepass learn mail.csv --label spam --save mail.model --report mail.html
+      onepass predict mail.model new.csv -o answers.txt
+      onepass compare mail.csv --label spam --rules pa1,pa1:C=0.1,sgd:loss=logistic
+      onepass demo --rule pa1 --rule pa1:C=0.1  rules compared on a stream that drifts; needs no data
+      onepass models pa1                        a rule, its parameters, formula and paper
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-@main.command()
-def models() -> None:
-    """List the rules, their parameters and formulas.
-
-    \b
-    A rule is given by its name, or with parameters after a colon:
-      pa1    pa1:C=0.1    sgd:loss=logistic,eta=0.5    "sgd:loss=huber(delta=2)"
-    """
-    import dataclasses
-    import inspect
-
-    from ..rules import RULES
-
-    for name, kind in RULES.items():
-        fields = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only is True)
-        parameters = ", ".join(f"{field.name}={field.default}" for field in fields)
-        click.echo(f"{name:<12}{parameters}")
-        summary = (inspect.getdoc(kind) or "").partition("\n")[0]
-        click.echo(f"{'':<12}{summary}")
-
-
-main.add_command(demo.command)
-main.add_command(play.command)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.client
 import os
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +74,8 @@ def find(file: File, progress: Progress | None = None) -> Path:
             f"the set {file.set!r} is not here: {file.name} is not in {places}, and it has no download. "
             f"It comes from {file.origin or 'elsewhere'}. {advice}"
         )
+    import http.client  # here, since it costs more time than all of `import onepass`
+
     try:
         _fetch(file.source, cached, progress)
     except (OSError, http.client.HTTPException) as error:
@@ -113,6 +112,9 @@ def _temporary(target: Path):  # type: ignore[no-untyped-def]
 
 def download(url: str, path: Path, sha256: str, progress: Progress | None = None) -> None:
     """Fetch `url` into `path` and check it. A connection that breaks is taken up where it ended, TRIES times."""
+    import http.client
+    import urllib.error
+
     report = progress or _line(url)
     done, last = 0, ""
     with path.open("wb") as out:
@@ -138,6 +140,8 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
 
 def _receive(url: str, out, done: int, report: Progress) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """Read on from byte `done`: (bytes now, is that all?)."""
+    import urllib.request
+
     headers = {"User-Agent": "onepass", **({"Range": f"bytes={done}-"} if done else {})}
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
         if done and answer.status != 206:  # the server knows no ranges: begin anew

@@ -261,7 +261,7 @@ def _of_one(
 ) -> Iterator[Block]:
     if offset:
         file.skip(offset)
-    elif file.peek(3) == b"\xef\xbb\xbf":
+    elif file.peek(3).startswith(b"\xef\xbb\xbf"):
         file.read(3)
         offset = 3
     capacity, kept, dropped = size, b"", 0

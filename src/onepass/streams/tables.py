@@ -257,6 +257,7 @@ def _sieve(shape: Layout, data: bytes, first: bool) -> tuple[bytes, list[BadLine
 def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
     """What is wrong with a record, if anything."""
     import pyarrow
+    import pyarrow.compute
 
     if "\0" in text:
         return "a NUL byte"

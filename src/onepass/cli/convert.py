@@ -1,0 +1,268 @@
+"""``onepass convert``: a stream in another format."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InputError
+from .reading import as_reading, reading_options
+
+if TYPE_CHECKING:
+    from ..streams import Chunk, Stream
+
+__all__ = ["command"]
+
+SUFFIXES = {".vw": "vw", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv",
+            ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
+            ".cache": "cache"}  # fmt: skip
+TO = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "cache")
+WIDEST = 10_000  # columns a table may have
+VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\t": "_"})
+
+
+@click.command("convert", context_settings={"show_default": True})
+@click.argument("sources", nargs=-1, metavar="IN… OUT", required=True)
+@reading_options
+@click.option("--to", type=click.Choice(TO), show_default="from OUT's name", help="The format to write.")
+@click.option(
+    "-b",
+    "--hash-bits",
+    type=click.IntRange(1, 30),
+    metavar="BITS",
+    help="With --to cache: hash the features' names, as `learn -b BITS` will.",
+)
+@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
+    """Write the examples of IN in the format of OUT: vw, svmlight, csv, tsv, jsonl, parquet, arrow or cache.
+
+    Examples keep label, weight, id and features; strings of a table become features name=value, as in learning. To a
+    table (csv, parquet, …) from rows without fixed columns, IN is read twice, and each feature becomes a column.
+    Names go into svmlight as numbers; OUT.names lists them. A cache is what `learn --cache` reads.
+
+    \b
+    Examples:
+      onepass convert clicks.csv clicks.vw --label clicked
+      onepass convert train.vw.gz train.parquet
+      onepass convert train.vw train.vw.cache -b 18
+    """
+    *sources, out = given["sources"]
+    if not sources:
+        raise click.UsageError("from what, to what? Give IN and OUT")
+    to = given["to"] or SUFFIXES.get(Path(out).suffix.lower())
+    if to is None:
+        raise click.UsageError(f"{out}: cannot tell the format from this name; give --to")
+    if given["hash_bits"] is not None and to != "cache":
+        raise click.UsageError("--hash-bits goes with --to cache; other formats have names")
+    if any(os.path.exists(each) and os.path.exists(out) and os.path.samefile(each, out) for each in sources):
+        raise click.UsageError(f"{out} is what would be read: give another name")
+    given["sources"] = tuple(sources)
+    reading = as_reading(given, given["hash_bits"])
+    how: dict[str, Any] = {"on_error": "skip" if given["on_error"] == "skip" else "raise"}
+    job = Conversion(lambda **more: reading.stream(**how, **more), to, out)
+    job.go()
+    if job.renamed:
+        click.echo(f"{job.renamed:,} names had marks that {to} keeps for itself; they are _ now", err=True)
+    skipped = f", {job.skipped:,} malformed lines skipped" if job.skipped else ""
+    click.echo(f"{out}: {job.rows:,} examples as {to}{skipped}", err=True)
+    if job.skipped:
+        ctx.exit(3)
+
+
+class Conversion:
+    """One stream, written anew under a temporary name and renamed when it is whole."""
+
+    def __init__(self, stream: Any, to: str, out: str) -> None:
+        self.stream, self.to, self.out = stream, to, out
+        self.rows = self.skipped = 0
+        self._changed: set[str] = set()
+
+    @property
+    def renamed(self) -> int:
+        return len(self._changed)
+
+    def go(self) -> None:
+        if self.to == "cache":
+            for chunk in self._chunks(self.stream(cache=self.out)):
+                self.rows += len(chunk)
+            return
+        folder = os.path.dirname(os.path.abspath(self.out))
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".onepass-")
+        try:
+            with open(handle, "wb") as file:
+                self._write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, self.out)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def _chunks(self, stream: Stream) -> Iterator[Chunk]:
+        yield from stream.batches()
+        self.skipped = stream.skipped
+
+    def _examples(self) -> Iterator[tuple[dict[str, float], Any, float | None, Any]]:
+        """(features, label, weight, id) one by one."""
+        from ..streams.chunk import mappings
+
+        stream = self.stream()
+        for chunk in self._chunks(stream):
+            weights = [None] * len(chunk) if chunk.weight is None else chunk.weight.tolist()
+            ids = [None] * len(chunk) if chunk.id is None else list(chunk.id)
+            rows = zip(mappings(chunk.X, stream.base), chunk.answers(), weights, ids, strict=True)
+            for x, y, weight, tag in rows:
+                self.rows += 1
+                yield dict(x), y, weight, tag
+
+    def _write(self, file: IO[bytes]) -> None:
+        if self.to == "vw":
+            for x, y, weight, tag in self._examples():
+                file.write(self._vw_line(x, y, weight, tag).encode())
+        elif self.to == "svmlight":
+            self._svmlight(file)
+        elif self.to == "jsonl":
+            for x, y, weight, tag in self._examples():
+                more = {name: value for name, value in (("weight", weight), ("id", tag)) if value is not None}
+                row = {**({} if y is None else {"label": y}), **more, **x}
+                file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+        else:
+            self._table(file)
+
+    def _vw_line(self, x: dict[str, float], y: Any, weight: float | None, tag: Any) -> str:
+        if isinstance(y, str) and not _is_number(y):
+            raise InputError(f"example {self.rows:,}: VW's labels are numbers, got {y!r}; number the classes first")
+        label = "" if y is None else f"{_number(y)}" + ("" if weight is None or weight == 1 else f" {weight:g}")
+        spaces: dict[str, list[str]] = {}
+        for name, value in x.items():
+            space, caret, feature = str(name).partition("^")
+            if not caret:
+                space, feature = "", str(name)
+            clean = feature.translate(VW_MARKS)
+            if clean != feature:
+                self._changed.add(feature)
+            spaces.setdefault(space.translate(VW_MARKS), []).append(clean if value == 1 else f"{clean}:{value!r}")
+        mark = f" '{str(tag).translate(VW_MARKS)}" if tag is not None else " " if label else ""
+        return (
+            label
+            + mark
+            + "".join(f"|{space} {' '.join(words)} " for space, words in spaces.items()).rstrip()
+            + ("\n" if spaces else "|\n")
+        )
+
+    def _svmlight(self, file: IO[bytes]) -> None:
+        numbers: dict[str, int] = {}
+        named = False
+        for x, y, _, _ in self._examples():
+            if y is None or (isinstance(y, str) and not _is_number(y)):
+                raise InputError(f"example {self.rows:,}: svmlight's labels are numbers, got {y!r}")
+            pairs = []
+            for name, value in x.items():
+                if not named and str(name).isdigit():
+                    pairs.append((int(name), value))
+                    continue
+                if not named and not numbers and self.rows > 1 and pairs:
+                    raise InputError(f"example {self.rows:,}: {name!r} is not a number as the features before were")
+                named = True
+                pairs.append((numbers.setdefault(str(name), len(numbers) + 1), value))
+            pairs.sort()
+            line = f"{_number(y)} " + " ".join(f"{j}:{value!r}" for j, value in pairs)
+            file.write(line.rstrip().encode() + b"\n")
+        if numbers:
+            Path(f"{self.out}.names").write_text("".join(f"{j} {name}\n" for name, j in numbers.items()), "utf-8")
+
+    def _table(self, file: IO[bytes]) -> None:
+        """Two readings: which features there are, then a column for each."""
+        stream = self.stream()
+        if not all(source.reopens for source in stream.sources):
+            raise click.UsageError(f"--to {self.to} reads the stream twice, which a pipe does not allow; save it first")
+        columns: dict[str, None] = {}
+        has = {"label": False, "weight": False, "id": False}
+        for x, y, weight, tag in self._examples():
+            columns.update(dict.fromkeys(x))
+            for name, value in (("label", y), ("weight", weight), ("id", tag)):
+                has[name] = has[name] or value is not None
+            if len(columns) > WIDEST:
+                raise InputError(f"more than {WIDEST:,} features: too wide for {self.to}; use jsonl, vw or svmlight")
+        answers = [name for name, there in has.items() if there]
+        taken = next((name for name in answers if name in columns), None)
+        if taken is not None:
+            raise InputError(f"a feature is called {taken!r} as the column for it would be; --drop or rename it")
+        self.rows = 0
+        rows = (
+            [*(value for name, value in zip(has, (y, w, tag), strict=True) if name in answers), *map(x.get, columns)]
+            for x, y, w, tag in self._examples()
+        )
+        header = [*answers, *map(str, columns)]
+        if self.to in ("csv", "tsv"):
+            _delimited(file, header, rows, "," if self.to == "csv" else "\t")
+        else:
+            _arrow(file, header, rows, self.to)
+
+
+def _delimited(file: IO[bytes], header: list[str], rows: Iterator[list[Any]], delimiter: str) -> None:
+    import csv
+    import io
+
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow(["" if value is None else value for value in row])
+    text.detach()
+
+
+def _arrow(file: IO[bytes], header: list[str], rows: Iterator[list[Any]], to: str) -> None:
+    from itertools import islice
+
+    from ..streams.tables import arrow
+
+    pyarrow = arrow(to)
+    writer = None
+    while True:
+        some = list(islice(rows, 4096))
+        if not some and writer is not None:
+            break
+        columns = list(zip(*some, strict=True)) if some else [() for _ in header]
+        arrays = [
+            pyarrow.array(column) if name in ("label", "id") else pyarrow.array(column, pyarrow.float64())
+            for name, column in zip(header, columns, strict=True)
+        ]
+        table = pyarrow.table(arrays, names=header)
+        if writer is None:
+            if to == "parquet":
+                from pyarrow import parquet
+
+                writer = parquet.ParquetWriter(file, table.schema)
+            else:
+                writer = pyarrow.ipc.new_file(file, table.schema)
+            schema = table.schema
+        try:
+            writer.write_table(table.cast(schema))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, ValueError) as error:
+            raise InputError(
+                f"labels or ids change their kind on the way, which {to} does not allow: {error}"
+            ) from None
+    writer.close()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

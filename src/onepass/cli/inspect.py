@@ -1,0 +1,124 @@
+"""``onepass inspect``: what a model file is, its heaviest weights, and how it came about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..model import LinearModel
+    from .checkpoint import Checkpoint
+
+__all__ = ["command"]
+
+
+@click.command("inspect", context_settings={"show_default": True})
+@click.argument("model_path", metavar="MODEL", type=click.Path())
+@click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the heaviest weights.")
+@click.option("--all", "every", is_flag=True, help="All weights that are not 0, as lines name:weight.")
+def command(model_path: str, top: int, every: bool) -> None:
+    """Show what a MODEL file is: its rule, classes and features, its heaviest weights, its history.
+
+    \b
+    Examples:
+      onepass inspect mail.model
+      onepass inspect mail.model --top 30
+      onepass inspect mail.model --all > weights.txt
+    """
+    from .. import store
+    from .checkpoint import read
+    from .summary import size_of
+
+    kind = store.read(model_path)[0]
+    if kind != "linear":
+        from ..files import load
+
+        click.echo(f"{model_path}: {load(model_path)!r}")
+        return
+    model, kept, _ = read(model_path)
+    if every:
+        from .outputs import weight_lines
+
+        for line in weight_lines(model):
+            click.echo(line)
+        return
+    lines = [f"{model_path}: {size_of(model_path)}", "", *_what(model)]
+    if top:
+        lines += ["", *_heaviest(model, top)]
+    if kept is not None:
+        lines += ["", *_history(model_path, kept)]
+    click.echo("\n".join(lines))
+
+
+def _what(model: LinearModel) -> list[str]:
+    from .summary import _classes, _weights
+
+    task = "regression" if model.task == "regression" else model.task.replace("auto", "classification")
+    rows = [
+        ("rule", repr(model.rule)),
+        ("task", f"{task}{_classes(model) if model.classes else ''}"),
+        ("readout", repr(model.readout)),
+        ("seen", f"{model.t:,} examples, {model.k:,} updates"),
+        ("weights", _weights(model)),
+        ("names", _naming(model)),
+    ]
+    if model.extra.get("estimator"):
+        rows.append(("saved by", str(model.extra["estimator"])))
+    return [f"{name:<10}{value}" for name, value in rows]
+
+
+def _naming(model: LinearModel) -> str:
+    if model.hash_bits is not None:
+        return f"hashed into {model.hash_bits} bits"
+    return f"{model.n_names:,} names" if model.n_names else "features are numbers"
+
+
+def _heaviest(model: LinearModel, top: int) -> list[str]:
+    import numpy as np
+
+    from ..evaluate import text_table
+
+    w, intercept = model.weights()
+    names = model.names
+    classes = [str(label) for label in model.classes]
+    titles = (
+        [f"for {label}" for label in classes] if len(w) > 1 else [f"for {classes[1]}" if len(classes) > 1 else "weight"]
+    )
+    titles = titles[:6]
+    size = np.max(np.abs(w), axis=0) if w.size else np.empty(0)
+    order = np.argsort(-size, kind="stable")[:top]
+    order = order[size[order] > 0]
+    cells = [["feature", *titles]]
+    for j in order.tolist():
+        name = str(names[j]) if j < len(names) else f"{'slot ' if model.hash_bits is not None else ''}{j}"
+        cells.append([name[:50], *(f"{weight:+.4g}" for weight in w[: len(titles), j])])
+    if model.fit_intercept:
+        cells.append(["(constant)", *(f"{weight:+.4g}" for weight in intercept[: len(titles)])])
+    return text_table(cells, left=1).splitlines()
+
+
+def _history(path: str, kept: Checkpoint) -> list[str]:
+    from ..evaluate.run import Run
+
+    state = "finished" if kept.finished else "not finished"
+    sources = ", ".join(kept.reading["sources"][:3]) + (", …" if len(kept.reading["sources"]) > 3 else "")
+    lines = [f"learned from {sources} ({kept.reading['format']}), {kept.counts['examples']:,} examples; {state}"]
+    if kept.counts["skipped"]:
+        lines.append(f"{kept.counts['skipped']:,} malformed lines were skipped")
+    if not kept.finished:
+        lines.append(f"go on with: onepass learn --resume {path}")
+    runs = [_run(Run, run) for run in kept.passes]
+    if not kept.finished and "keeper" in kept.keepers:
+        runs.append(_run(Run, kept.keepers["keeper"]["run"]))
+    for number, run in enumerate(runs):
+        if run.t:
+            lines += ["", *([f"pass {number + 1}"] if len(runs) > 1 else [])]
+            lines += [line.rsplit("  ", 1)[0].rstrip() for line in run.table(8).splitlines()]  # the file keeps no times
+    return lines
+
+
+def _run(kind: Any, content: dict[str, Any]) -> Any:
+    import json
+
+    return kind.from_json(json.dumps(content))

@@ -1,0 +1,402 @@
+"""One run of `onepass learn`: predict, judge, learn, chunk by chunk. Stopped and resumed anywhere, it ends the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import metrics as metrics_module
+from ..errors import InputError, LabelError, NumericalError, ParameterError
+from ..evaluate.answers import Asker, needs_of
+from ..evaluate.keeping import Keeper
+from ..evaluate.reading import Rows
+from ..evaluate.run import Run
+from ..metrics import Outcomes
+from ..streams import Position
+from . import checkpoint as saved
+from . import tasks
+from .interrupts import Interrupts
+from .progress import Display, Losses
+from .rows import BLOCK, cut, require_no_base, runs_of_labels, said_of, some, usual_every
+
+if TYPE_CHECKING:
+    from ..core import Rule
+    from ..model import LinearModel
+    from ..streams import Chunk, Stream
+    from .outputs import Audit, Predictions
+    from .reading import Reading
+
+__all__ = ["Job", "Options", "Stopped"]
+
+DEFAULTS = {"classes": ["error"], "numbers": ["mae", "rmse"]}
+
+
+@dataclasses.dataclass
+class Options:
+    """What decides the result, beside the rows and the rule. Kept in checkpoints."""
+
+    task: str = "auto"
+    metrics: list[str] | None = None
+    every: int = 0  # 0: as the stream is long
+    window: int = 1000
+    passes: int = 1
+    holdout: int = 0
+    test_only: bool = False
+
+
+@dataclasses.dataclass
+class Stopped(Exception):
+    """A signal came; everything up to the last chunk is learned and saved, where --save was given."""
+
+    signal: int
+
+
+class Job:
+    """`make_model(task)` is called when the first labels have shown what the task is."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        options: Options,
+        how: dict[str, Any],
+        *,
+        rule: Rule | None,
+        make_model: Callable[[str], LinearModel] | None,
+        display: Display,
+        save: str | None = None,
+        checkpoint_every: int = 0,
+        predictions: Predictions | None = None,
+        audit: Audit | None = None,
+    ) -> None:
+        self.reading, self.options, self.how = reading, options, how
+        self.rule, self.make_model, self.display = rule, make_model, display
+        self.save_path, self.checkpoint_every = save, checkpoint_every
+        self.predictions, self.audit = predictions, audit
+        self.model: LinearModel | None = None
+        self.position: Position | None = None
+        self.pass_number = 0
+        self.runs: list[Run] = []  # of the passes that are done
+        self.keeper: Keeper | None = None
+        self.held: Keeper | None = None
+        self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0, "before this pass": 0}
+        self.decided = ""  # how the task was chosen
+        self.stopped_whole = False  # was everything before malformed input saved?
+        self.asker: Asker | None = None
+        self.began = perf_counter()
+        self.examples_before = 0
+
+    # -- from the beginning, or from a checkpoint ------------------------------------------------------------------
+
+    def adopt(self, model: LinearModel) -> None:
+        """Learn on from a model that is there already."""
+        self.model = model
+
+    def resume(self, model: LinearModel, kept: saved.Checkpoint, arrays: dict[str, Any]) -> None:
+        """Go on as if the run had never stopped."""
+        self.adopt(model)
+        self.position = None if kept.position is None else Position.of(kept.position)
+        self.pass_number, self.counts = kept.pass_number, dict(kept.counts)
+        self.examples_before = self.counts["examples"]
+        self.runs = [Run.from_json(_text(run)) for run in kept.passes]
+        if "keeper" in kept.keepers:
+            self.keeper = saved.keeper_from(kept.keepers["keeper"], "keeper", arrays)
+        if "held" in kept.keepers and self.keeper is not None:
+            self.held = saved.keeper_from(kept.keepers["held"], "held", arrays, self.keeper.labels)
+        if kept.finished and self.pass_number + 1 >= self.options.passes and self.runs:
+            self.runs.pop()  # its last pass is open again: the stream may have grown
+        if self.keeper is not None:
+            for i, run in enumerate(kept.passing.get("throughput", [])):
+                self.keeper.run.throughput[i] = run
+            self.keeper.run.seconds = kept.passing.get("seconds", 0.0)
+            made = self._metrics()
+            self.asker = Asker(model, needs_of(made, False))
+            self.display.begin(Losses.of(made[0]))
+            self.display.restore(kept.passing.get("display", {}))
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """All passes. Raises `Stopped` when a signal came."""
+        with Interrupts() as interrupts:
+            try:
+                while self.pass_number < self.options.passes:
+                    self._one_pass(interrupts)
+                    if self.pass_number + 1 == self.options.passes:
+                        break
+                    self._end_pass()
+                    self.pass_number += 1
+                    self.position = None
+                    self.counts["before this pass"] = self.counts["examples"]
+                with interrupts.held():
+                    self._end_pass(last=True)
+                    self.save(finished=True)
+                interrupts.check()
+            except Interrupts.Came as came:
+                with interrupts.held():
+                    self.display.end()
+                    self.save()
+                raise Stopped(came.number) from None
+            finally:
+                self.display.end()
+
+    def _one_pass(self, interrupts: Interrupts) -> None:
+        stream = self.reading.stream(self.position, **self._how())
+        self.reading.format = stream.format
+        self.names = [source.name for source in stream.sources]
+        self._sizes(stream)
+        if self.model is None:
+            self._begin_without_labels()
+        chunks = stream.batches()
+        while True:
+            try:
+                chunk = next(chunks, None)  # a signal that comes while waiting for rows is raised here
+            except InputError as error:
+                with interrupts.held():  # up to here the stream was sound: it can be mended and resumed
+                    try:
+                        self.stopped_whole = self.save()
+                    except OSError as failed:
+                        error.add_note(f"What came before could not be saved: {failed.strerror}")
+                raise
+            if chunk is None:
+                break
+            self._begin(chunk)
+            for part in cut(chunk, self.checkpoint_every):
+                with interrupts.held():
+                    self.take(part)
+                    self.position = part.position
+                    self.counts["skipped"] = part.position.skipped
+                    if self.checkpoint_every and part.position.example % self.checkpoint_every == 0:
+                        self.save()
+                interrupts.check()
+        self.counts["skipped"] = stream.skipped  # those after the last good line too
+        if self.position is not None:
+            self.position = dataclasses.replace(self.position, skipped=stream.skipped)
+
+    def _how(self) -> dict[str, Any]:
+        """Malformed lines are written to the quarantine in the first pass only."""
+        return {**self.how, "quarantine": None} if self.pass_number else self.how
+
+    def _begin_without_labels(self) -> None:
+        task = self.options.task
+        if task != "auto" and self.make_model is not None:
+            self._decide("auto" if task == "classification" else task, "as asked")
+
+    def _begin(self, chunk: Chunk) -> None:
+        """What the first rows decide: a whole chunk of them, whatever parts it is learned in."""
+        self.options.every = self.options.every or usual_every(chunk, self.sizes)
+        if self.model is None and len(known := chunk.labelled()):
+            assert self.rule is not None  # without a model there is a rule to make one
+            self._decide(*tasks.decide(known.y, self.rule))
+        if self.keeper is None and self.model is not None:
+            self._keep()
+
+    def take(self, chunk: Chunk) -> None:
+        """Predict, judge and learn the rows of a chunk."""
+        require_no_base(chunk)
+        labelled = chunk.labelled()
+        self.counts["unlabelled"] += len(chunk) - len(labelled)
+        self.counts["features"] += len(labelled.X.indices)
+        told = self.predictions is not None or self.audit is not None
+        judged: list[tuple[Outcomes, Any]] = []
+        began = perf_counter()
+        for part, has_label in runs_of_labels(chunk if told else labelled, one_by_one=self.audit is not None):
+            if not has_label:
+                self._predict(part)
+                continue
+            if self.audit is not None and self.model is not None:
+                self.audit.show(self.model, part)
+            judged.append(self._learn(part))
+            if self.predictions is not None:
+                self.predictions.add(said_of(judged[-1][0]), part.id)
+        if judged:
+            self._account(judged, perf_counter() - began, labelled)
+
+    def _predict(self, chunk: Chunk) -> None:
+        if self.predictions is not None:
+            said = [None] * len(chunk) if self.model is None else self.model.predict_many(chunk.X)
+            self.predictions.add(said, chunk.id)
+
+    def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any]:
+        """Labelled rows, in one go; with which of them are held out."""
+        assert self.model is not None
+        y = chunk.y if self.model.task == "regression" else tasks.as_labels(chunk.y)
+        held = self._held_out(len(chunk))
+        outcomes = self._judge(Rows(chunk.X, y, chunk.weight), held)
+        self.counts["examples"] += len(chunk)
+        return outcomes, held
+
+    def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, rows: Chunk) -> None:
+        """Outcomes to the metrics and the display, together: parts of a chunk may be small."""
+        assert self.keeper is not None
+        outcomes = Outcomes.join([each for each, _ in judged])
+        self.display.add(outcomes, rows.X.indptr, self._fraction(rows.position), self._title())
+        if self.held is None:
+            self.keeper.add(outcomes, seconds)
+        else:
+            held = np.concatenate([each for _, each in judged])
+            self.keeper.add(some(outcomes, ~held), seconds)
+            self.held.add(some(outcomes, held), 0.0)
+
+    def _judge(self, rows: Rows, held: Any) -> Outcomes:
+        """What the model said of the rows, each before it was learned; rows held out have importance 0."""
+        model, asker = self.model, self.asker
+        assert model is not None and asker is not None and self.keeper is not None
+        weight = rows.weight
+        if held is not None:
+            rows = rows._replace(weight=np.where(held, 0.0, 1.0 if weight is None else weight))
+        try:
+            if self.options.test_only:
+                scores = model.score_many(rows.X)
+                said: Any = [(model.classes, scores)] if asker.asks_more else model._predictions(scores)
+            else:
+                said = asker.predict_then_learn(rows)
+        except (LabelError, NumericalError, ParameterError) as error:
+            raise InputError(f"{self._where()}: {error}") from error
+        return asker.outcomes_of(self.keeper.kind, self.keeper.labels, said, rows.y, weight)
+
+    def _where(self) -> str:
+        at = self.position or Position()
+        return f"{self.names[at.file]}, in the rows after example {at.example:,}"
+
+    def _held_out(self, rows: int) -> Any:
+        """Which of the next rows are held out: every n-th of a pass; None where none is."""
+        n = self.options.holdout
+        if not n:
+            return None
+        number = self.counts["examples"] - self.counts["before this pass"] + np.arange(1, rows + 1)
+        return number % n == 0
+
+    # -- what is kept ----------------------------------------------------------------------------------------------
+
+    def _decide(self, task: str, why: str) -> None:
+        assert self.make_model is not None
+        self.model = self.make_model(task)
+        self.decided = why
+
+    def _metrics(self) -> list[Any]:
+        assert self.model is not None
+        kind = "numbers" if self.model.task == "regression" else "classes"
+        made = metrics_module.make_all(self.options.metrics or DEFAULTS[kind])
+        if made[0].kind != kind:
+            what = "regression" if kind == "numbers" else "classification"
+            raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {what}")
+        return made
+
+    def _keep(self) -> None:
+        made = self._metrics()
+        self.asker = Asker(self.model, needs_of(made, False))  # fails where the model cannot give what they need
+        calibrate = any(metric.needs == "probabilities" for metric in made)
+        run = Run(every=self.options.every, window_size=self.options.window)
+        self.keeper = Keeper(run, made, calibrate=calibrate)
+        run.settings = self.settings()
+        if self.options.holdout:
+            every = max(1, self.options.every // self.options.holdout)
+            self.held = Keeper(Run(every=every, window_size=self.options.window), made)
+            self.held.recorder.labels = self.keeper.labels
+        if self.display.losses is None:
+            self.display.begin(Losses.of(made[0]))
+
+    def settings(self) -> dict[str, str]:
+        assert self.model is not None
+        names = ", ".join(self.reading.sources[:3]) + (", …" if len(self.reading.sources) > 3 else "")
+        out = {"model": f"{self.model.rule!r}, {self.task_name()}", "stream": names}
+        if self.model.hash_bits is not None:
+            out["hash bits"] = str(self.model.hash_bits)
+        if self.options.holdout:
+            out["held out"] = f"every {self.options.holdout}th example"
+        return out
+
+    def task_name(self) -> str:
+        assert self.model is not None
+        return "regression" if self.model.task == "regression" else "classification"
+
+    def _end_pass(self, last: bool = False) -> None:
+        if self.keeper is None:
+            return
+        self.keeper.close()
+        run = self.keeper.run
+        if self.held is not None:
+            self.held.close()
+            n, curves = self.options.holdout, self.held.run
+            run.holdout = {"t": [n * t for t in curves.t]}
+            run.holdout |= {metric: list(curves.curves[metric]["cumulative"]) for metric in curves.metrics}
+        self.runs.append(run)
+        if not last:
+            self.keeper = self.held = None
+
+    @property
+    def run(self) -> Run:
+        """The first pass: the only one in which every example was new."""
+        return self.runs[0] if self.runs else self.keeper.run if self.keeper is not None else Run()
+
+    def save(self, finished: bool = False) -> bool:
+        """The model and the place; False where there is nothing to save, or nowhere to."""
+        if self.save_path is None or self.model is None:
+            return False
+        arrays: dict[str, Any] = {}
+        both = {"keeper": self.keeper, "held": self.held}
+        keepers = {name: saved.keeper_state(k, name, arrays) for name, k in both.items() if k is not None}
+        passing: dict[str, Any] = {}
+        if self.predictions is not None:
+            self.predictions.flush()
+        if not finished:
+            passing = {"display": self.display.state()}
+            if self.keeper is not None:
+                passing |= {"seconds": self.keeper.run.seconds, "throughput": self.keeper.run.throughput}
+        position = self.position
+        content = saved.Checkpoint(
+            reading=dataclasses.asdict(self.reading),
+            options=dataclasses.asdict(self.options),
+            position=None if position is None else position.to_dict(),
+            pass_number=self.pass_number,
+            finished=finished,
+            seen=saved.seen_of(self.reading, self.names, position or Position(), self.pass_number > 0),
+            passes=[saved.without_times(run) for run in self.runs],
+            keepers=keepers,
+            counts=self.counts,
+            lengths={
+                "predictions": None if self.predictions is None else self.predictions.length(),
+                "quarantine": _length(self.how.get("quarantine")),
+            },
+            passing=passing,
+        )
+        saved.write(self.save_path, self.model, content, arrays)
+        return True
+
+    # -- how far it is ---------------------------------------------------------------------------------------------
+
+    def _sizes(self, stream: Stream) -> None:
+        """Bytes of the sources, where the position counts bytes."""
+        self.sizes: list[int] = []
+        plain = stream.format not in ("parquet", "arrow") and not stream.follow
+        names = [source.name for source in stream.sources]
+        if plain and all(name not in ("-", "<stdin>") and saved._plain(name) for name in names):
+            self.sizes = [os.path.getsize(name) for name in names]
+
+    def _fraction(self, at: Position) -> float | None:
+        total = sum(self.sizes)
+        if not total:
+            return None
+        here = (sum(self.sizes[: at.file]) + min(at.offset + BLOCK, self.sizes[at.file])) / total
+        return (self.pass_number + here) / self.options.passes
+
+    def _title(self) -> str:
+        return f"pass {self.pass_number + 1}/{self.options.passes}" if self.options.passes > 1 else ""
+
+
+def _text(content: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(content)
+
+
+def _length(path: Any) -> int | None:
+    try:
+        return None if path is None else os.path.getsize(path)
+    except OSError:
+        return None

@@ -1,0 +1,358 @@
+"""``onepass learn``: predict, then learn, every example of a stream."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .reading import Reading, as_reading, reading_options
+from .vw import VWCommand, rule_of, vw_options
+
+if TYPE_CHECKING:
+    from ..core import Rule
+    from ..model import LinearModel
+    from .job import Job
+
+__all__ = ["command"]
+
+RULE = "pa1:C=0.1"
+_FILE = click.Path(dir_okay=False)
+_SHAPES = {  # options that a resumed run takes from its checkpoint: ours → where it is kept
+    "reading": ("format", "label", "no_label", "weight", "id", "time", "ngram", "index_base", "header", "hash_bits"),
+    "options": ("task", "every", "window", "passes", "holdout", "test_only"),
+}
+
+
+@click.command("learn", cls=VWCommand, context_settings={"show_default": True})
+@click.argument("sources", nargs=-1, metavar="SOURCE…")
+@click.option("--rule", "-r", metavar="RULE", show_default=RULE, help="How to learn: `onepass models` lists the rules.")
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "binary", "multiclass", "regression"]),
+    default="auto",
+    help="What the labels are; auto: the first of them decide.",
+)
+@reading_options
+@click.option(
+    "-b",
+    "--hash-bits",
+    "--bit_precision",
+    type=click.IntRange(1, 30),
+    metavar="BITS",
+    show_default="a weight for every name",
+    help="Hash the features' names into 2^BITS weights.",
+)
+@click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, pocket.")
+@click.option("--intercept/--no-intercept", " /--noconstant", default=True, help="Learn a constant too.")
+@click.option("--save", "-f", "--final_regressor", type=_FILE, metavar="MODEL", help="Write the model here.")
+@click.option("--resume", type=_FILE, metavar="MODEL", help="Go on with the run that this file remembers.")
+@click.option(
+    "--start-from",
+    "-i",
+    "--initial_regressor",
+    type=_FILE,
+    metavar="MODEL",
+    help="Begin with the weights of this model.",
+)
+@click.option("--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Save every N examples as well.")
+@click.option("--passes", type=click.IntRange(min=1), default=1, help="Read the stream so many times.")
+@click.option(
+    "--holdout",
+    "--holdout_period",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Judge every N-th example, but never learn it.",
+)
+@click.option("-t", "--test-only", "--testonly", is_flag=True, help="Judge only: learn nothing.")
+@click.option("--metrics", "-m", metavar="A,B,…", show_default="error; mae,rmse", help="What to measure.")
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="about 50 reports",
+    help="Examples from one report to the next.",
+)
+@click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
+@click.option("--report", type=_FILE, metavar="R.html", help="Write the curves as one page.")
+@click.option("--json", "json_path", type=_FILE, metavar="R.json", help="The same as data.")
+@click.option(
+    "--predictions",
+    "-p",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write each prediction, made before its example was learned.",
+)
+@click.option("--audit", "-a", is_flag=True, help="Print every example's features with their weights.")
+@click.option("--invert_hash", type=_FILE, metavar="FILE", help="Write the weights as text, by name.")
+@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
+@click.option("--quarantine", type=_FILE, metavar="FILE", help="With --on-error skip: write those lines here.")
+@click.option("--cache", "-c", is_flag=True, help="Keep the parsed rows in SOURCE.cache for the next time.")
+@click.option("--cache-file", "--cache_file", type=_FILE, metavar="FILE", help="The same, in this file.")
+@click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
+@click.option(
+    "--progress",
+    type=click.Choice(["auto", "bar", "table", "none"]),
+    default="auto",
+    help="A bar on a terminal, a table of powers of two elsewhere.",
+)
+@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@vw_options
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
+    """Predict, then learn, every example of SOURCE; report how good the predictions were.
+
+    SOURCE is a file, several, a 'glob*' or - for standard input: VW text, svmlight, CSV, TSV, JSON Lines, Parquet or
+    Arrow, plain or compressed (.gz, .zst). Memory does not grow with its size.
+
+    \b
+    Examples:
+      onepass learn mail.csv --label spam --save mail.model --report mail.html
+      onepass learn train.vw -b 22 --rule sgd:loss=logistic --passes 3 --holdout 10
+      zcat clicks.vw.gz | onepass learn - --format vw --save clicks.model --checkpoint-every 1000000
+      onepass learn --resume clicks.model clicks.vw.gz
+      onepass learn log.jsonl --follow --task regression --label seconds --metrics mae,quantile:q=0.9
+      onepass learn -d train.vw -f model.vw --loss_function logistic -b 18 --passes 2
+
+    Ends with 0, 1 (bad input), 2 (wrong usage), 3 (done, but malformed lines were skipped), 130 (interrupted: what was
+    learned is in MODEL, and --resume goes on to the same bits as an uninterrupted run).
+    """
+    began = perf_counter()
+    _check(given)
+    job = _resumed(ctx, given) if given["resume"] else _begun(given)
+    from ..errors import InputError
+    from .job import Stopped
+
+    try:
+        job.go()
+    except Stopped as stopped:
+        _finish(job)
+        click.echo(f"onepass: interrupted after {job.counts['examples']:,} examples; {_how_to_resume(job)}", err=True)
+        ctx.exit(128 + stopped.signal if stopped.signal not in (2, 15) else 130)
+    except InputError as error:
+        _finish(job)
+        if job.stopped_whole:
+            error.add_note(f"What came before is learned: {_how_to_resume(job)}")
+        raise
+    _finish(job)
+    if given["invert_hash"] and job.model is not None:
+        from .outputs import write_weights
+
+        write_weights(given["invert_hash"], job.model)
+    _reports(job, given)
+    if not given["quiet"]:
+        from .summary import summary
+
+        out = sys.stderr if _stdout_taken(given) else sys.stdout
+        click.echo(summary(job, perf_counter() - began, given), file=out)
+    if job.counts["skipped"]:
+        ctx.exit(3)
+
+
+def _check(given: dict[str, Any]) -> None:
+    """What would fail at the end fails here, before the work."""
+    for name in ("save", "report", "json_path", "invert_hash", "quarantine"):
+        path = given[name]
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise click.UsageError(f"{path}: there is no such folder")
+    if given["quarantine"] and given["on_error"] != "skip":
+        raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
+    if given["checkpoint_every"] and not (given["save"] or given["resume"]):
+        raise click.UsageError("--checkpoint-every: where to? Give --save MODEL")
+    if given["resume"] and given["start_from"]:
+        raise click.UsageError("--resume goes on with a run, --start-from begins one: give one of them")
+    if given["passes"] > 1 and (given["follow"] or "-" in given["sources"]):
+        raise click.UsageError("--passes reads the stream again, which standard input and --follow do not allow")
+    if given["cache"] and "-" in given["sources"]:
+        raise click.UsageError("--cache keeps files, not standard input")
+    if given["test_only"] and not (given["start_from"] or given["resume"]):
+        raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
+
+
+def _begun(given: dict[str, Any]) -> Job:
+    from .job import Options
+
+    rule = rule_of(given, RULE)
+    options = Options(
+        task=_task(given),
+        metrics=None if given["metrics"] is None else _metrics(given["metrics"]),
+        every=given["every"] or 0,
+        window=given["window"],
+        passes=given["passes"],
+        holdout=given["holdout"] or 0,
+        test_only=given["test_only"],
+    )
+    model = None
+    if given["start_from"]:
+        from .checkpoint import read
+
+        model, _, _ = read(given["start_from"])
+        _fits(model, given)
+    bits = model.hash_bits if model is not None else given["hash_bits"]
+    reading = as_reading(given, bits)
+
+    def make(task: str) -> LinearModel:
+        from ..model import LinearModel
+
+        return LinearModel(
+            rule,
+            task,
+            classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
+            fit_intercept=given["intercept"],
+            readout=given["readout"],
+            hash_bits=bits,
+        )
+
+    if model is None:
+        _try(rule, options.task, make)
+    job = _job(given, reading, options, rule=rule, make=make)
+    if model is not None:
+        job.adopt(model)
+    return job
+
+
+def _task(given: dict[str, Any]) -> str:
+    """--task, or what VW's flags say."""
+    if given["task"] != "auto":
+        return str(given["task"])
+    if given["oaa"] is not None:
+        return "classification"
+    return "regression" if given["loss_function"] in ("squared", "classic", "quantile", "absolute") else "auto"
+
+
+def _try(rule: Rule, task: str, make: Any) -> None:
+    """A rule, readout or task that does not go together is wrong usage, found before the stream is read."""
+    if task != "auto":
+        make("auto" if task == "classification" else task)
+    elif "binary" in rule.defined_for() or "regression" in rule.defined_for():
+        make("auto" if "binary" in rule.defined_for() else "regression")
+    else:
+        raise click.UsageError(f"--rule {rule.name} is for {', '.join(rule.defined_for())}, which needs the library")
+
+
+def _fits(model: LinearModel, given: dict[str, Any]) -> None:
+    if given["hash_bits"] not in (None, model.hash_bits):
+        raise click.UsageError(
+            f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
+        )
+    for name in ("rule", "loss_function", "learning_rate", "l1", "l2", "oaa"):
+        if given[name] is not None:
+            raise click.UsageError(f"--{name}: the model brings its own rule, {model.rule!r}; leave it out")
+
+
+def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
+    from . import checkpoint as saved
+    from .job import Options
+
+    path = given["resume"]
+    model, kept, arrays = saved.read(path, resuming=True)
+    if kept is None:
+        raise click.UsageError(
+            f"--resume: {path} remembers no run (it was saved by the library); use --start-from {path}"
+        )
+    reading, options = Reading(**kept.reading), Options(**kept.options)
+    for where, names in _SHAPES.items():
+        now = {name: given[name] for name in names}
+        now["holdout" if "holdout" in now else "x"] = given["holdout"] or 0
+        now.pop("x", None)
+        saved.conflicts(ctx, getattr(kept, where), now)
+    _fits(model, given)
+    reading.sources = [*given["sources"], *given["data"]] or reading.sources
+    from ..streams.sources import sources_of
+
+    files = [source.name for source in sources_of(reading.sources)]
+    saved.check_sources(kept.seen, files, reading.sources)
+    given["save"] = given["save"] or path
+    for name in ("predictions", "quarantine"):
+        given[f"{name}_length"] = kept.lengths.get(name)
+    _cut_back(given["quarantine"], given["quarantine_length"])
+    job = _job(given, reading, options, rule=None, make=None)
+    job.resume(model, kept, arrays)
+    return job
+
+
+def _cut_back(path: str | None, length: int | None) -> None:
+    """Lines that were written after the checkpoint will be met again."""
+    if path is not None and length is not None and os.path.exists(path) and os.path.getsize(path) > length:
+        os.truncate(path, length)
+
+
+def _job(given: dict[str, Any], reading: Reading, options: Any, *, rule: Any, make: Any) -> Job:
+    from .job import Job
+    from .outputs import Audit, Predictions
+    from .progress import Display, display
+
+    cache = given["cache_file"] or (f"{reading.sources[0]}.cache" if given["cache"] else None)
+    how = {
+        "on_error": "skip" if given["on_error"] == "skip" else "raise",
+        "quarantine": given["quarantine"],
+        "cache": cache,
+        "follow": given["follow"],
+    }
+    shown = Display() if given["quiet"] else display(given["progress"], sys.stderr, None)
+    return Job(
+        reading,
+        options,
+        how,
+        rule=rule,
+        make_model=make,
+        display=shown,
+        save=given["save"],
+        checkpoint_every=given["checkpoint_every"] or 0,
+        predictions=None
+        if given["predictions"] is None
+        else Predictions(given["predictions"], given.get("predictions_length")),
+        audit=Audit(sys.stdout) if given["audit"] else None,
+    )
+
+
+def _metrics(text: str) -> list[str]:
+    """Names with commas between them; a parameter belongs to the metric before it: f1:average=macro,error."""
+    from .. import metrics
+
+    parts: list[str] = []
+    for part in text.split(","):
+        if parts and "=" in part and part.partition("=")[0].strip() not in metrics.METRICS and ":" not in part:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part.strip())
+    metrics.make_all(parts)
+    return parts
+
+
+def _finish(job: Job) -> None:
+    if job.predictions is not None:
+        job.predictions.close()
+
+
+def _how_to_resume(job: Job) -> str:
+    if job.save_path is None:
+        return "nothing was saved, for want of --save MODEL"
+    if job.model is None:
+        return "nothing was learned yet"
+    command = shlex.join(["onepass", "learn", "--resume", job.save_path, *job.reading.sources])
+    return f"saved; go on with: {command}"
+
+
+def _reports(job: Job, given: dict[str, Any]) -> None:
+    if given["report"] is not None:
+        from ..report import write
+
+        title = ", ".join(Path(name).name for name in job.reading.sources[:3])
+        runs = (
+            {f"pass {number + 1}": run for number, run in enumerate(job.runs)}
+            if len(job.runs) > 1
+            else {title: job.run}
+        )
+        write(given["report"], runs)
+    if given["json_path"] is not None:
+        Path(given["json_path"]).write_text(job.run.to_json(), encoding="utf-8")
+
+
+def _stdout_taken(given: dict[str, Any]) -> bool:
+    return bool(given["audit"]) or given["predictions"] in ("-", "/dev/stdout")

@@ -1,0 +1,135 @@
+"""``onepass models``: every rule, its parameters, formula, cost, guarantee and paper."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ..core import Rule
+
+__all__ = ["NOTES", "command"]
+
+NNZ = "O(features of the example)"
+# Rule → cost of a round, what is proved of it, and where.
+NOTES = {
+    "perceptron": (NNZ, "updates ≤ (R² + 2β/ρ)/γ² where a margin γ separates", "Rosenblatt 1958; Novikoff 1962"),
+    "pocket": (f"{NNZ}; O(weights) when a run breaks the record", "the best run's weights; converges on finite sets in "
+               "probability", "Gallant 1990"),
+    "adaline": (NNZ, "Σ e² ≤ ‖u‖²/ρ + Σ (y − u·x)²/(1 − ρR²) for ρR² < 1", "Widrow and Hoff 1960"),
+    "nlms": (NNZ, "Σ e²/‖x‖² ≤ ‖u‖²/μ + Σ (y − u·x)²/‖x‖²/(1 − μ) for 0 < μ < 1", "Nagumo and Noda 1967"),
+    "pa": (NNZ, "Σ ℓ² ≤ R²‖u‖² where some u has no loss", "Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006"),
+    "pa1": (NNZ, "mistakes ≤ max(R², 1/C)(‖u‖² + 2C Σ ℓ*) for any u",
+            "Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006"),
+    "pa2": (NNZ, "Σ ℓ² ≤ (R² + 1/(2C))(‖u‖² + 2C Σ ℓ*²) for any u",
+            "Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006"),
+    "mira": (f"{NNZ} × classes; exact multiclass O(K log K) more", "a mistake bound as the Perceptron's",
+             "Crammer and Singer 2003"),
+    "romma": (NNZ, "mistakes ≤ R²‖u‖² where u separates with margin 1", "Li and Long 2002"),
+    "aromma": (NNZ, "as romma, counting its mistakes alone", "Li and Long 2002"),
+    "alma": (NNZ, "corrections ≤ (2/γ*²)(2/α − 1)² + 8/α − 4", "Gentile 2001"),
+    "shifting": (NNZ, "mistakes bounded by a comparator that moves, and by how far it does",
+                 "Cavallanti, Cesa-Bianchi and Gentile 2007"),
+    "sgd": (NNZ, "regret O(√T) for convex losses with η ∝ 1/√t; O(log T) where strongly convex",
+            "Robbins and Monro 1951; Zinkevich 2003"),
+    "fobos": (NNZ, "Σ[ℓ(w_t) + Ω(w_{t+1})] exceeds any u's by at most ‖u‖²/(2η) + (η/2) Σ‖g‖²",
+              "Duchi and Singer 2009"),
+    "truncated": (NNZ, "regret O(√T), the gravity's penalty included", "Langford, Li and Zhang 2009"),
+    "pegasos": (NNZ, "(λ/2)‖w‖² + mean hinge within Õ(1/(λT)) of the best", "Shalev-Shwartz, Singer, Srebro and "
+                "Cotter 2011"),
+    "pamir": (NNZ, "as pa1, of pairs", "Grangier and Bengio 2008"),
+    "mroc": (NNZ, "none: the smoothed AUC is not convex", "sigmoid AUC: Herschtal and Raskutti 2004"),
+}  # fmt: skip
+
+
+@click.command("models")
+@click.argument("name", required=False, metavar="[RULE]")
+def command(name: str | None) -> None:
+    """List the rules, their parameters and formulas; or all there is to say of one RULE.
+
+    \b
+    A rule is given by its name, or with parameters after a colon:
+      pa1    pa1:C=0.1    sgd:loss=logistic,eta=0.5    "sgd:loss=huber(delta=2)"
+
+    \b
+    Examples:
+      onepass models
+      onepass models pa1
+    """
+    from ..rules import RULES, make
+
+    if name is None:
+        for each, kind in RULES.items():
+            click.echo(f"{each:<12}{_parameters(kind)}")
+            click.echo(f"{'':<12}{(inspect.getdoc(kind) or '').partition(chr(10))[0]}")
+        click.echo("\nMore of one: onepass models RULE")
+        return
+    rule = make(name)
+    click.echo(_all_of(rule))
+
+
+def _parameters(kind: type[Rule]) -> str:
+    fields = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only is True)
+    return ", ".join(f"{field.name}={field.default}" for field in fields)
+
+
+def _all_of(rule: Rule) -> str:
+    kind = type(rule)
+    cost, guarantee, paper = NOTES.get(rule.name, ("", "", ""))
+    lines = [f"{rule.name}   {kind.__module__}.{kind.__name__}", ""]
+    for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
+        lines += [*textwrap.wrap(paragraph, 78, initial_indent="  ", subsequent_indent="  "), ""]
+    lines.pop()
+    lines += ["", "parameters"]
+    fields = dataclasses.fields(kind)
+    if not fields:
+        lines.append("  none")
+    for field in fields:
+        options = ", ".join(map(repr, field.metadata.get("options", ())))
+        more = f"   one of {options}" if options else f"   {_range(field)}" if "limits" in field.metadata else ""
+        lines.append(f"  {field.name:<16}{getattr(rule, field.name)!r}{more}")
+    lines += ["", "update", *("  " + line for line in _formula(kind))]
+    table = [("tasks", ", ".join(rule.defined_for())), ("readouts", _readouts(kind)), ("a round", cost)]
+    table += [("guarantee", guarantee), ("paper", paper)]
+    lines.append("")
+    for title, text in table:
+        wrapped = textwrap.wrap(text, 64) or ["–"]
+        lines += [f"{title:<12}{wrapped[0]}", *(" " * 12 + line for line in wrapped[1:])]
+    lines.append(f"\nonepass play --rule {rule.name} --step   shows it at work")
+    return "\n".join(lines)
+
+
+def _range(field: dataclasses.Field[object]) -> str:
+    signs = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
+    limits = field.metadata["limits"]
+    return " and ".join(f"{sign} {limits[name]:g}" for name, sign in signs.items() if limits[name] is not None)
+
+
+def _formula(kind: type[Rule]) -> list[str]:
+    """The rule's own lines of code, which are its formula."""
+    lines: list[str] = []
+    for name in ("step", "penalised", "tau"):
+        home = next((base for base in kind.__mro__ if name in vars(base) and base.__name__ != "Rule"), None)
+        # What raises NotImplementedError is only a place for what follows.
+        source = "" if home is None else textwrap.dedent(inspect.getsource(vars(home)[name])).rstrip()
+        if source and "NotImplementedError" not in source:
+            lines += source.splitlines()
+    return lines
+
+
+def _readouts(kind: type[Rule]) -> str:
+    from ..core import READOUTS, make_readout
+    from ..errors import ParameterError
+
+    admitted = []
+    for name in READOUTS:
+        try:
+            make_readout(name, kind())
+        except ParameterError:
+            continue
+        admitted.append(name)
+    return ", ".join(admitted)

@@ -1,0 +1,114 @@
+"""What a run writes beside its model: predictions, and how each came about."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..model import LinearModel
+    from ..streams import Chunk
+
+__all__ = ["Audit", "Predictions", "text_of", "weight_lines", "write_weights"]
+
+
+class Predictions:
+    """One line for each example: the prediction, and the example's id where it has one."""
+
+    def __init__(self, path: str, length: int | None = None) -> None:
+        """`length`: a run that is resumed goes on after so many bytes."""
+        self.path = path
+        self.own = path not in ("-", "/dev/stdout")
+        self.file: IO[str] = sys.stdout
+        if self.own and length is not None and os.path.exists(path):
+            os.truncate(path, length)
+            self.file = open(path, "a", encoding="utf-8")
+        elif self.own:
+            self.file = open(path, "w", encoding="utf-8")
+
+    def add(self, said: Any, ids: Any) -> None:
+        self.file.write(text_of(said, ids))
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def length(self) -> int | None:
+        return os.path.getsize(self.path) if self.own else None
+
+    def close(self) -> None:
+        self.file.flush()
+        if self.own:
+            self.file.close()
+
+
+def text_of(said: Any, ids: Any) -> str:
+    """Predictions as lines."""
+    values = said.tolist() if isinstance(said, np.ndarray) else said
+    words = map(_word, values)
+    if ids is not None:
+        words = (f"{word} {tag}" if tag is not None else word for word, tag in zip(words, ids, strict=True))  # type: ignore[assignment]
+    return "\n".join(words) + "\n" if len(values) else ""
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return ""  # nothing was known yet
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class Audit:
+    """Before an example is learned: its features, each with its value and weight, the heaviest first (VW's --audit)."""
+
+    def __init__(self, out: Any) -> None:
+        self.out = out
+
+    def show(self, model: LinearModel, chunk: Chunk) -> None:
+        w, intercept = model.weights()
+        said = model.predict_many(chunk.X) if model.started else [None] * len(chunk)
+        for row in range(len(chunk)):
+            low, high = int(chunk.X.indptr[row]), int(chunk.X.indptr[row + 1])
+            tag = "" if chunk.id is None or chunk.id[row] is None else f" {chunk.id[row]}"
+            print(f"{_word(said[row])}{tag}\tlabel {chunk.y[row]}", file=self.out)
+            columns, names = self._features(model, chunk, low, high)
+            parts = []
+            for j, name, value in zip(columns, names, chunk.X.data[low:high].tolist(), strict=True):
+                weights = w[:, j] if 0 <= j < w.shape[1] else np.zeros(len(w))
+                parts.append((float(np.max(np.abs(weights * value))), f"{name}:{value:g}:{_weights(weights)}"))
+            parts.sort(key=lambda part: -part[0])
+            constant = [f"Constant:1:{_weights(intercept)}"] if model.fit_intercept else []
+            print("\t" + "\t".join([*(text for _, text in parts), *constant]), file=self.out)
+
+    def _features(self, model: LinearModel, chunk: Chunk, low: int, high: int) -> tuple[list[int], list[Any]]:
+        """The model's features of a row (−1: not known yet) and what to call them."""
+        columns: list[int] = chunk.X.indices[low:high].tolist()
+        if chunk.X.table is None:
+            return columns, columns
+        names = [chunk.X.table.names(j, j + 1)[0] for j in columns]
+        return model.find(names).tolist(), names
+
+
+def _weights(weights: Any) -> str:
+    return "@".join(f"{weight:g}" for weight in np.atleast_1d(weights).tolist())
+
+
+def weight_lines(model: LinearModel) -> Iterator[str]:
+    """Every weight that is not 0 as a line name:weight, the heaviest first; several classes as name:a@b@c."""
+    w, intercept = model.weights()
+    names = model.names
+    heaviest = np.argsort(-np.max(np.abs(w), axis=0), kind="stable") if w.size else np.empty(0, dtype=np.intp)
+    yield f"# {model.rule!r}; classes: {', '.join(map(str, model.classes))}"
+    if model.fit_intercept:
+        yield f"Constant:{_weights(intercept)}"
+    for j in heaviest.tolist():
+        if np.any(w[:, j]):
+            yield f"{names[j] if j < len(names) else j}:{_weights(w[:, j])}"
+
+
+def write_weights(path: str, model: LinearModel) -> None:
+    """The same in a file (VW's --invert_hash)."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in weight_lines(model))

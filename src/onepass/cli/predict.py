@@ -1,0 +1,207 @@
+"""``onepass predict``: what a model says of every example of a stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InputError
+from .reading import Reading, as_reading, reading_options
+
+if TYPE_CHECKING:
+    from ..model import LinearModel
+    from ..streams import Chunk, Stream
+
+__all__ = ["command"]
+
+COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "text", "ngram", "header")
+
+
+@click.command("predict", context_settings={"show_default": True})
+@click.argument("model_path", metavar="MODEL", type=click.Path())
+@click.argument("sources", nargs=-1, metavar="SOURCE…")
+@reading_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    metavar="FILE",
+    show_default="the terminal",
+    help="Write the predictions here.",
+)
+@click.option("--proba", is_flag=True, help="A table: the prediction and the probability of every class.")
+@click.option("--scores", is_flag=True, help="A table: the prediction and the raw scores.")
+@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
+@click.option(
+    "--quarantine",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="With --on-error skip: write those lines here.",
+)
+@click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
+@click.option("--quiet", is_flag=True, help="No summary.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, model_path: str, output: str, proba: bool, scores: bool, **given: Any
+) -> None:  # fmt: skip
+    """Predict every example of SOURCE with a saved MODEL, one line each; learn nothing.
+
+    Columns are those the model was learned with, unless options say otherwise. Where the stream has labels, the summary
+    (on stderr) says how good the predictions were.
+
+    \b
+    Examples:
+      onepass predict mail.model new.csv
+      onepass predict mail.model new.csv -o answers.csv --proba
+      zcat new.vw.gz | onepass predict clicks.model - --format vw > clicks.txt
+    """
+    from .checkpoint import read
+
+    if proba and scores:
+        raise click.UsageError("--proba and --scores: give one of them")
+    if given["quarantine"] and given["on_error"] != "skip":
+        raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
+    model, kept, _ = read(model_path)
+    if proba and (model.task == "regression" or not model.rule.proba("binary")):
+        raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
+    reading = as_reading(given, model.hash_bits)
+    if kept is not None:
+        _as_learned(ctx, reading, Reading(**kept.reading))
+    how = {
+        "on_error": "skip" if given["on_error"] == "skip" else "raise",
+        "quarantine": given["quarantine"],
+        "follow": given["follow"],
+    }
+    stream, chunks = _open(reading, how, "label" in given and given["label"] is not None)
+    out = sys.stdout if output == "-" else open(output, "w", encoding="utf-8")
+    try:
+        judged = _write(model, chunks, out, "proba" if proba else "scores" if scores else "")
+    finally:
+        out.flush()
+        if output != "-":
+            out.close()
+    if not given["quiet"] and output != "-":
+        click.echo(judged.words(stream.skipped), err=True)
+    if stream.skipped:
+        ctx.exit(3)
+
+
+def _as_learned(ctx: click.Context, reading: Reading, learned: Reading) -> None:
+    """Options that were not given are those of the run that made the model."""
+    from ..streams.sources import detect, sources_of
+
+    if reading.format is None:
+        try:
+            reading.format = detect(sources_of(reading.sources)[0])
+        except InputError:
+            reading.format = learned.format
+    if reading.format == "svmlight":
+        reading.index_base = learned.index_base
+    reading.interactions = reading.interactions or learned.interactions
+    if reading.format in ("vw", "svmlight"):
+        return
+    for name in COLUMNS:
+        source = ctx.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            setattr(reading, name, getattr(learned, name))
+
+
+def _open(reading: Reading, how: dict[str, Any], asked: bool) -> tuple[Stream, Iterator[Chunk]]:
+    """A stream and its chunks; without labels where it has none."""
+    stream = reading.stream(**how)
+    chunks = stream.batches()
+    try:
+        first = next(chunks, None)
+    except InputError as error:
+        about_label = "which column is the label" in str(error) or f"no column {reading.label!r}" in str(error)
+        if asked or not about_label:
+            raise
+        reading.no_label, reading.label = True, None
+        stream = reading.stream(**how)
+        chunks = stream.batches()
+        first = next(chunks, None)
+    return stream, _again(first, chunks)
+
+
+def _again(first: Chunk | None, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    if first is not None:
+        yield first
+        yield from chunks
+
+
+class Judged:
+    """How good the predictions were, where there are labels."""
+
+    def __init__(self, model: LinearModel) -> None:
+        from .. import metrics
+
+        names = ("mae", "rmse") if model.task == "regression" else ("error",)
+        self.meters = [metrics.Meter(name) for name in names]
+        self.numbers = model.task == "regression"
+        self.rows = self.labelled = 0
+
+    def add(self, chunk: Chunk, said: Any) -> None:
+        from ..streams.chunk import known
+        from .tasks import as_labels
+
+        self.rows += len(chunk)
+        there = known(chunk.y)
+        if not there.any():
+            return
+        self.labelled += int(there.sum())
+        y = chunk.y[there]
+        weight = None if chunk.weight is None else chunk.weight[there]
+        picked = (
+            [label for label, k in zip(said, there.tolist(), strict=True) if k]
+            if isinstance(said, list)
+            else said[there]
+        )
+        for meter in self.meters:
+            meter.add(y if self.numbers else as_labels(y), picked, weight=weight)
+
+    def words(self, skipped: int) -> str:
+        parts = [f"{self.rows:,} predicted"]
+        if self.labelled:
+            values = ", ".join(f"{m.metric.label} {m.metric.show(m.value)}" for m in self.meters)
+            parts.append(f"{self.labelled:,} with a label: {values}")
+        if skipped:
+            parts.append(f"{skipped:,} malformed lines skipped")
+        return "; ".join(parts)
+
+
+def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str) -> Judged:
+    from .outputs import text_of
+
+    judged = Judged(model)
+    names = [str(label) for label in model.classes] if model.task != "regression" else ["score"]
+    header = False
+    for chunk in chunks:
+        scores = model.score_many(chunk.X)
+        said = model._predictions(scores)
+        judged.add(chunk, said)
+        if not table:
+            out.write(text_of(said, chunk.id))
+            continue
+        values = model.probabilities(scores) if table == "proba" else scores
+        if not header:
+            columns = names if values.shape[1] == len(names) else [f"score of {names[-1]}"]
+            out.write(_csv(["prediction", *columns, *(["id"] if chunk.id is not None else [])]))
+            header = True
+        listed = said.tolist() if hasattr(said, "tolist") else said
+        ids = [[]] * len(chunk) if chunk.id is None else [[tag] for tag in chunk.id.tolist()]
+        out.write(
+            "".join(
+                _csv([label, *(f"{v:.6g}" for v in row), *tag])
+                for label, row, tag in zip(listed, values.tolist(), ids, strict=True)
+            )
+        )
+    return judged
+
+
+def _csv(cells: list[Any]) -> str:
+    quoted = ['"' + t.replace('"', '""') + '"' if any(c in t for c in ',"\n') else t for t in map(str, cells)]
+    return ",".join(quoted) + "\n"

@@ -1,0 +1,225 @@
+"""How a run shows where it is: a bar on a terminal, Vowpal Wabbit's table of powers of two elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..metrics import scores
+from ..metrics.statistics import MeanLoss
+
+if TYPE_CHECKING:
+    from ..metrics import Metric, Outcomes
+
+__all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "short"]
+
+
+@dataclasses.dataclass
+class Losses:
+    """The mean loss so far and since the last line, counted as the stream goes by."""
+
+    loss: Any
+    name: str
+    total: float = 0.0
+    weight: float = 0.0
+    examples: int = 0
+
+    @classmethod
+    def of(cls, metric: Metric) -> Losses:
+        """Of the metric where it is a mean over examples, else of the error or of |y − ŷ|."""
+        statistic = metric.statistic()
+        if isinstance(statistic, MeanLoss) and statistic.option is None and not metric.higher_is_better:
+            return cls(statistic.loss, metric.name)
+        return cls(scores.zero_one, "error") if metric.kind == "classes" else cls(scores.absolute, "mae")
+
+    def each(self, outcomes: Outcomes) -> Any:
+        losses = self.loss(outcomes) * outcomes.weight
+        return np.where(np.isnan(losses), 0.0, losses)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.weight if self.weight else float("nan")
+
+
+class Display:
+    """Shows nothing. `starts`: where rows' features begin; `fraction`: how much of the source is read, if known."""
+
+    def __init__(self) -> None:
+        self.losses: Losses | None = None
+
+    def begin(self, losses: Losses) -> None:
+        self.losses = losses
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run needs to go on counting."""
+        if self.losses is None:
+            return {}
+        return {"total": self.losses.total, "weight": self.losses.weight, "examples": self.losses.examples}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if self.losses is not None and state:
+            self.losses.total, self.losses.weight = state["total"], state["weight"]
+            self.losses.examples = int(state["examples"])
+
+    def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class Table(Display):
+    """One line at 1, 2, 4, 8, … examples, in the columns that VW prints; or every N examples."""
+
+    def __init__(self, out: Any, every: int | None = None) -> None:
+        super().__init__()
+        self.out, self.every = out, every
+        self.last = (0.0, 0.0)
+        self.next = every or 1
+
+    def begin(self, losses: Losses) -> None:
+        super().begin(losses)
+        print(f"{'average':<9}{'since':<10}{'example':>12}{'example':>13}{'current':>12}{'current':>12}{'current':>9}",
+              file=self.out)  # fmt: skip
+        print(f"{losses.name:<9}{'last':<10}{'counter':>12}{'weight':>13}{'label':>12}{'predict':>12}{'features':>9}",
+              file=self.out)  # fmt: skip
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "next": self.next, "last": list(self.last)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if "next" in state:
+            self.next, self.last = int(state["next"]), (state["last"][0], state["last"][1])
+
+    def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
+        assert self.losses is not None
+        losses = self.losses
+        each = losses.each(outcomes)
+        start = 0
+        while start < len(outcomes):
+            stop = min(len(outcomes), start + self.next - losses.examples)
+            losses.total += float(np.sum(each[start:stop]))
+            losses.weight += float(np.sum(outcomes.weight[start:stop]))
+            losses.examples += stop - start
+            start = stop
+            if losses.examples == self.next:
+                self._line(outcomes, int(starts[stop] - starts[stop - 1]), stop - 1)
+                self.next = self.next + self.every if self.every else 2 * self.next
+
+    def _line(self, outcomes: Outcomes, features: int, row: int) -> None:
+        assert self.losses is not None
+        losses, (total, weight) = self.losses, self.last
+        self.last = (losses.total, losses.weight)
+        since = (losses.total - total) / (losses.weight - weight) if losses.weight > weight else 0.0
+        truth, said = (_shown(outcomes, column[row]) for column in (outcomes.truth, outcomes.predicted))
+        print(f"{losses.mean:<9.6f}{since:<10.6f}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
+              f"{features:>9}", file=self.out, flush=True)  # fmt: skip
+
+
+def _shown(outcomes: Outcomes, value: Any) -> str:
+    """A label or number in at most eleven letters."""
+    if outcomes.kind == "numbers":
+        return f"{value:.4f}"
+    label = outcomes.labels.values[int(value)]
+    return "unknown" if label is None else str(label)[:11]
+
+
+class Bar(Display):
+    """One line, rewritten a few times a second."""
+
+    def __init__(self, out: Any) -> None:
+        super().__init__()
+        self.out = out
+        self.began = self.shown = monotonic()
+        self.width = 0
+        self.before = 0  # examples of the run that was resumed
+        self.from_fraction: float | None = None
+        self.letters = "█░" if (getattr(out, "encoding", "") or "").lower().startswith("utf") else "#-"
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.before = 0 if self.losses is None else self.losses.examples
+
+    def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
+        assert self.losses is not None
+        self.losses.total += float(np.sum(self.losses.each(outcomes)))
+        self.losses.weight += float(np.sum(outcomes.weight))
+        self.losses.examples += len(outcomes)
+        if fraction is not None and self.from_fraction is None:
+            self.from_fraction = 0.0 if not self.before else fraction
+        now = monotonic()
+        if now - self.shown >= 0.1:
+            self.shown = now
+            self._write(self._text(now, fraction, title))
+
+    def _text(self, now: float, fraction: float | None, title: str) -> str:
+        assert self.losses is not None
+        took = max(now - self.began, 1e-9)
+        speed = (self.losses.examples - self.before) / took
+        parts = [title] if title else []
+        if fraction is not None:
+            filled = round(12 * min(fraction, 1.0))
+            parts.append(f"{self.letters[0] * filled}{self.letters[1] * (12 - filled)} {fraction:4.0%}")
+        parts += [
+            f"{short(self.losses.examples)} ex",
+            f"{short(speed)}/s",
+            f"{self.losses.name} {self.losses.mean:.4f}",
+        ]
+        gone = fraction - (self.from_fraction or 0.0) if fraction is not None else 0.0
+        if fraction is not None and gone > 0:
+            left = round(took * (1.0 - fraction) / gone)
+            parts.append(f"{left // 60}:{left % 60:02} left")
+        parts.append(f"{memory() >> 20} MB")
+        return "  ".join(parts)
+
+    def _write(self, text: str) -> None:
+        # One column is left free: a full last column wraps on some terminals.
+        text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
+        self.out.write("\r" + text.ljust(self.width))
+        self.out.flush()
+        self.width = len(text)
+
+    def end(self) -> None:
+        if self.width:
+            self.out.write("\r" + " " * self.width + "\r")
+            self.out.flush()
+            self.width = 0
+
+
+def display(kind: str, out: Any, every: int | None) -> Display:
+    """`kind` as --progress gives it; "auto" is a bar where people look on."""
+    if kind == "auto":
+        kind = "bar" if sys.stderr.isatty() and sys.stdout.isatty() else "table"
+    return Display() if kind == "none" else Bar(out) if kind == "bar" else Table(out, every)
+
+
+def memory() -> int:
+    """Bytes of memory this process has now."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return peak_memory()
+
+
+def peak_memory() -> int:
+    """The most it ever had."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def short(value: float) -> str:
+    """1234567 as 1.23M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"

@@ -1,0 +1,138 @@
+"""What the verbs that read streams share: which files, which columns, and how they become rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InputError, LineError, OnepassError
+
+if TYPE_CHECKING:
+    from ..streams import Position, Stream
+
+__all__ = ["Reading", "as_reading", "in_words_of_the_command", "reading_options"]
+
+FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
+
+
+@dataclasses.dataclass
+class Reading:
+    """Everything that decides which rows a source gives. Kept in checkpoints, as JSON."""
+
+    sources: list[str]
+    format: str | None = None
+    label: str | None = None
+    no_label: bool = False
+    weight: str | None = None
+    id: str | None = None
+    time: str | None = None
+    features: list[str] | None = None
+    drop: list[str] | None = None
+    text: list[str] | None = None
+    ngram: int = 1
+    hash_bits: int | None = None
+    index_base: int = 0
+    header: bool = True
+    interactions: list[str] | None = None
+
+    def stream(self, start: Position | None = None, **how: Any) -> Stream:
+        """`how`: on_error, quarantine, cache, follow."""
+        import inspect
+
+        from ..streams import stream
+
+        if self.interactions:
+            if "interactions" not in inspect.signature(stream).parameters:
+                raise click.UsageError("-q/--interactions is not there yet: write the pairs as features")
+            how["interactions"] = self.interactions
+        return stream(
+            self.sources if len(self.sources) > 1 else self.sources[0],
+            format=self.format,
+            label=False if self.no_label else self.label,
+            weight=self.weight,
+            id=self.id,
+            time=self.time,
+            features=self.features,
+            drop=self.drop,
+            text=self.text,
+            ngram=self.ngram,
+            hash_bits=self.hash_bits,
+            base=self.index_base,
+            header=self.header,
+            start=start,
+            **how,
+        )
+
+
+def as_reading(options: dict[str, Any], hash_bits: int | None) -> Reading:
+    """From the options of a verb."""
+    sources = [*options["sources"], *options.get("data", ())]
+    if not sources:
+        raise click.UsageError("which stream? Give a file, several, a 'glob*', or - for standard input")
+    named: dict[str, Any] = {name: _names(options[name]) for name in ("features", "drop", "text", "interactions")}
+    plain = {name: options[name] for name in ("format", "label", "no_label", "weight", "id", "time", "ngram")}
+    return Reading(
+        sources, hash_bits=hash_bits, index_base=options["index_base"], header=options["header"], **plain, **named
+    )
+
+
+def _names(given: tuple[str, ...]) -> list[str] | None:
+    """Names given apart, or several with commas between them."""
+    names = [name.strip() for each in given for name in each.split(",") if name.strip()]
+    return names or None
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options above, for a verb."""
+    many: dict[str, Any] = {"multiple": True, "metavar": "A,B,…"}
+    for option in reversed(
+        [
+            click.option("--format", type=click.Choice(FORMATS), show_default="from the name or the first bytes",
+                         help="How the source is written."),
+            click.option("--label", metavar="COLUMN", show_default="label, target, class or y",
+                         help="The column with the answer, in tables."),
+            click.option("--no-label", is_flag=True, help="The table has no answers."),
+            click.option("--weight", metavar="COLUMN", help="The column with the importance of each example."),
+            click.option("--id", metavar="COLUMN", help="The column that names each example."),
+            click.option("--time", metavar="COLUMN", help="The column with the time of each example: not a feature."),
+            click.option("--features", **many, help="Learn from these columns only."),
+            click.option("--drop", **many, help="Learn from all columns but these."),
+            click.option("--text", **many, help="Columns of text: each word becomes a feature."),
+            click.option("--ngram", type=click.IntRange(1, 100), default=1, help="With --text: runs of up to N words."),
+            click.option("-q", "--interactions", multiple=True, metavar="AB",
+                         help="Products of features: of namespaces by their first letters."),
+            click.option("--index-base", type=click.IntRange(0, 1), default=0,
+                         help="svmlight: the number of the first feature."),
+            click.option("--header/--no-header", default=True, help="CSV: does the first line name the columns?"),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+# Errors of the library name Python's parameters; people at a terminal have options.
+_WORDS = (
+    (re.compile(r'on_error="skip"'), "--on-error skip"),
+    (re.compile(r"label=False"), "--no-label"),
+    (re.compile(r"hash_bits=None"), "no --hash-bits"),
+    (re.compile(r"drop=\['([^']*)'\]"), r"--drop '\1'"),
+    (re.compile(r"\bop\.stream hash_bits=(\d+)"), r"the command --hash-bits \1"),
+    (re.compile(r"\bhash_bits=(\w+)"), r"--hash-bits \1"),
+    (re.compile(r"\b(label|format|weight|features|drop|text|cache|header)="), r"--\1 "),
+)
+
+
+def in_words_of_the_command(error: OnepassError) -> str:
+    """The message with options instead of parameters; what a file said is left as it is."""
+    if isinstance(error, LineError):
+        where = f"{error.path}:{error.line}:{error.column}: {error.what}; the line is {error.text!r}. "
+        return where + "Mend it, or leave such lines out with --on-error skip"
+    text = str(error)
+    if isinstance(error, InputError):
+        for pattern, instead in _WORDS:
+            text = pattern.sub(instead, text)
+    return text

@@ -1,0 +1,99 @@
+"""Rows of a chunk, cut and checked for the verbs that learn."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..metrics import Outcomes
+from ..streams.chunk import COLUMNS, known
+
+if TYPE_CHECKING:
+    from ..streams import Chunk, Position
+
+__all__ = ["BLOCK", "cut", "require_no_base", "round_up", "runs_of_labels", "said_of", "some", "usual_every"]
+
+BLOCK = 1 << 20  # bytes a stream reads at once
+
+
+def usual_every(chunk: Chunk, sizes: list[int]) -> int:
+    """About fifty reports, as far as the first chunk tells; `sizes`: the files' bytes, where they are known."""
+    size, at = sum(sizes), chunk.position
+    if size and at.file == 0:
+        end = at.offset or min(BLOCK, sizes[0])
+        return round_up(len(chunk) * max(1.0, size / end) / 50)
+    return round_up(len(chunk) / 50) if len(chunk) < 1000 else 10_000
+
+
+def round_up(value: float) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, …"""
+    power = 1
+    while 10 * power < value:
+        power *= 10
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
+
+
+def cut(chunk: Chunk, every: int) -> Iterator[Chunk]:
+    """The chunk in parts that end at multiples of `every` examples, each with its own position; whole where it is 0."""
+    end, start = chunk.position, 0
+    while start < len(chunk):
+        stop = len(chunk)
+        if every:
+            before = end.example - len(chunk) + start
+            stop = min(stop, start + every - before % every)
+        left = len(chunk) - stop
+        # Rows of a chunk follow each other in one block of their file: the place of any of them is so many rows back.
+        position = dataclasses.replace(end, skip=end.skip - left, example=end.example - left)
+        yield chunk if stop - start == len(chunk) else _part(chunk, start, stop, position)
+        start = stop
+
+
+def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
+    columns: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = getattr(chunk, name)
+        columns[name] = None if values is None else values[start:stop]
+    return dataclasses.replace(chunk, X=chunk.X[start:stop], position=position, **columns)
+
+
+def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:
+    """Consecutive rows of which all have a label, or none."""
+    there = known(chunk.y)
+    if not len(there):
+        return
+    if there.all() and not one_by_one:
+        yield chunk, True
+        return
+    edges = [0, *(np.flatnonzero(np.diff(there)) + 1).tolist(), len(chunk)]
+    if one_by_one:
+        edges = list(range(len(chunk) + 1))
+    for start, stop in itertools.pairwise(edges):
+        yield _part(chunk, start, stop, chunk.position), bool(there[start])
+
+
+def said_of(outcomes: Outcomes) -> Any:
+    if outcomes.kind == "numbers":
+        return outcomes.predicted
+    values = outcomes.labels.values
+    return [values[code] for code in outcomes.predicted.tolist()]
+
+
+def some(outcomes: Outcomes, rows: Any) -> Outcomes:
+    columns = ("truth", "predicted", "weight", "scores", "probabilities")
+    kept: dict[str, Any] = {name: None if (c := getattr(outcomes, name)) is None else c[rows] for name in columns}
+    return Outcomes(outcomes.kind, labels=outcomes.labels, **kept)
+
+
+def require_no_base(chunk: Chunk) -> None:
+    if chunk.base is not None and np.any(chunk.base != 0.0):
+        row = int(np.flatnonzero(chunk.base)[0])
+        example = chunk.position.example - len(chunk) + row + 1
+        raise InputError(
+            f"example {example:,} has an initial prediction ({chunk.base[row]:g}, the third number of its label), "
+            "which onepass does not use; take it out"
+        )

@@ -1,0 +1,91 @@
+"""The words at the end of a run."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .progress import peak_memory, short
+
+if TYPE_CHECKING:
+    from ..model import LinearModel
+    from .job import Job
+
+__all__ = ["collisions", "summary"]
+
+
+def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
+    """What was read, how good it was, what was learned, where it is."""
+    counts, model = job.counts, job.model
+    if model is None:
+        return f"no labelled example in {', '.join(job.reading.sources)}; nothing was learned"
+    rows = [("", "")]
+    each = f", {counts['features'] / counts['examples']:.1f} features each" if counts["examples"] else ""
+    passes = f" in {job.options.passes} passes" if job.options.passes > 1 else ""
+    rows.append(("examples", f"{counts['examples']:,}{passes}{each}"))
+    if counts["unlabelled"]:
+        rows.append(("without label", f"{counts['unlabelled']:,}, predicted but not learned"))
+    if counts["skipped"]:
+        where = f", written to {given['quarantine']}" if given.get("quarantine") else ""
+        rows.append(("skipped", f"{counts['skipped']:,} malformed line{'s' * (counts['skipped'] != 1)}{where}"))
+    why = f" ({job.decided})" if job.decided else ""
+    rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
+    rows.append(("rule", f"{model.rule!r}"))
+    rows += _values(job)
+    rows.append(("weights", _weights(model)))
+    speed = (counts["examples"] - job.examples_before) / max(seconds, 1e-9)
+    rows.append(("time", f"{seconds:.1f} s, {short(speed)} examples/s, at most {peak_memory() >> 20} MB"))
+    for what, name in (("model", "save"), ("report", "report"), ("predictions", "predictions")):
+        if given.get(name) not in (None, "-"):
+            rows.append((what, str(given[name])))
+    width = max(len(name) for name, _ in rows) + 2
+    return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in rows)
+
+
+def _values(job: Job) -> list[tuple[str, str]]:
+    rows = []
+    for number, run in enumerate(job.runs):
+        title = "" if len(job.runs) == 1 else f"pass {number + 1} "
+        for metric in run.metrics:
+            last = run.curves[metric]["window"][-1:] or [math.nan]
+            of = f"; last {min(run.window_size, run.examples):,}: {run.show(last[0], metric)}"
+            rows.append((f"{title}{metric}", f"{run.show(run.values[metric], metric)}{of}"))
+            if run.holdout.get(metric):
+                rows.append((f"{title}held out", f"{metric} {run.show(run.holdout[metric][-1], metric)}"))
+    if len(job.runs) > 1 and not job.options.holdout:
+        rows.append(("", "(later passes know their examples; --holdout N is fair)"))
+    return rows
+
+
+def _classes(model: LinearModel) -> str:
+    if model.task == "regression":
+        return ""
+    classes = [str(label) for label in model.classes]
+    names = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
+    return f" of {len(classes)} class{'es' * (len(classes) != 1)}: {names}"
+
+
+def _weights(model: LinearModel) -> str:
+    w, _ = model.weights()
+    used = int(np.count_nonzero(np.any(w != 0.0, axis=0))) if w.size else 0
+    if model.hash_bits is None:
+        return f"{used:,} of {model.n_features:,} features are not 0"
+    share = collisions(used, model.n_features)
+    return f"{used:,} of {model.n_features:,} slots used; about {share:,} names share one"
+
+
+def collisions(used: int, slots: int) -> int:
+    """How many names probably share a slot, when `used` slots of a hash table are taken (linear counting: n names leave
+    a share of (1 − 1/slots)^n empty). Names whose weight is 0 are not counted."""
+    if used >= slots:
+        return slots
+    names = math.log(1.0 - used / slots) / math.log(1.0 - 1.0 / slots) if used else 0.0
+    return max(0, round(names - used))
+
+
+def size_of(path: str) -> str:
+    size = os.path.getsize(path)
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size:,} bytes"

@@ -1,0 +1,49 @@
+"""What kind of answers a stream has: the first labels decide, unless --task or the rule does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import LabelError
+
+if TYPE_CHECKING:
+    from ..core import Rule
+
+__all__ = ["FEW", "as_labels", "decide"]
+
+FEW = 20  # whole numbers: up to so many different ones in the first chunk are classes
+
+
+def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
+    """The task of `LinearModel`, and why. "auto" classifies and grows with the classes."""
+    admitted = rule.defined_for()
+    classifies, regresses = "binary" in admitted, "regression" in admitted
+    if not classifies or not regresses:
+        if not classifies and not regresses:
+            raise LabelError(f"{rule!r} is for {', '.join(admitted)}, which this command does not learn")
+        return ("auto" if classifies else "regression"), f"{rule.name} is for nothing else"
+    if y.dtype.kind not in "iuf":
+        return "auto", "the labels are words"
+    distinct = np.unique(y, return_index=True)[0]  # without the index it would import numpy.ma
+    if len(distinct) <= 2:
+        return "auto", "two different labels" if len(distinct) == 2 else "one label so far"
+    if len(distinct) <= FEW and bool(np.all(distinct == np.floor(distinct))):
+        return "auto", f"{len(distinct)} different whole numbers"
+    return "regression", f"{len(distinct):,} different numbers"
+
+
+def as_labels(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels of classes. 1.0 is 1, whatever stands beside it, so that the cut of a stream does not matter."""
+    if y.dtype.kind not in "fO":
+        return y
+    if y.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            integers = y.astype(np.int64)
+        if bool(np.all(integers == y)) and bool(np.all(np.abs(y) < 2**53)):
+            return integers
+    out = np.empty(len(y), dtype=object)
+    out[:] = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in y.tolist()]
+    return out

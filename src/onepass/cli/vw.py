@@ -1,0 +1,126 @@
+"""Vowpal Wabbit's flags: those with the same meaning here work; for the others the error names what to use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..core import Rule
+
+__all__ = ["VWCommand", "rule_of", "vw_options"]
+
+# VW's flag → what there is instead.
+ELSEWHERE = {
+    "--adaptive": "a rule: onepass models lists them",
+    "--normalized": "a rule: nlms and the pa family do not depend on the scale of the features",
+    "--invariant": "a rule: the steps of pa1, pa2 and nlms never pass the label",
+    "--sgd": "--rule sgd",
+    "--ftrl": "--rule fobos:lam1=…, for sparse weights",
+    "--pistol": "--rule pa1",
+    "--bfgs": "--rule sgd with --passes",
+    "--power_t": "--rule sgd:schedule=inv_scaling(p=…)",
+    "--initial_t": "--rule sgd:schedule=inv_scaling(t0=…)",
+    "--decay_learning_rate": "a schedule: --rule sgd:schedule=geometric(gamma=…)",
+    "--sort_features": "nothing: rows are taken as they come",
+    "--ignore": "--drop COLUMN",
+    "--keep": "--features COLUMN",
+    "--csoaa": "the library: onepass.reductions.CostSensitive",
+    "--wap": "the library: onepass.reductions.CostSensitive",
+    "--ect": "the library: onepass.reductions.FilterTree",
+    "--log_multi": "the library: onepass.reductions.FilterTree",
+    "--multilabel_oaa": "the library: onepass.MultilabelClassifier",
+    "--rank": "the library: onepass.Ranker",
+    "--cb": "the library: onepass.reductions.ImportanceSampling",
+    "--cb_explore": "the library: onepass.reductions.ImportanceSampling",
+    "--nn": "nothing yet: learners here are linear",
+    "--lda": "nothing: onepass learns from labels",
+    "--early_terminate": "nothing: all --passes are made; --holdout N shows each one's error",
+    "--holdout_after": "--holdout N",
+    "--save_resume": "nothing: a saved model always resumes bit for bit",
+    "--preserve_performance_counters": "--resume",
+    "--save_per_pass": "--checkpoint-every N",
+    "--readable_model": "onepass inspect MODEL --all",
+    "--raw_predictions": "onepass predict MODEL SOURCE --scores",
+    "--link": "onepass predict MODEL SOURCE --proba",
+    "--probabilities": "onepass predict MODEL SOURCE --proba",
+    "--daemon": "nothing yet: there is no server",
+    "--kill_cache": "nothing: a cache that does not fit its source is made anew",
+    "--compressed": "nothing: .gz and .zst are recognised",
+    "--random_seed": "nothing: learning draws no random numbers",
+    "--hash": "nothing: names are hashed with MurmurHash3, whole numbers too",
+    "--min_prediction": "nothing: predictions are not clipped",
+    "--max_prediction": "nothing: predictions are not clipped",
+    "--binary": "nothing: classes are predicted as classes",
+    "--csv": "--format csv",
+    "--multiclass_oaa": "--oaa K",
+}  # fmt: skip
+_SHORT = {"-P": "--every N", "-k": "nothing: a cache that does not fit its source is made anew",
+          "-s": "--progress none", "-h": "--help"}  # fmt: skip
+
+
+class VWCommand(click.Command):
+    """A verb that knows VW's other flags."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = {**ELSEWHERE, **_SHORT}.get(error.option_name)
+            if known is None:
+                raise
+            raise click.UsageError(f"{error.option_name} is Vowpal Wabbit's; here it is {known}", ctx) from None
+
+
+LOSSES = ("squared", "classic", "logistic", "hinge", "quantile", "absolute")
+
+
+def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        [
+            click.option("-d", "--data", multiple=True, metavar="FILE", help="As SOURCE (Vowpal Wabbit's flag)."),
+            click.option("--loss_function", type=click.Choice(LOSSES),
+                         help="Gradient descent on this loss: --rule sgd:loss=…"),
+            click.option("-l", "--learning_rate", type=float, metavar="ETA",
+                         help="The rule's eta, rho or mu, whichever it has."),
+            click.option("--quantile_tau", type=float, default=0.5, help="With --loss_function quantile."),
+            click.option("--l1", type=float, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…"),
+            click.option("--l2", type=float, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…"),
+            click.option("--oaa", type=click.IntRange(min=2), metavar="K", help="The classes are 1, …, K."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def rule_of(options: dict[str, Any], default: str) -> Rule:
+    """The rule that --rule and VW's flags name together."""
+    from .. import rules
+
+    loss, eta, l1, l2 = (options[name] for name in ("loss_function", "learning_rate", "l1", "l2"))
+    given = options["rule"]
+    if given is None:
+        descends = loss is not None or eta is not None or l1 is not None or l2 is not None
+        given = "fobos" if l1 is not None else "sgd" if descends else default
+    rule = rules.make(given)
+    if loss is not None:
+        loss = {"classic": "squared", "quantile": f"quantile(tau={options['quantile_tau']})"}.get(loss, loss)
+        rule = _with(rule, ("loss",), loss, "--loss_function")
+    if eta is not None:
+        rule = _with(rule, ("eta", "rho", "mu"), eta, "--learning_rate")
+    if l1 is not None:
+        rule = _with(rule, ("lam1", "gravity"), l1, "--l1")
+    if l2 is not None:
+        rule = _with(rule, ("l2", "lam2"), l2, "--l2")
+    return rule
+
+
+def _with(rule: Rule, names: tuple[str, ...], value: Any, flag: str) -> Rule:
+    own = rule.get_params()
+    name = next((name for name in names if name in own), None)
+    if name is None:
+        has = ", ".join(own) or "no parameters"
+        raise click.UsageError(f"{flag}: the rule {rule.name} has no {' or '.join(names)}; it has {has}")
+    return type(rule)(**{**own, name: value})

@@ -1,0 +1,175 @@
+"""A run that is killed at any moment resumes from its last checkpoint to the same bytes as one that never stopped.
+
+`ONEPASS_KILLS=200 pytest tests/test_kill.py` makes so many kills (by default a dozen).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command import onepass, started, write_csv, write_vw
+
+from onepass import LinearModel
+
+KILLS = int(os.environ.get("ONEPASS_KILLS", "12"))
+# Rows, options: what must come out the same. Small blocks of text would be one chunk, so the files are some megabytes.
+RUNS = {
+    "names": ("vw", []),
+    "hashed": ("vw", ["-b", "12", "--rule", "sgd:loss=logistic", "--metrics", "error,auc,log_loss"]),
+    "passes": ("vw", ["--passes", "2", "--holdout", "7", "--readout", "average"]),
+    "gaps": ("unlabelled", ["--on-error", "skip", "--quarantine", "QUARANTINE"]),
+    "table": ("csv", ["--label", "spam", "--id", "id", "--metrics", "error,kappa,f1"]),
+}
+
+
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("streams")
+    made = {
+        "vw": write_vw(folder / "a.vw", 40_000, words=3000),
+        "unlabelled": write_vw(folder / "b.vw", 40_000, words=3000, unlabelled=0.3),
+        "csv": write_csv(folder / "c.csv", 60_000),
+    }
+    lines = made["unlabelled"].read_text().splitlines(keepends=True)
+    for number in range(0, len(lines), 1013):
+        lines[number] = f"abc | malformed{number}\n"
+    made["unlabelled"].write_text("".join(lines))
+    return made
+
+
+def command(name: str, streams: dict[str, Path], folder: Path) -> list[str]:
+    source, options = RUNS[name]
+    beside = ["-p", str(folder / "p"), "--checkpoint-every", "2000", "--quiet"]
+    return ["learn", str(streams[source]), *(str(folder / "q") if o == "QUARANTINE" else o for o in options), *beside]
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("m", "p", "q") if (folder / name).exists()}
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_kills_lose_nothing(name: str, streams: dict[str, Path], tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    whole.mkdir()
+    broken.mkdir()
+    code = 3 if name == "gaps" else 0
+    began = time.monotonic()
+    result = onepass(*command(name, streams, whole), "--save", whole / "m")
+    took = time.monotonic() - began
+    assert result.returncode == code, result.stderr
+    expected = written(whole)
+
+    rng = random.Random(name)
+    wanted = -(-KILLS // len(RUNS))
+    begin = [*command(name, streams, broken), "--save", str(broken / "m")]
+    kills = 0
+    while kills < wanted:
+        for path in broken.iterdir():
+            path.unlink()
+        while True:
+            resuming = (broken / "m").exists()
+            process = started(*(_resumed(name, broken) if resuming else begin))
+            try:
+                # A run takes as long as a process takes to start, and then its work: kill anywhere in it.
+                _, err = process.communicate(timeout=rng.uniform(0.15, 1.0) * took)
+            except subprocess.TimeoutExpired:
+                number = rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+                process.send_signal(number)
+                _, err = process.communicate(timeout=60)
+                kills += 1
+                assert process.returncode in (-number, 130, code), err
+                if (broken / "m").exists():
+                    LinearModel.load(broken / "m")  # whatever the moment, the file is whole
+                if process.returncode != code:
+                    continue
+            assert process.returncode == code, err
+            break
+        for part, content in expected.items():
+            assert (broken / part).read_bytes() == content, f"{part} differs after {kills} kills"
+    leftovers = {path.name for path in broken.iterdir()} - {"m", "p", "q"}
+    assert all(each.startswith(".onepass-") for each in leftovers), leftovers  # of saves that were cut short
+
+
+def _resumed(name: str, folder: Path) -> list[str]:
+    more = ["--on-error", "skip", "--quarantine", str(folder / "q")] if name == "gaps" else []
+    return [
+        "learn",
+        "--resume",
+        str(folder / "m"),
+        "-p",
+        str(folder / "p"),
+        "--checkpoint-every",
+        "2000",
+        "--quiet",
+        *more,
+    ]
+
+
+# -- a disk that does not take it ------------------------------------------------------------------------------------
+
+
+def test_no_permission_to_save_is_said_and_the_old_model_stays(streams: dict[str, Path], tmp_path: Path) -> None:
+    if os.geteuid() == 0:  # to whom only the kernel says no
+        result = onepass("learn", streams["vw"], "--save", "/sys/model", "--quiet")
+        assert result.returncode == 1 and "/sys/model: saving the model failed: Permission denied" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+        return
+    onepass("learn", streams["vw"], "--save", tmp_path / "m", "--quiet")
+    before = (tmp_path / "m").read_bytes()
+    tmp_path.chmod(0o555)
+    try:
+        result = onepass("learn", streams["vw"], "--save", tmp_path / "m", "--rule", "pa", "--quiet")
+    finally:
+        tmp_path.chmod(0o755)
+    assert result.returncode == 1 and "saving the model failed" in result.stderr
+    assert (tmp_path / "m").read_bytes() == before
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(streams: dict[str, Path], tmp_path: Path) -> None:
+    """A limit on the size of files is as a full disk, and needs no rights: the model grows past it."""
+    onepass("learn", streams["vw"], "--save", tmp_path / "whole", "--quiet")
+    size = (tmp_path / "whole").stat().st_size
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error when writing, not the end of the process
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 512, size - 512))
+
+    result = onepass(
+        "learn", streams["vw"], "--save", tmp_path / "m", "--checkpoint-every", 2000, "--quiet", preexec_fn=limit
+    )
+    assert result.returncode == 1, result.stderr
+    assert "saving the model failed" in result.stderr and "free some space" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not list(tmp_path.glob(".onepass-*"))  # nothing half-written stays
+    if (tmp_path / "m").exists():  # the last that fitted is whole, and goes on to the same end
+        resumed = onepass("learn", "--resume", tmp_path / "m", "--quiet")
+        assert resumed.returncode == 0, resumed.stderr
+        assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_real_full_disk(streams: dict[str, Path], tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    made = subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True)
+    if made.returncode:
+        pytest.skip("cannot mount a tmpfs here")
+    try:
+        result = onepass("learn", streams["vw"], "--save", disk / "m", "--quiet")
+        assert result.returncode == 1, result.stderr
+        assert "No space left on device" in result.stderr and "free some space" in result.stderr
+        assert list(disk.iterdir()) == []
+    finally:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            subprocess.run(["umount", disk], check=True)

@@ -1,0 +1,31 @@
+"""A stream of 100 MB in constant memory, at a constant cost per example (`scripts/long_stream.py` makes 10 GB)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import environment
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "long_stream.py"
+
+
+@pytest.mark.parametrize("how", ["pipe", "file"])
+def test_memory_and_cost_are_flat(how: str, tmp_path: Path) -> None:
+    more = ["--file", str(tmp_path / "long.vw")] if how == "file" else []
+    # Other work on the machine makes processor time noisy: twice the cost would still be far from a cost that grows.
+    command = [sys.executable, str(SCRIPT), "--size", "100MB", "--slower", "2", *more]
+    result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "flat"
+    memory = [int(each) for each in re.findall(r"(\d+) MB$", result.stdout, re.MULTILINE)]
+    assert len(memory) >= 5 and memory[-1] - memory[1] < 20  # nothing is kept
+
+
+def test_what_is_not_flat_is_said() -> None:
+    command = [sys.executable, str(SCRIPT), "--size", "10MB", "--memory", "1"]
+    result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
+    assert result.returncode == 1 and "more than 1 MB above the weights" in result.stdout
