@@ -150,6 +150,7 @@ RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
       mask_(options.hash_bits >= 0 ? uint32_t((uint64_t(1) << options.hash_bits) - 1) : 0),
       seen_(1024, {0, 0}) {
     if (rows_.starts.size() == 0) rows_.starts.push(0);
+    if (options_.expansion) expander_ = std::make_unique<Expander>(*options_.expansion);
 }
 
 void RowBuilder::begin(size_t most) {
@@ -157,7 +158,7 @@ void RowBuilder::begin(size_t most) {
     value_ = rows_.value.room(most + 1);
     if (divisors_.size() <= most) divisors_.resize(2 * most + 1);
     divisor_ = divisors_.data();
-    if (options_.names && pending_.size() <= most) pending_.resize(2 * most + 1);
+    if (names_wanted() && pending_.size() <= most) pending_.resize(2 * most + 1);
     spaces_.clear();
     made_.clear();
     n_ = 0;
@@ -216,6 +217,24 @@ void RowBuilder::merge() {
     n_ = kept;
 }
 
+// The row's features with those that are made of them.
+void RowBuilder::expand() {
+    expander_->clear();
+    for (size_t i = 0; i < n_; ++i)
+        expander_->note(spaces_[pending_[i].space], {pending_[i].name, pending_[i].length}, value_[i]);
+    try {
+        expander_->expand(!hashed());
+    } catch (const TooManyFeatures& error) {
+        throw Malformed{nullptr, error.what()};
+    }
+    begin(expander_->features().size());
+    enter({});
+    for (const Expander::Made& made : expander_->features()) {
+        pending_[n_] = {expander_->name(made).data(), made.length, made.hash, 0};
+        add(int32_t(made.hash & mask_), made.value);
+    }
+}
+
 bool RowBuilder::finite() const {
     bool finite = true;
     for (size_t i = 0; i < n_; ++i) finite &= std::abs(value_[i]) <= std::numeric_limits<double>::max();
@@ -224,9 +243,13 @@ bool RowBuilder::finite() const {
 
 void RowBuilder::finish() {
     for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
+    if (expander_) expand();
     if (options_.names) look_up();
     merge();
     if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
+    if (rows_.index.size() + n_ > size_t(std::numeric_limits<int32_t>::max()))
+        throw Malformed{nullptr,
+                        "the rows of this block have more than 2,147,483,647 features; use a smaller block_size"};
     rows_.index.take(n_);
     rows_.value.take(n_);
     rows_.starts.push(int32_t(rows_.index.size()));

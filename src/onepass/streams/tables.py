@@ -26,6 +26,7 @@ __all__ = ["MISSING", "Coded", "arrow", "coded_part", "of_arrow", "of_csv"]
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
 SAMPLE = 1 << 20  # bytes of a CSV file that show what kinds its columns hold
 TOGETHER = 1 << 16  # rows of a record batch taken at once
+CROSSED = 1 << 10  # so too where interactions make many features of few
 
 
 def arrow(what: str) -> Any:
@@ -55,8 +56,11 @@ class Coded:
 
 def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
-    if stream.hash_bits is not None:
-        columns = _native.hash_names(coded.names, stream.hash_bits)
+    if stream.expansion is not None:
+        table = _native.Names() if table is None and stream.hash_bits is None else table
+        rows = _crossed(coded, stream, table)
+    elif stream.hash_bits is not None:
+        rows = _gathered(coded, _native.hash_names(coded.names, stream.hash_bits))
     else:
         table = _native.Names() if table is None else table
         # Names get their columns in the order in which rows meet them, however the rows are cut.
@@ -65,7 +69,7 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         met = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(coded.codes)))]
         columns = np.full(len(coded.names), -1, dtype=np.int32)
         columns[met] = table.intern([coded.names[code] for code in met.tolist()])
-    rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
+        rows = _gathered(coded, columns)
     if block.overlong:
         what = f"a line of {block.overlong:,} bytes, longer than max_line"
         coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
@@ -87,6 +91,19 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         table=table,
         hash_bits=stream.hash_bits,
     )
+
+
+def _gathered(coded: Coded, columns: NDArray[np.int32]) -> Any:
+    return _native.gather(coded.starts, coded.codes, coded.values, columns)
+
+
+def _crossed(coded: Coded, stream: Any, table: Any) -> Any:
+    """Rows with their interactions."""
+    bits = -1 if stream.hash_bits is None else stream.hash_bits
+    rows = stream.expansion.rows(coded.starts, coded.codes, coded.values, coded.names, bits, table)
+    if table is not None:
+        rows.settle(table)
+    return rows
 
 
 # -- CSV and TSV ----------------------------------------------------------------------------------------------------
@@ -419,7 +436,8 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
         source = sources[number]
         skip = stream.start.offset if number == stream.start.file else 0
         roles = None
-        for count, batch in enumerate(_record_batches(source, stream.format)):
+        together = TOGETHER if stream.expansion is None else CROSSED
+        for count, batch in enumerate(_record_batches(source, stream.format, together)):
             if count < skip:
                 continue
             roles = roles or wanted.settle(batch.schema.names, source.name)
@@ -448,14 +466,14 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
     return result
 
 
-def _record_batches(source: Source, format: str) -> Iterator[Any]:
+def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:
     pyarrow = arrow(format)
     try:
         if format == "parquet":
             from pyarrow import parquet
 
             file = parquet.ParquetFile(source.random_access())
-            yield from (_as_table(batch) for batch in file.iter_batches(batch_size=TOGETHER))
+            yield from (_as_table(batch) for batch in file.iter_batches(batch_size=together))
             return
         opened = source.random_access()
         try:
@@ -465,8 +483,8 @@ def _record_batches(source: Source, format: str) -> Iterator[Any]:
             opened.seek(0)
             batches = iter(pyarrow.ipc.open_stream(opened))
         for batch in batches:
-            for start in range(0, batch.num_rows, TOGETHER):
-                yield _as_table(batch.slice(start, TOGETHER))
+            for start in range(0, batch.num_rows, together):
+                yield _as_table(batch.slice(start, together))
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
 
