@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import core, datasets, decoders, errors, losses, play, reductions, rules, schedules
+    from . import core, datasets, decoders, errors, losses, play, reductions, rules, schedules, transforms
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import Run, prequential
@@ -54,6 +54,7 @@ _HOME = {
     "rules": None,
     "schedules": None,
     "stream": "streams",
+    "transforms": None,
 }
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "rules",
     "schedules",
     "stream",
+    "transforms",
 ]
 
 

@@ -21,8 +21,9 @@ from sklearn.utils.validation import validate_data
 from .batches import Batch, as_batch, as_importance
 from .core import Array, Readout, Rule
 from .errors import InputError, NumericalError, ParameterError
-from .model import LinearModel
+from .model import KIND, LinearModel
 from .parameters import to_config
+from .store import write
 from .training import Training
 
 __all__ = ["LinearEstimator"]
@@ -217,9 +218,14 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
+        config, arrays = self._state_with_parameters()
+        write(path, KIND, config, arrays)
+
+    def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file holds: the model, and how the estimator was made."""
         model = self._fitted()
         model.extra = {"estimator": type(self).__name__, "params": self._config(), "fitted": self._attributes()}
-        model.save(path)
+        return model.state()
 
     def _config(self) -> dict[str, Any]:
         """The constructor's parameters as JSON."""

@@ -107,7 +107,8 @@ def as_number(name: Any, value: Any) -> float:
         message = f"feature {name!r:.80} must be a number, a string or a boolean, got {value!r:.80}"
         raise InputError(f"{message} ({type(value).__name__})") from None
     if not math.isfinite(number):
-        message = f"feature {name!r:.80} must be a finite number, got {value!r}"
+        shown = "NaN" if math.isnan(number) else f"{number:+}inity"
+        message = f"feature {name!r:.80} must be a finite number, got {shown}"
         raise InputError(f"{message}; leave the feature out where its value is missing")
     return number
 
