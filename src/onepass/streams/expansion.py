@@ -114,18 +114,19 @@ def as_number(name: Any, value: Any) -> float:
 
 
 def expand_rows(expansion: Any, X: CSR, hash_bits: int | None = None) -> CSR:
-    """Rows of named features with those made of theirs: in the same table, or hashed."""
+    """Rows of named features with those made of theirs: in a table of their own, or hashed."""
     if X.table is None:
         raise FeatureError("interactions need names; hashes and numbers have none: give op.stream the interactions")
     bits = -1 if hash_bits is None else hash_bits
-    table = X.table if hash_bits is None else None
+    # Not in the stream's table: it is only asked here, and may serve rows without interactions too.
+    table = _native.Names() if hash_bits is None else None
     values = np.ascontiguousarray(X.data, dtype=np.float64)
     rows = expansion.rows(np.ascontiguousarray(X.indptr), np.ascontiguousarray(X.indices), values, X.table, bits, table)
     if table is not None:
         rows.settle(table)
     index = rows.index
     width = int(index.max()) + 1 if len(index) else 0
-    shape = (X.shape[0], max(X.shape[1], width) if hash_bits is None else 1 << hash_bits)
+    shape = (X.shape[0], width if hash_bits is None else 1 << hash_bits)
     return CSR(rows.starts, index, rows.value, shape, True, table, hash_bits)
 
 

@@ -183,7 +183,7 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
         rows = self._transforms[0]._read(X)
         model = self._final
         states, before, after = self._advance(rows, before=True)
-        if not any(step._changes for step in self._transforms):
+        if hasattr(model, "predict_then_learn") and not any(step._changes for step in self._transforms):
             predictions = model.predict_then_learn(after, y, importance)
             self._commit(states)
             return predictions
@@ -307,10 +307,12 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
         """X as the model takes it."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This Pipeline instance is not fitted yet: call fit, partial_fit or learn_one first")
+        if hasattr(self._model, "n_features_in_"):  # it has learned tables
+            for step in self._transforms:
+                X = step.transform(X)
+            return X
         first = self._transforms[0]
-        rows = first._validated(X, reset=False) if hasattr(first, "n_features_in_") else first._read(X)
-        out = self._changed(rows)
-        return as_matrix(out) if isinstance(out, Batch) and hasattr(self._model, "n_features_in_") else out
+        return self._changed(first._validated(X, reset=False) if hasattr(first, "n_features_in_") else first._read(X))
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -382,15 +384,18 @@ def _teach(model: Any, rows: Rows, y: Any, importance: Any) -> None:
 def _single_answer(model: Any, rows: Rows, row: int) -> Any:
     if isinstance(rows, list):
         return model.predict_one(rows[row])
-    if rows.dense is not None:
+    if rows.dense is not None and rows.names is None:
         return model.predict_one(rows.dense[row])
     answer = model.predict_many(rows.part(row, row + 1))[0]
     return answer.item() if isinstance(answer, np.generic) else answer
 
 
 def _learn_single(model: Any, rows: Rows, row: int, y: Any, importance: float) -> None:
-    if isinstance(rows, list) or rows.dense is not None:
-        model.learn_one(rows[row] if isinstance(rows, list) else rows.dense[row], y, importance)
+    extra = () if importance == 1.0 else (importance,)
+    if isinstance(rows, list):
+        model.learn_one(rows[row], y, *extra)
+    elif rows.dense is not None and rows.names is None:
+        model.learn_one(rows.dense[row], y, *extra)
     else:
         model.learn_many(rows.part(row, row + 1), [y], [importance])
 

@@ -84,7 +84,11 @@ def from_state(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             mark = f"{number}."
             own = {key[len(mark) :]: array for key, array in arrays.items() if key.startswith(mark)}
             steps.append((part["name"], _restored(part, own)))
-        return steps[0][1] if config["alone"] else Pipeline(steps)
+        if config["alone"]:
+            return steps[0][1]
+        pipeline = Pipeline(steps)
+        pipeline._check()
+        return pipeline
     except (KeyError, IndexError, TypeError, AttributeError, InputError, ParameterError, ValueError) as error:
         if isinstance(error, DamagedFileError):
             raise
