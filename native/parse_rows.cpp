@@ -1,6 +1,7 @@
 #include "parse_rows.hpp"
 
 #include <limits>
+#include <unordered_map>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -193,25 +194,37 @@ void RowBuilder::look_up() {
     }
 }
 
-// Adds up equal features where the first of them stood.
-void RowBuilder::merge() {
+// Is there a feature twice, looking only at these bits? Remembers where in `seen_` each is.
+bool RowBuilder::repeats(uint32_t mask) {
     bool rising = true;
     for (size_t i = 1; i < n_; ++i) rising &= index_[i - 1] < index_[i];
-    if (rising) return;
+    if (rising && ~mask == 0) return false;
     if (seen_.size() < 4 * n_) seen_.assign(size_t(2) << (64 - __builtin_clzll(2 * n_)), {0, 0}), stamp_ = 0;
     if (++stamp_ == 0) seen_.assign(seen_.size(), {0, 0}), stamp_ = 1;
-    const size_t mask = seen_.size() - 1;
+    const size_t slots = seen_.size() - 1;
+    for (size_t i = 0; i < n_; ++i) {
+        const uint32_t index = uint32_t(index_[i]) & mask;
+        size_t slot = (index * 0x9E3779B1u >> 7) & slots;
+        while (seen_[slot].row == stamp_) {
+            if ((uint32_t(index_[seen_[slot].at]) & mask) == index) return true;
+            slot = (slot + 1) & slots;
+        }
+        seen_[slot] = {stamp_, uint32_t(i)};
+    }
+    return false;
+}
+
+// Adds up equal features where the first of them stood. Rare, so it need not be fast.
+void RowBuilder::merge() {
+    std::unordered_map<int32_t, size_t> first;
     size_t kept = 0;
     for (size_t i = 0; i < n_; ++i) {
-        const int32_t index = index_[i];
-        size_t slot = uint32_t(index) * 0x9E3779B1u >> 7 & mask;
-        while (seen_[slot].row == stamp_ && index_[seen_[slot].at] != index) slot = (slot + 1) & mask;
-        if (seen_[slot].row == stamp_) {
-            value_[seen_[slot].at] += value_[i];
+        const auto [at, is_new] = first.try_emplace(index_[i], kept);
+        if (!is_new) {
+            value_[at->second] += value_[i];
             continue;
         }
-        seen_[slot] = {stamp_, uint32_t(kept)};
-        index_[kept] = index;
+        index_[kept] = index_[i];
         value_[kept++] = value_[i];
     }
     n_ = kept;
@@ -231,7 +244,7 @@ void RowBuilder::expand() {
     enter({});
     for (const Expander::Made& made : expander_->features()) {
         pending_[n_] = {expander_->name(made).data(), made.length, made.hash, 0};
-        add(int32_t(made.hash & mask_), made.value);
+        add(int32_t(made.hash), made.value);
     }
 }
 
@@ -245,7 +258,15 @@ void RowBuilder::finish() {
     for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
     if (expander_) expand();
     if (options_.names) look_up();
-    merge();
+    if (hashed()) {
+        // First what has the same name, then what has the same place: the sums that a mapping of names would give.
+        const bool some = repeats(mask_);
+        if (some) merge();
+        for (size_t i = 0; i < n_; ++i) index_[i] &= int32_t(mask_);
+        if (some) merge();
+    } else if (repeats(~uint32_t(0))) {
+        merge();
+    }
     if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
     if (rows_.index.size() + n_ > size_t(std::numeric_limits<int32_t>::max()))
         throw Malformed{nullptr,

@@ -124,7 +124,7 @@ class RowBuilder {
         if (names_wanted()) {
             pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         }
-        add(int32_t(hash & mask_), value);
+        add(int32_t(hash), value);
     }
     void add(std::string_view name, std::string_view text, double value);  // name=text
     void add(int32_t column, double value) {
@@ -145,6 +145,7 @@ class RowBuilder {
 
  private:
     bool names_wanted() const { return options_.names || options_.expansion; }
+    bool repeats(uint32_t mask);
     void merge();
     void look_up();
     void expand();

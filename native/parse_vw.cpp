@@ -150,7 +150,7 @@ class Body {
             number_at(text, end, "a feature's value");
             throw Malformed{text, "a feature's value must be a number or a word"};
         }
-        row_.add({name, length}, {text, size_t(end - text)}, scale_);
+        row_.add({name, length}, {text, size_t(end - text)}, 1.0);  // VW does not scale it
         return end;
     }
 

@@ -138,7 +138,7 @@ def _features(name: str, value: Any, roles: Roles) -> list[tuple[str, float]]:
         if not isinstance(value, str):
             raise _Wrong(f"{name!r} must be text, got {str(value)[:80]}")
         return [(word, 1.0) for word in words(name, value, roles.ngram)]
-    if isinstance(value, str):
+    if isinstance(value, str) or (name in roles.categorical and not isinstance(value, list)):
         return [(f"{name}={value}", 1.0)]
     if isinstance(value, list):
         raise _Wrong(f"{name!r} is a list; expected a number, a string, true, false or null")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,17 @@ class Part:
         return Chunk(X=X, position=position, **columns)
 
 
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """The threads of all streams. They stay: a stream that is given up is closed by the garbage collector, in any
+    thread and at any moment, where waiting for threads to end could wait for ever."""
+    return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
+
+
 def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -> Iterator[tuple[Any, Any]]:
     """Each block with what `parse` makes of it, in order; parsed ahead by as many threads, and no more than that."""
     if threads == 1:
@@ -77,11 +90,10 @@ def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -
             yield block, parse(block)
         return
     waiting: deque[tuple[Any, Future[Any]]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="onepass-parse")
     try:
         for block in blocks:
-            waiting.append((block, pool.submit(parse, block)))
-            while waiting and (len(waiting) > threads + 1 or getattr(block, "idle", False)):
+            waiting.append((block, _pool().submit(parse, block)))
+            while waiting and (len(waiting) > threads or getattr(block, "idle", False)):
                 ready, future = waiting.popleft()
                 yield ready, future.result()
         while waiting:
@@ -90,7 +102,6 @@ def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -
     finally:
         for _, future in waiting:
             future.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 @dataclass(frozen=True)

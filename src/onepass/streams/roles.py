@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import InputError, ParameterError
@@ -26,6 +26,7 @@ class Roles:
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
     ngram: int = 1
 
     @classmethod
@@ -34,10 +35,10 @@ class Roles:
             value = getattr(stream, name)
             if not (value is None or isinstance(value, str) or (name == "label" and value is False)):
                 raise ParameterError(f"{name}={value!r}: expected the name of a column")
-        lists = {name: _names(name, getattr(stream, name)) for name in ("features", "drop", "text")}
+        lists = {name: _names(name, getattr(stream, name)) for name in ("features", "drop", "text", "categorical")}
         return cls(
             stream.label, stream.weight, stream.id, stream.time, lists["features"], lists["drop"] or (),
-            lists["text"] or (), stream.ngram,
+            lists["text"] or (), lists["categorical"] or (), stream.ngram,
         )  # fmt: skip
 
     def settle(self, columns: list[str], where: str) -> Roles:
@@ -51,11 +52,11 @@ class Roles:
                     "or label=False where there is none"
                 )
             label = usual[0]
-        asked = [label or None, self.weight, self.id, self.time, *(self.features or ()), *self.drop, *self.text]
-        for name in asked:
+        asked = [label or None, self.weight, self.id, self.time, *(self.features or ())]
+        for name in (*asked, *self.drop, *self.text, *self.categorical):
             if name is not None and name not in columns:
                 raise InputError(f"{where} has no column {name!r}; its columns are {', '.join(columns[:20])}")
-        return Roles(label, self.weight, self.id, self.time, self.features, self.drop, self.text, self.ngram)
+        return replace(self, label=label)
 
     def is_feature(self, name: str) -> bool:
         """Does the column become features (of words, for a text column)?"""

@@ -82,15 +82,16 @@ class Source:
             kind = next((kind for magic, kind in COMPRESSED.items() if ahead.peek(4).startswith(magic)), None)
         except OSError as error:
             raise InputError(f"cannot read {self.name}: {error.strerror or error}") from error
-        return ahead if kind is None else Ahead(_decompressed(ahead, kind, self.name), plain=False)
+        return ahead if kind is None else Ahead(_decompressed(ahead, kind, self.name), under=ahead)
 
 
 class Ahead:
     """A binary file of which the first bytes may be looked at before they are read."""
 
-    def __init__(self, file: Any, plain: bool = True) -> None:
+    def __init__(self, file: Any, under: Ahead | None = None) -> None:
         self.file = file
-        self.plain = plain  # offsets are the file's own, so one may begin there
+        self.under = under  # the compressed file
+        self.plain = under is None  # offsets are the file's own, so one may begin there
         self._ahead = b""
 
     def peek(self, size: int) -> bytes:
@@ -99,7 +100,7 @@ class Ahead:
             if not more:
                 break
             self._ahead += bytes(more)
-        return self._ahead
+        return self._ahead[:size]
 
     def readinto(self, view: memoryview) -> int:
         if self._ahead:
@@ -135,6 +136,8 @@ class Ahead:
     def close(self) -> None:
         if self.file is not sys.stdin.buffer:
             self.file.close()
+        if self.under is not None:
+            self.under.close()
 
     # What gzip and pyarrow ask of a file.
     closed = False

@@ -39,6 +39,7 @@ def stream(
     features: Iterable[str] | None = None,
     drop: Iterable[str] | None = None,
     text: Iterable[str] | None = None,
+    categorical: Iterable[str] | None = None,
     ngram: int = 1,
     interactions: Any = None,
     hash_bits: int | None = None,
@@ -60,6 +61,7 @@ def stream(
     label, weight, id, time, features, drop   columns of a table; label=False: it has none
     text, ngram   columns that become words, and runs of up to `ngram` words (VW: of features of a namespace)
     interactions  products of features: ["ab"], namespaces by their first letters; ["user*item"], by their names
+    categorical   columns whose numbers are names (a postcode): strings, as what is no number always is
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
     base       svmlight: the index that becomes column 0
     header     CSV: is the first line names? A list: the names, and there is no such line
@@ -86,6 +88,7 @@ class Stream:
     features: Iterable[str] | None
     drop: Iterable[str] | None
     text: Iterable[str] | None
+    categorical: Iterable[str] | None
     ngram: int
     interactions: Any
     hash_bits: int | None
@@ -137,6 +140,8 @@ class Stream:
             _whole(name, getattr(self, name), low, high)
         if self.hash_bits is not None:
             _whole("hash_bits", self.hash_bits, 1, 30)
+        if self.interactions is not None and not isinstance(self.interactions, str | int):
+            self.interactions = list(self.interactions)
         make_expansion(self.interactions)
         if self.threads is None:
             self.threads = min(4, os.cpu_count() or 1)
@@ -146,7 +151,7 @@ class Stream:
         if self.quarantine is not None and self.on_error != "skip":
             raise ParameterError('quarantine= keeps the lines that on_error="skip" leaves out; give both')
         if self.format in ("vw", "svmlight"):
-            for name in ("label", "weight", "id", "time", "features", "drop", "text"):
+            for name in ("label", "weight", "id", "time", "features", "drop", "text", "categorical"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
 
@@ -156,9 +161,11 @@ class Stream:
         """Examples (x, y): x a mapping of names to values, y None where there is no label."""
         # Names are wanted here, not hashes of them; and not all names ever met, only those of a block.
         unhashed = replace_options(self, hash_bits=None)
-        for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+        try:
+            for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+                yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
+        finally:
             self.skipped = unhashed.skipped
-            yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
 
     def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
         """(X, y), `size` rows at a time: what `prequential` takes."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,53 +139,50 @@ class Layout:
 def layout(source: Source, stream: Any) -> Layout:
     """Read the beginning of a CSV source, without using it up."""
     pyarrow = arrow("CSV")
-    from pyarrow import csv as reader
-
-    first = source.beginning(SAMPLE)
+    first = source.beginning(SAMPLE).removeprefix(b"\xef\xbb\xbf")
     delimiter = "\t" if stream.format == "tsv" else ","
-    text = first.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
-    row = next(csv.reader(io.StringIO(text), delimiter=delimiter), [])
+    text = first[: first.rfind(b"\n") + 1 or len(first)].decode("utf-8", "replace").replace("\0", "")
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    row = next(rows, [])
     header = stream.header
     columns = row if header is True else [str(i) for i in range(len(row))] if header is False else list(header)
     if len(set(columns)) != len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise InputError(f"{source.name}: two columns are called {twice!r}; give names with header=[…]")
-    roles = Roles.of(stream).settle(columns, source.name)
-    whole = first[: first.rfind(b"\n") + 1] or first + b"\n"
-    try:
-        seen = reader.read_csv(
-            io.BytesIO(whole),
-            reader.ReadOptions(
-                use_threads=False, column_names=columns, skip_rows=int(header is True), block_size=1 << 30
-            ),
-            reader.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip"),
-            reader.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
-        ).schema
-        kinds = {name: seen.field(name).type for name in columns}
-    except pyarrow.ArrowInvalid:
-        kinds = dict.fromkeys(columns, pyarrow.null())  # no rows
-    return Layout(columns, _kinds(kinds, roles, pyarrow), roles, delimiter, header is True)
+    roles = Roles.of(stream).settle(columns, source.name) if columns else Roles(label=False)
+    sample = [row for row in rows if len(row) == len(columns)] + ([row] if header is not True else [])
+    values = dict(zip(columns, zip(*sample, strict=True), strict=True)) if sample else {name: () for name in columns}
+    kinds = {name: _kind(name, values[name], roles, pyarrow) for name in columns}
+    return Layout(columns, {name: kind for name, kind in kinds.items() if kind}, roles, delimiter, header is True)
 
 
-def _kinds(seen: dict[str, Any], roles: Roles, pyarrow: Any) -> dict[str, Any]:
-    """Numbers and strings; the label may be a whole number or a truth value too."""
-    kinds = {}
-    for name, kind in seen.items():
-        types = pyarrow.types
-        number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
-        if name == roles.label:
-            kinds[name] = kind if types.is_integer(kind) or types.is_boolean(kind) else None
-            kinds[name] = kinds[name] or (pyarrow.float64() if number else pyarrow.string())
-        elif name == roles.weight:
-            kinds[name] = pyarrow.float64()
-        elif name == roles.time:
-            kinds[name] = pyarrow.float64() if number else pyarrow.string()
-        elif name == roles.id or name in roles.text:
-            kinds[name] = pyarrow.string()
-        elif roles.is_feature(name):
-            truth = types.is_boolean(kind)
-            kinds[name] = pyarrow.float64() if number else pyarrow.bool_() if truth else pyarrow.string()
-    return kinds
+NUMBER = re.compile(r"\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+WHOLE = re.compile(r"\s*-?\d{1,18}\s*")
+TRUTH = re.compile(r"(?i)true|false")
+
+
+def _kind(name: str, values: Sequence[str], roles: Roles, pyarrow: Any) -> Any:
+    """What a column holds: what most of its values look like; a value that does not is then malformed."""
+    there = [value for value in values if value not in MISSING]
+
+    def mostly(form: re.Pattern[str]) -> bool:
+        return 2 * sum(form.fullmatch(value) is not None for value in there) > len(there)
+
+    if name == roles.id or name in roles.text or name in roles.categorical:
+        return pyarrow.string()
+    if name == roles.weight:
+        return pyarrow.float64()
+    if name not in (roles.label, roles.time) and not roles.is_feature(name):
+        return None
+    number = not there or mostly(NUMBER)
+    if (
+        name == roles.label
+        and there
+        and mostly(WHOLE)
+        and all(WHOLE.fullmatch(v) or not NUMBER.fullmatch(v) for v in there)
+    ):
+        return pyarrow.int64()
+    return pyarrow.float64() if number else pyarrow.bool_() if mostly(TRUTH) else pyarrow.string()
 
 
 def of_csv(stream: Any, blocks: Iterator[Block], sources: list[Source], table: Any) -> Iterator[Part]:
@@ -216,6 +214,8 @@ def _csv_rows(shape: Layout, block: Block, first: bool) -> Coded:
     bad: list[BadLine] = []
     lines = block.buffer.count(b"\n", 0, block.size)
     try:
+        if block.buffer.find(b"\0", 0, block.size) >= 0:
+            raise pyarrow.ArrowInvalid("NUL")
         table = _read(shape, data, first)
         coded = coded_of(table, shape.roles)
         if not _finite(coded):
@@ -314,7 +314,7 @@ def coded_of(table: Any, roles: Roles) -> Coded:
         if name in roles.text:
             texts.append((len(codes), name, column.to_pylist()))
         else:
-            code, value = _feature(name, column, names)
+            code, value = _feature(name, column, names, roles)
             codes.append(code)
             values.append(value)
     starts, flat, numbers = _row_major(codes, values, rows)
@@ -326,9 +326,11 @@ def coded_of(table: Any, roles: Roles) -> Coded:
     )  # fmt: skip
 
 
-def _feature(name: str, column: Any, names: list[str]) -> tuple[Any, Any]:
+def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, Any]:
     pyarrow = arrow("tables")
     types, kind = pyarrow.types, column.type
+    if name in roles.categorical:
+        column, kind = column.cast(pyarrow.string()), pyarrow.string()
     if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         names.append(name)
         numbers = _numbers(column)
@@ -468,26 +470,25 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
 
 def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:
     pyarrow = arrow(format)
+    file = source.random_access()
     try:
-        if format == "parquet":
-            from pyarrow import parquet
-
-            file = parquet.ParquetFile(source.random_access())
-            yield from (_as_table(batch) for batch in file.iter_batches(batch_size=together))
-            return
-        opened = source.random_access()
-        try:
-            reader = pyarrow.ipc.open_file(opened)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except pyarrow.ArrowInvalid:
-            opened.seek(0)
-            batches = iter(pyarrow.ipc.open_stream(opened))
-        for batch in batches:
+        for batch in _batches_in(file, format, pyarrow, together):
             for start in range(0, batch.num_rows, together):
-                yield _as_table(batch.slice(start, together))
+                yield pyarrow.Table.from_batches([batch.slice(start, together)])
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
+    finally:
+        file.close()
 
 
-def _as_table(batch: Any) -> Any:
-    return arrow("tables").Table.from_batches([batch])
+def _batches_in(file: Any, format: str, pyarrow: Any, together: int) -> Iterator[Any]:
+    if format == "parquet":
+        from pyarrow import parquet
+
+        return iter(parquet.ParquetFile(file).iter_batches(batch_size=together))
+    try:
+        reader = pyarrow.ipc.open_file(file)
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+    except pyarrow.ArrowInvalid:
+        file.seek(0)
+        return iter(pyarrow.ipc.open_stream(file))

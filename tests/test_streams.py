@@ -1,0 +1,514 @@
+"""A stream gives the same examples however it is cut, parsed, resumed or cached; a model learns the same from them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import onepass as op
+from onepass import _native
+from onepass.errors import DamagedFileError, FeatureError, InputError, ParameterError
+from onepass.model import LinearModel
+from onepass.streams import Position
+
+pa = pytest.importorskip("pyarrow")
+
+
+def vw_lines(n: int, seed: int = 0) -> list[str]:
+    """Lines with all that VW's format has."""
+    g = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        words = " ".join(f"w{j}" for j in g.integers(0, 300, 8))
+        numbers = " ".join(f"f{j}:{v:.4f}" for j, v in zip(g.integers(0, 50, 5), g.normal(size=5), strict=True))
+        head = [f"{g.choice([-1, 1])}", f"{g.choice([-1, 1])} {g.random():.2f}", f"1 2 0.5 'tag{i}"][int(g.integers(3))]
+        lines.append(f"{head} |t {words} c:{g.choice(['x', 'y'])} |n:2 {numbers} zero:0 |n again:1e-3 :3")
+    return lines
+
+
+@pytest.fixture(scope="module")
+def vw_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vw") / "some.vw"
+    path.write_text("\n".join(vw_lines(700)) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def table_files(tmp_path_factory):
+    """The same table in every format that holds one."""
+    from pyarrow import csv, parquet
+
+    folder = tmp_path_factory.mktemp("tables")
+    g = np.random.default_rng(1)
+    rows = [
+        {
+            "label": int(g.integers(3)),
+            "a": None if g.random() < 0.2 else round(float(g.normal()), 3),
+            "b": int(g.integers(-2, 3)),
+            "city": None if g.random() < 0.2 else str(g.choice(["Rome", "Oslo", 'a "b", c', "x=y"])),
+            "ok": bool(g.random() < 0.5),
+            "w": round(float(g.random()), 2),
+        }
+        for _ in range(500)
+    ]
+    table = pa.Table.from_pylist(rows)
+    csv.write_csv(table, folder / "t.csv")
+    csv.write_csv(table, folder / "t.tsv", csv.WriteOptions(delimiter="\t"))
+    parquet.write_table(table, folder / "t.parquet", row_group_size=128)
+    with pa.ipc.new_file(folder / "t.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    (folder / "t.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    return folder, rows
+
+
+TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")
+
+
+def saved(model: LinearModel, tmp_path) -> bytes:
+    model.save(tmp_path / "model.onepass")
+    return (tmp_path / "model.onepass").read_bytes()
+
+
+def learned(stream, size=None, *, hash_bits=None, rule="pa1", start=None) -> LinearModel:
+    model = start or LinearModel(rule, hash_bits=hash_bits)
+    for chunk in stream.batches(size):
+        model.learn_many(chunk.X, chunk.y, chunk.weight)
+    return model
+
+
+def one_by_one(path, *, hash_bits=None, rule="pa1", **options) -> LinearModel:
+    """What learn_one makes of the mappings, with the weights of the chunks."""
+    model = LinearModel(rule, hash_bits=hash_bits)
+    stream = op.stream(path, **options)
+    weights = [1.0 if c.weight is None else c.weight[i] for c in stream.batches() for i in range(len(c))]
+    for (x, y), weight in zip(stream, weights, strict=True):
+        model.learn_one(x, y, weight)
+    return model
+
+
+@pytest.mark.parametrize("rule", ["pa1", "sgd:loss=logistic", "fobos"])
+@pytest.mark.parametrize("hash_bits", [None, 6, 18])
+def test_chunks_learn_what_mappings_learn(vw_file, tmp_path, rule, hash_bits):
+    """Bit for bit, at every size of chunk and block and number of threads."""
+    expected = saved(one_by_one(vw_file, hash_bits=hash_bits, rule=rule), tmp_path)
+    for size, threads, block in ((None, 1, 1 << 20), (1, 2, 1000), (64, 3, 5000), (1000, 2, 1 << 16)):
+        stream = op.stream(vw_file, hash_bits=hash_bits, threads=threads, block_size=block)
+        assert saved(learned(stream, size, hash_bits=hash_bits, rule=rule), tmp_path) == expected
+
+
+@pytest.mark.parametrize("format", TABLES)
+@pytest.mark.parametrize("hash_bits", [None, 8])
+def test_tables_learn_what_mappings_learn(table_files, tmp_path, format, hash_bits):
+    path = table_files[0] / f"t.{format}"
+    options = {"weight": "w"}
+    expected = saved(one_by_one(path, hash_bits=hash_bits, **options), tmp_path)
+    for size, block in ((None, 1 << 20), (7, 1000), (100, 3000)):
+        stream = op.stream(path, hash_bits=hash_bits, block_size=block, **options)
+        assert saved(learned(stream, size, hash_bits=hash_bits), tmp_path) == expected
+
+
+@pytest.mark.parametrize("format", TABLES)
+def test_tables_hold_what_was_written(table_files, format):
+    folder, rows = table_files
+    read = list(op.stream(folder / f"t.{format}", weight="w"))
+    assert len(read) == len(rows)
+    for (x, y), row in zip(read, rows, strict=True):
+        assert y == row["label"]
+        expected = {"a": row["a"], "b": row["b"], "ok": float(row["ok"])}
+        expected = {name: float(value) for name, value in expected.items() if value}
+        if row["city"] is not None:
+            expected[f"city={row['city']}"] = 1.0
+        assert x == expected
+
+
+@pytest.mark.parametrize("format", ["vw", *TABLES])
+@pytest.mark.parametrize("hash_bits", [None, 18])
+def test_a_position_resumes_exactly(vw_file, table_files, tmp_path, format, hash_bits):
+    path = vw_file if format == "vw" else table_files[0] / f"t.{format}"
+    whole = saved(learned(op.stream(path, hash_bits=hash_bits), hash_bits=hash_bits), tmp_path)
+    for size in (33, 250):
+        model, position = LinearModel("pa1", hash_bits=hash_bits), None
+        for _ in range(1000):
+            stream = op.stream(path, hash_bits=hash_bits, start=position, block_size=4000)
+            chunk = next(iter(stream.batches(size)), None)
+            if chunk is None:
+                break
+            model.learn_many(chunk.X, chunk.y, chunk.weight)
+            position = json.loads(json.dumps(chunk.position.to_dict()))
+            model.save(tmp_path / "between.onepass")
+            model = LinearModel.load(tmp_path / "between.onepass")
+        assert position["example"] == model.t
+        assert saved(model, tmp_path) == whole
+
+
+@pytest.mark.parametrize("compress", ["gz", "zst", "stdin"])
+def test_what_cannot_be_sought_resumes_by_reading(vw_file, tmp_path, compress):
+    data = vw_file.read_bytes()
+    if compress == "gz":
+        (tmp_path / "x.vw.gz").write_bytes(gzip.compress(data))
+    elif compress == "zst":
+        with pa.CompressedOutputStream(str(tmp_path / "x.vw.zst"), "zstd") as file:
+            file.write(data)
+
+    def source():
+        return io.BytesIO(data) if compress == "stdin" else tmp_path / f"x.vw.{compress}"
+
+    chunks = list(op.stream(source(), format="vw", hash_bits=10, block_size=5000).batches(100))
+    assert sum(map(len, chunks)) == 700
+    again = list(op.stream(source(), format="vw", hash_bits=10, start=chunks[2].position).batches(100))
+    assert [len(chunk) for chunk in again] == [len(chunk) for chunk in chunks[3:]]
+    for one, other in zip(chunks[3:], again, strict=True):
+        for name in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(one.X, name), getattr(other.X, name))
+        np.testing.assert_array_equal(one.y, other.y)
+
+
+def test_globs_and_lists_of_files(tmp_path):
+    lines = vw_lines(90)
+    for i in range(3):
+        text = "\n".join(lines[30 * i : 30 * i + 30])
+        (tmp_path / f"part{i}.vw").write_text(text + ("\n" if i == 1 else ""))  # a last line need not be ended
+    (tmp_path / "all.vw").write_text("\n".join(lines))
+    whole = list(op.stream(tmp_path / "all.vw"))
+    assert list(op.stream(str(tmp_path / "part*.vw"))) == whole
+    assert list(op.stream([tmp_path / f"part{i}.vw" for i in range(3)])) == whole
+    for chunk in op.stream(str(tmp_path / "part*.vw")).batches(40):
+        rest = list(op.stream(str(tmp_path / "part*.vw"), start=chunk.position))
+        assert rest == whole[chunk.position.example :]
+    with pytest.raises(InputError, match="no file matches"):
+        op.stream(str(tmp_path / "none*.vw"))
+
+
+@pytest.mark.parametrize("hash_bits", [None, 18])
+@pytest.mark.parametrize("format", ["vw", "csv"])
+def test_a_cache_gives_the_same_chunks(vw_file, table_files, tmp_path, format, hash_bits):
+    path = vw_file if format == "vw" else table_files[0] / "t.csv"
+    cache = tmp_path / "rows.cache"
+    options = {"hash_bits": hash_bits, "block_size": 4000}
+    plain = list(op.stream(path, **options).batches(50))
+    for _ in range(2):
+        through = list(op.stream(path, cache=cache, **options).batches(50))
+        assert len(through) == len(plain)
+        for one, other in zip(plain, through, strict=True):
+            assert one.position == other.position
+            for name in ("indptr", "indices", "data"):
+                np.testing.assert_array_equal(getattr(one.X, name), getattr(other.X, name))
+            for name in ("y", "weight", "id", "base"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    resumed = list(op.stream(path, cache=cache, start=plain[3].position, **options).batches(50))
+    assert [chunk.y.tolist() for chunk in resumed] == [chunk.y.tolist() for chunk in plain[4:]]
+
+
+def test_a_cache_that_is_old_or_damaged(tmp_path):
+    path, cache = tmp_path / "a.vw", tmp_path / "a.cache"
+    path.write_text("1 | a\n-1 | b:2\n")
+    read = lambda: list(op.stream(path, cache=cache, hash_bits=4).batches())  # noqa: E731
+    assert len(read()[0]) == 2
+    inside = cache.read_bytes()
+    path.write_text("1 | a\n-1 | b:2\n1 | c\n")
+    assert len(read()[0]) == 3, "the file has changed: parsed again"
+    assert cache.read_bytes() != inside
+    assert len(list(op.stream(path, cache=cache, hash_bits=5).batches())[0]) == 3, "other options: parsed again"
+    read()
+    whole = cache.read_bytes()
+    start = 32 + -(-int.from_bytes(whole[24:32], "little") // 8) * 8  # behind the key
+    for at in range(start, len(whole), 7):
+        cache.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            chunks = read()
+        except DamagedFileError as error:
+            assert "remove it" in str(error)
+        else:
+            assert [chunk.y.tolist() for chunk in chunks] == [[1, -1, 1]], "padding only"
+    for at in range(start, len(whole), 11):
+        cache.write_bytes(whole[:at])
+        with pytest.raises(DamagedFileError):
+            read()
+    cache.write_text("something else entirely")
+    with pytest.raises(InputError, match="not a cache"):
+        read()
+    cache.unlink()
+    interrupted = op.stream(path, cache=cache, hash_bits=4).batches(1)
+    next(interrupted)
+    interrupted.close()
+    assert list(tmp_path.iterdir()) == [path], "an unfinished cache leaves nothing"
+
+
+def test_following_a_growing_file(tmp_path):
+    path = tmp_path / "log.vw"
+    lines = vw_lines(40)
+    path.write_text(lines[0] + "\n")
+    expected = [x for x, _ in op.stream(io.BytesIO("\n".join(lines).encode()), format="vw")]
+
+    def write():
+        with open(path, "a") as file:
+            for line in lines[1:]:
+                half = len(line) // 2
+                for piece in (line[:half], line[half:] + "\n"):  # no half line is ever read
+                    file.write(piece)
+                    file.flush()
+                    time.sleep(0.005)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    got = []
+    for x, _ in op.stream(path, follow=True):
+        got.append(x)
+        if len(got) == len(lines):
+            break
+    writer.join()
+    assert got == expected
+
+
+def test_iterables_of_examples():
+    examples = [({"a": i, "b": "x"}, i % 2) for i in range(10)]
+    stream = op.stream(iter(examples))
+    assert list(stream) == examples
+    chunks = list(op.stream(examples).batches(4))
+    assert [chunk.y.tolist() for chunk in chunks] == [[0, 1, 0, 1], [0, 1, 0, 1], [0, 1]]
+    assert list(op.stream(examples, start=chunks[0].position)) == examples[4:]
+    assert learned(op.stream(examples), 3).named_weights() == learned(op.stream(examples)).named_weights()
+    with pytest.raises(ParameterError, match="example 2: expected a pair"):
+        list(op.stream([({}, 1), 3]))
+
+
+def test_the_names_of_a_model_are_those_of_learned_rows(tmp_path):
+    path = tmp_path / "a.vw"
+    path.write_text("1 | a b\n-1 | c\n1 | d\n")
+    model = LinearModel("pa1")
+    stream = op.stream(path)
+    first, second, third = stream.batches(1)
+    model.learn_many(first.X, first.y)
+    assert model.names == ["a", "b"]
+    assert model.score_many(third.X).shape == (1, 1)
+    assert model.names == ["a", "b"], "a prediction lets no name in"
+    model.learn_many(second.X, second.y)
+    assert model.predict_many(first.X).tolist() == [1]
+    assert model.names == ["a", "b", "c"]
+    other = LinearModel("pa1")
+    other.learn_one({"d": 1.0, "a": 1.0}, 1)
+    other.learn_many(first.X, first.y)
+    assert other.names == ["d", "a", "b"], "each model keeps its own order"
+
+
+def test_a_refused_batch_leaves_the_names_as_they_were(tmp_path):
+    path = tmp_path / "a.vw"
+    path.write_text("1 | a\n-1 | b\n1 | c:1e200 d\n1 | e\n")
+    model = LinearModel("nlms", "regression")
+    chunk = next(op.stream(path).batches())
+    before = saved(model, tmp_path)
+    with pytest.raises(InputError):
+        model.learn_many(chunk.X, [1.0, 2.0, float("nan"), 1.0])
+    assert saved(model, tmp_path) == before
+    with pytest.raises(ArithmeticError) as error:
+        model.learn_many(chunk.X, chunk.y)
+    reference = LinearModel("nlms", "regression")
+    for x, y in list(op.stream(path))[: error.value.row]:
+        reference.learn_one(x, y)
+    assert saved(model, tmp_path) == saved(reference, tmp_path)
+
+
+def test_hashes_and_names_do_not_mix(vw_file, tmp_path):
+    hashed, named = (next(op.stream(vw_file, hash_bits=bits).batches(5)) for bits in (10, None))
+    for model, chunk, words in (
+        (LinearModel("pa1"), hashed, "hash_bits=None"),
+        (LinearModel("pa1", hash_bits=11), hashed, "hash_bits=11"),
+        (LinearModel("pa1", hash_bits=10), named, "give op.stream hash_bits=10"),
+    ):
+        with pytest.raises(FeatureError, match=words):
+            model.learn_many(chunk.X, chunk.y)
+        with pytest.raises(FeatureError, match=words):
+            model.predict_many(chunk.X)
+
+
+def test_columns_that_are_numbers_may_grow(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n-1 5:2 3:1\n1 2:1 # later, fewer\n")
+    expected = LinearModel("pa1")
+    expected.learn_many(np.array([[0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 2], [0, 0, 1, 0, 0, 0.0]]), [1, -1, 1])
+    for size in (1, 2, None):
+        model = LinearModel("pa1")
+        for chunk in op.stream(path).batches(size):
+            assert len(model.predict_many(chunk.X)) == len(chunk)
+            model.learn_many(chunk.X, chunk.y)
+        np.testing.assert_array_equal(model.weights()[0], expected.weights()[0])
+    model.save(tmp_path / "m.onepass")
+    assert LinearModel.load(tmp_path / "m.onepass").n_features == 6
+
+
+def test_unlabelled_rows(tmp_path):
+    path = tmp_path / "a.vw"
+    path.write_text("1 2 | a\n| b\n'tag| c\n-1 | d\n")
+    chunk = next(op.stream(path).batches())
+    assert chunk.unlabelled
+    np.testing.assert_array_equal(chunk.y, [1, np.nan, np.nan, -1])
+    assert chunk.id.tolist() == [None, None, "tag", None]
+    some = chunk.labelled()
+    assert (some.y.tolist(), some.y.dtype.kind, some.weight.tolist()) == ([1, -1], "i", [2.0, 1.0])
+    assert some.X.indices.tolist() == [0, 3]
+    assert [y for _, y in op.stream(path)] == [1, None, None, -1]
+
+
+def test_streams_given_up_in_the_middle(vw_file):
+    """Their threads must not be waited for by whoever collects the garbage."""
+    import gc
+
+    for _ in range(300):
+        chunks = op.stream(vw_file, hash_bits=8, block_size=2000).batches(5)
+        next(chunks)
+        circle = [chunks]
+        circle.append(circle)
+        del chunks, circle
+    gc.collect()
+    assert sum(1 for _ in op.stream(vw_file)) == 700
+
+
+def test_prequential_takes_a_stream(vw_file):
+    for hash_bits in (None, 12):
+        chunked = op.prequential(LinearModel("pa1", hash_bits=hash_bits), op.stream(vw_file, hash_bits=hash_bits))
+        pairs = op.prequential(LinearModel("pa1", hash_bits=hash_bits), iter(op.stream(vw_file)))
+        assert (chunked.examples, chunked.value) == (pairs.examples, pairs.value) == (700, pairs.value)
+
+
+def test_standard_input(vw_file):
+    code = "import onepass as op; print(sum(1 for _ in op.stream('-')))"
+    with open(vw_file, "rb") as file:
+        run = subprocess.run([sys.executable, "-c", code], stdin=file, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "700"
+
+
+def test_formats_are_told_by_name_or_content(vw_file, table_files, tmp_path):
+    for format in TABLES:
+        data = (table_files[0] / f"t.{format}").read_bytes()
+        for name, content in (("plain", data), ("packed.gz", gzip.compress(data))):
+            path = tmp_path / name
+            path.write_bytes(content)
+            assert op.stream(path).format == format
+    for text, format in (
+        ("1 | a", "vw"),
+        ("1 'x|a b:2", "vw"),
+        ("-1 3:4 5:6", "svmlight"),
+        ("+1 qid:2 1:0.5 #x", "svmlight"),
+    ):
+        path = tmp_path / "some"
+        path.write_text(text + "\n")
+        assert op.stream(path).format == format
+    path.write_text("hello world\n")
+    with pytest.raises(InputError, match="cannot tell its format.*say format="):
+        op.stream(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "xml"}, {"on_error": "ignore"}, {"hash_bits": 0}, {"hash_bits": 31}, {"base": 2}, {"ngram": 0},
+        {"threads": 0}, {"block_size": 0}, {"quarantine": "q"}, {"start": {"file": 1}}, {"start": Position(skip=-1)},
+        {"label": "x"}, {"label": 3, "format": "csv"}, {"features": [1], "format": "csv"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_options(vw_file, options):
+    with pytest.raises(ParameterError):
+        list(op.stream(vw_file, **{"format": "vw", **options}).batches())
+    with pytest.raises(ParameterError):
+        next(op.stream(vw_file).batches(0))
+
+
+def test_text_columns_become_words(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('label,body,n\nspam,"Buy now, BUY!",1\nham,,2\n')
+    read = list(op.stream(path, text="body", ngram=2))
+    first = {"n": 1, "body=buy": 2, "body=now": 1, "body=buy now": 1, "body=now buy": 1}
+    assert read == [(first, "spam"), ({"n": 2}, "ham")]
+    (tmp_path / "a.jsonl").write_text('{"label": "spam", "body": "Buy now, BUY!", "n": 1}\n')
+    assert next(iter(op.stream(tmp_path / "a.jsonl", text="body", ngram=2))) == (first, "spam")
+
+
+def test_numbers_that_are_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,zip,n\n1,08001,1\n0,90210,2\n")
+    assert list(op.stream(path, categorical="zip")) == [({"zip=08001": 1, "n": 1}, 1), ({"zip=90210": 1, "n": 2}, 0)]
+    (tmp_path / "a.jsonl").write_text('{"label": 1, "zip": 8001}\n')
+    assert list(op.stream(tmp_path / "a.jsonl", categorical=["zip"])) == [({"zip=8001": 1}, 1)]
+
+
+def test_columns_by_name(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,when,who,a,b\n1,2.5,me,3,4\n0,3.5,you,5,6\n")
+    chunk = next(op.stream(path, id="who", time="when", drop=["b"]).batches())
+    assert (chunk.id.tolist(), chunk.time.tolist()) == (["me", "you"], [2.5, 3.5])
+    assert list(op.stream(path, label="b", features=["a"])) == [({"a": 3}, 4), ({"a": 5}, 6)]
+    assert [y for _, y in op.stream(path, label=False)] == [None, None]
+    with pytest.raises(InputError, match="no column 'z'"):
+        list(op.stream(path, label="z"))
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="which column is the label"):
+        list(op.stream(path))
+    path.write_text("1,2\n3,4\n")
+    assert list(op.stream(path, header=["label", "x"])) == [({"x": 2}, 1), ({"x": 4}, 3)]
+    assert list(op.stream(path, header=False, label="1")) == [({"0": 1}, 2), ({"0": 3}, 4)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["r", ".6f", ".3g", ".17e", "+.8f"]))
+def test_numbers_are_read_as_python_reads_them(value, form):
+    text = repr(value) if form == "r" else format(value, form)
+    stream = op.stream(io.BytesIO(f"1 | a:{text}\n".encode()), format="vw")
+    expected = float(text)
+    x = next(iter(stream))[0] if np.isfinite(expected) else None
+    if x is not None:
+        assert x.get("a", 0.0) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="0123456789.", min_size=1, max_size=12), st.sampled_from(["", "-", "+"]))
+def test_texts_that_look_like_numbers(digits, sign):
+    text = sign + digits
+    stream = op.stream(io.BytesIO(f"1 2:{text}\n".encode()), format="svmlight")
+    try:
+        expected = float(text)
+    except ValueError:
+        with pytest.raises(InputError, match="must be a number"):
+            list(stream)
+        return
+    assert next(iter(stream))[0].get("2", 0.0) == expected
+
+
+names = st.text(
+    st.characters(codec="utf-8", exclude_characters=" \t\r\n:|\0", min_codepoint=33), min_size=1, max_size=20
+)
+numbers = st.floats(-1e6, 1e6).filter(bool)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.dictionaries(names, numbers, max_size=8), min_size=1, max_size=5), names | st.just(""))
+def test_mappings_survive_vw_text(rows, space):
+    """Written as VW text and read again, by name and by hash."""
+    lines = [f"1 |{space} " + " ".join(f"{name}:{value!r}" for name, value in row.items()) for row in rows]
+    data = "\n".join(lines).encode()
+    prefix = f"{space}^" if space else ""
+    expected = [{prefix + name: value for name, value in row.items()} for row in rows]
+    read = [x for x, _ in op.stream(io.BytesIO(data), format="vw")]
+    assert read == expected
+    chunk = next(op.stream(io.BytesIO(data), format="vw", hash_bits=30).batches())
+    hashes = [_native.murmur3(name) & (2**30 - 1) for row in expected for name in row]
+    if len(set(hashes)) == len(hashes):
+        assert chunk.X.indices.tolist() == hashes
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.dictionaries(st.integers(0, 2**31 - 2), numbers, max_size=8), min_size=1, max_size=5))
+def test_rows_survive_svmlight_text(rows):
+    data = "\n".join("-1 " + " ".join(f"{index}:{value!r}" for index, value in row.items()) for row in rows).encode()
+    read = [x for x, _ in op.stream(io.BytesIO(data), format="svmlight")]
+    assert read == [{str(index): value for index, value in row.items()} for row in rows]
