@@ -1,10 +1,10 @@
 #include "expand.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace onepass {
 
+static constexpr uint32_t none = ~uint32_t(0);
 static constexpr size_t slack = 8;  // bytes that a hash may read past a name
 
 static std::string_view space_of(std::string_view name) {
@@ -72,19 +72,20 @@ void Expander::add_runs() {
 }
 
 void Expander::add_up() {
-    std::unordered_multimap<uint32_t, size_t> seen;
-    seen.reserve(features_.size());
+    size_t slots = 64;
+    while (slots < 2 * features_.size()) slots *= 2;
+    seen_.assign(slots, none);
     size_t kept = 0;
     for (size_t i = 0; i < features_.size(); ++i) {
         const Made feature = features_[i];
-        auto [at, end] = seen.equal_range(feature.hash);
-        while (at != end && name(features_[at->second]) != name(feature)) ++at;
-        if (at != end) {
-            features_[at->second].value += feature.value;
-        } else {
-            seen.emplace(feature.hash, kept);
-            features_[kept++] = feature;
+        size_t slot = feature.hash & (slots - 1);
+        while (seen_[slot] != none && name(features_[seen_[slot]]) != name(feature)) slot = (slot + 1) & (slots - 1);
+        if (seen_[slot] != none) {
+            features_[seen_[slot]].value += feature.value;
+            continue;
         }
+        seen_[slot] = uint32_t(kept);
+        features_[kept++] = feature;
     }
     features_.resize(kept);
 }

@@ -62,6 +62,7 @@ class Expander {
     const Expansion& what_;
     std::string text_;  // ends in padding, for the hash
     std::vector<Made> features_;
+    std::vector<uint32_t> seen_;
     // of the interaction in work
     std::vector<std::vector<size_t>> takers_;  // by term: features that may stand there
     std::vector<uint8_t> fits_;                // by feature: a bit for every term that takes it

@@ -1,7 +1,6 @@
 #include "parse_rows.hpp"
 
 #include <limits>
-#include <unordered_map>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -214,17 +213,21 @@ bool RowBuilder::repeats(uint32_t mask) {
     return false;
 }
 
-// Adds up equal features where the first of them stood. Rare, so it need not be fast.
+// Adds up equal features where the first of them stood, after `repeats` has found some and made room in `seen_`.
 void RowBuilder::merge() {
-    std::unordered_map<int32_t, size_t> first;
+    if (++stamp_ == 0) seen_.assign(seen_.size(), {0, 0}), stamp_ = 1;
+    const size_t slots = seen_.size() - 1;
     size_t kept = 0;
     for (size_t i = 0; i < n_; ++i) {
-        const auto [at, is_new] = first.try_emplace(index_[i], kept);
-        if (!is_new) {
-            value_[at->second] += value_[i];
+        const int32_t index = index_[i];
+        size_t slot = (uint32_t(index) * 0x9E3779B1u >> 7) & slots;
+        while (seen_[slot].row == stamp_ && index_[seen_[slot].at] != index) slot = (slot + 1) & slots;
+        if (seen_[slot].row == stamp_) {
+            value_[seen_[slot].at] += value_[i];
             continue;
         }
-        index_[kept] = index_[i];
+        seen_[slot] = {stamp_, uint32_t(kept)};
+        index_[kept] = index;
         value_[kept++] = value_[i];
     }
     n_ = kept;

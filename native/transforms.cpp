@@ -51,6 +51,43 @@ static size_t sparse(Statistic statistic, size_t known, const Vector<const int64
     return run_sparse(statistic, starts.data(), columns.data(), values.data(), starts.shape(0) - 1, learn, out);
 }
 
+// A mapping's numbers as the statistics change them, after learning them if wanted; strings pass. With `write`, the
+// statistics of names in the index are learned. None where they overflow.
+template <class Statistic>
+static nb::object mapping(Statistic statistic, size_t known, nb::dict index, nb::handle x, bool learn, bool write,
+                          nb::handle as_number) {
+    nb::object items = nb::steal(PyMapping_Items(x.ptr()));  // holds what it names, whatever as_number may run
+    if (!items.is_valid()) throw nb::python_error();
+    nb::dict out;
+    if (learn) count_row(statistic);
+    for (nb::handle item : items) {
+        if (!PyTuple_Check(item.ptr()) || PyTuple_GET_SIZE(item.ptr()) != 2)
+            raise("InputError", "a mapping's items must be pairs of name and value, got " + text_of(item));
+        PyObject *const name = PyTuple_GET_ITEM(item.ptr(), 0), *const value = PyTuple_GET_ITEM(item.ptr(), 1);
+        if (!PyUnicode_Check(name) && (!PyLong_Check(name) || PyBool_Check(name)))
+            raise("FeatureError", "feature names must be strings or whole numbers, got " + text_of(name) + " (" +
+                                      Py_TYPE(name)->tp_name + "); convert it with str()");
+        if (PyUnicode_Check(value)) {
+            PyDict_SetItem(out.ptr(), name, value);
+            continue;
+        }
+        double number = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : std::numeric_limits<double>::infinity();
+        if (!std::isfinite(number)) number = nb::cast<double>(as_number(nb::handle(name), nb::handle(value)));
+        PyObject* const found = PyDict_GetItemWithError(index.ptr(), name);
+        if (!found && PyErr_Occurred()) throw nb::python_error();
+        const int64_t j = found ? PyLong_AsLongLong(found) : -1;
+        if (j >= int64_t(known)) raise("ParameterError", "a column without statistics");
+        double own[Statistic::numbers];
+        Statistic one = statistic.alone(j, own);
+        if (learn) one.learn(0, number);
+        if (!one.sound(0)) return nb::none();
+        if (write && j >= 0) statistic.put(size_t(j), own);
+        nb::object changed = nb::steal(PyFloat_FromDouble(one.change(0, number, one.divisor(0))));
+        if (PyDict_SetItem(out.ptr(), name, changed.ptr()) != 0) throw nb::python_error();
+    }
+    return out;
+}
+
 static Moments moments(const Vector<double>& count, const Vector<double>& mean, const Vector<double>& squares,
                        double rows, bool centre, bool scale) {
     if (mean.shape(0) != count.shape(0) || squares.shape(0) != count.shape(0))
@@ -176,6 +213,23 @@ void bind_transforms(nb::module_& module) {
         },
         "low"_a, "high"_a, "from_"_a, "to"_a, "clip"_a, "starts"_a, "columns"_a, "values"_a, "learn"_a,
         "before"_a.none(), "after"_a.none());
+    module.def(
+        "moments_mapping",
+        [](Vector<double> count, Vector<double> mean, Vector<double> squares, double rows, bool centre, bool scale,
+           nb::dict index, nb::object x, bool learn, bool write, nb::object as_number) {
+            const Moments statistic = moments(count, mean, squares, rows, centre, scale);
+            return mapping(statistic, count.shape(0), index, x, learn, write, as_number);
+        },
+        "count"_a, "mean"_a, "squares"_a, "rows"_a, "centre"_a, "scale"_a, "index"_a, "x"_a, "learn"_a, "write"_a,
+        "as_number"_a);
+    module.def(
+        "range_mapping",
+        [](Vector<double> low, Vector<double> high, double from, double to, bool clip, nb::dict index, nb::object x,
+           bool learn, bool write, nb::object as_number) {
+            const Range statistic = range(low, high, from, to, clip);
+            return mapping(statistic, low.shape(0), index, x, learn, write, as_number);
+        },
+        "low"_a, "high"_a, "from_"_a, "to"_a, "clip"_a, "index"_a, "x"_a, "learn"_a, "write"_a, "as_number"_a);
     nb::class_<Expansion>(module, "Expansion")
         .def(nb::new_(&expansion), "interactions"_a, "ngram"_a)
         .def("expand", expand_one, "names"_a, "values"_a)

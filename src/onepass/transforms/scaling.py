@@ -94,6 +94,9 @@ class Running(Transform):
     def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
         raise NotImplementedError
 
+    def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
+        raise NotImplementedError
+
     def _refuse_sparse(self) -> str | None:
         """Why sparse tables cannot be taken, if so."""
         return None
@@ -111,25 +114,15 @@ class Running(Transform):
         self._check()
         if state.index is None and state.used:
             raise FeatureError("this transform has learned rows of unnamed features; x has names")
-        index = state.index or {}
         # Strings are categories: they have no scale, and pass.
-        z = {name: value if isinstance(value, str) else as_number(name, value) for name, value in x.items()}
-        names = [name for name, value in z.items() if not isinstance(value, str)]
-        columns = np.array([index.get(name, -1) for name in names], dtype=np.intp)
-        arrays = state.at(columns)
-        values = np.array([z[name] for name in names], dtype=np.float64)
-        out = np.empty(len(names))
-        csr = (np.array([0, len(names)]), np.arange(len(names), dtype=np.int32), values)
-        places = (None, out) if learn else (out, None)
-        if self._sparse(arrays, state.rows, csr, learn, *places) < 1 and learn:
+        z = self._mapping(state.arrays, state.rows, state.index or {}, x, learn, False)
+        if z is None:
             raise _overflow(type(self).__name__, 0)
-        z.update(zip(names, out.tolist(), strict=True))
 
         def commit() -> None:
-            state.admit([name for name, column in zip(names, columns.tolist(), strict=True) if column < 0])
-            places = np.array([state.index[name] for name in names], dtype=np.intp)  # type: ignore[index]
-            for key, array in state.arrays.items():
-                array[places] = arrays[key]
+            index = state.index or {}
+            state.admit([name for name in z if name not in index and not isinstance(x[name], str)])
+            self._mapping(state.arrays, state.rows, state.index or {}, x, True, True)
             state.rows += 1
 
         return z, commit
@@ -138,7 +131,9 @@ class Running(Transform):
 
     def _table(self, state: Statistics, batch: Batch, learn: bool, before: bool) -> tuple[Rows | None, Rows | None]:
         self._check()
-        return (self._dense_table if batch.dense is not None else self._sparse_table)(state, batch, learn, before)
+        changed = self._dense_table if batch.dense is not None else self._sparse_table
+        old, new = changed(state, batch, learn, before)
+        return old, new
 
     def _dense_table(self, state: Statistics, batch: Batch, learn: bool, before: bool) -> Any:
         columns = self._place(state, batch, learn)
@@ -289,15 +284,18 @@ class StandardScaler(Running):
             return None
         return "Sparse rows lose their zeros when they are centred; use StandardScaler(with_mean=False)"
 
-    def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
+    def _given(self, arrays: dict[str, Array], rows: int) -> tuple[Any, ...]:
         numbers = (arrays["count"], arrays["mean"], arrays["squares"])
-        options = (float(rows), bool(self.with_mean), bool(self.with_std))
-        return int(_native.moments_dense(*numbers, *options, X, learn, before, after))
+        return *numbers, float(rows), bool(self.with_mean), bool(self.with_std)
+
+    def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
+        return int(_native.moments_dense(*self._given(arrays, rows), X, learn, before, after))
 
     def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
-        numbers = (arrays["count"], arrays["mean"], arrays["squares"])
-        options = (float(rows), bool(self.with_mean), bool(self.with_std))
-        return int(_native.moments_sparse(*numbers, *options, *csr, learn, before, after))
+        return int(_native.moments_sparse(*self._given(arrays, rows), *csr, learn, before, after))
+
+    def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
+        return _native.moments_mapping(*self._given(arrays, rows), index, x, learn, write, as_number)
 
     @property
     def mean_(self) -> Array:
@@ -352,14 +350,18 @@ class MinMaxScaler(Running):
     def _refuse_sparse(self) -> str | None:
         return "Sparse rows lose their zeros when they are shifted; use StandardScaler(with_mean=False)"
 
-    def _options(self) -> tuple[float, float, bool]:
-        return float(self.feature_range[0]), float(self.feature_range[1]), bool(self.clip)
+    def _given(self, arrays: dict[str, Array]) -> tuple[Any, ...]:
+        low, high = self.feature_range
+        return arrays["low"], arrays["high"], float(low), float(high), bool(self.clip)
 
     def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
-        return int(_native.range_dense(arrays["low"], arrays["high"], *self._options(), X, learn, before, after))
+        return int(_native.range_dense(*self._given(arrays), X, learn, before, after))
 
     def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
-        return int(_native.range_sparse(arrays["low"], arrays["high"], *self._options(), *csr, learn, before, after))
+        return int(_native.range_sparse(*self._given(arrays), *csr, learn, before, after))
+
+    def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
+        return _native.range_mapping(*self._given(arrays), index, x, learn, write, as_number)
 
     @property
     def data_min_(self) -> Array:
