@@ -1,4 +1,4 @@
-"""Each transform against an independent one: scikit-learn's on tables, River's one example at a time, exact fractions."""
+"""Each transform against an independent one: scikit-learn's on tables, River's one at a time, exact fractions."""
 
 from __future__ import annotations
 

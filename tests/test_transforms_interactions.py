@@ -150,7 +150,9 @@ def vw_lines(n=300, seed=0):
     generator = np.random.default_rng(seed)
     for _ in range(n):
         a = " ".join(f"w{k}" for k in generator.zipf(1.5, 6) % 50)
-        b = " ".join(f"n{k}:{v:.4f}" for k, v in zip(generator.integers(0, 9, 3), generator.normal(size=3)))
+        b = " ".join(
+            f"n{k}:{v:.4f}" for k, v in zip(generator.integers(0, 9, 3), generator.normal(size=3), strict=True)
+        )
         yield f"{generator.integers(0, 2)} |a {a} |b {b}"
 
 

@@ -141,7 +141,9 @@ def test_a_stream_is_learned_as_its_mappings_are(tmp_path):
     generator = np.random.default_rng(0)
     lines = []
     for _ in range(80):
-        words = " ".join(f"w{k}:{v:.3f}" for k, v in zip(generator.integers(0, 30, 5), generator.normal(size=5)))
+        words = " ".join(
+            f"w{k}:{v:.3f}" for k, v in zip(generator.integers(0, 30, 5), generator.normal(size=5), strict=True)
+        )
         lines.append(f"{generator.integers(0, 2)} |a {words} |b u{generator.integers(0, 4)}\n")
     path.write_text("".join(lines))
 

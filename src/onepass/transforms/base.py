@@ -7,10 +7,10 @@ as it was, so a chunk is learned on a copy that then takes the state's place.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +55,7 @@ def as_matrix(batch: Batch) -> Any:
         return batch.dense
     import scipy.sparse
 
+    assert batch.csr is not None
     matrix = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns))
     matrix.sum_duplicates()
     return matrix
@@ -80,10 +81,7 @@ def mappings_of(batch: Batch, names: list[str]) -> list[Mapping[Any, Any]]:
     assert batch.csr is not None
     data, indices, starts = (array.tolist() for array in batch.csr)
     called = batch.table.names(0, batch.columns) if batch.table is not None else names
-    return [
-        {called[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)}
-        for a, b in zip(starts, starts[1:], strict=False)
-    ]
+    return [{called[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)} for a, b in pairwise(starts)]
 
 
 class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -108,8 +106,10 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """x as it becomes (after learning it, with `learn`), and what makes the state learn it."""
         raise NotImplementedError
 
-    def _table(self, state: Any, batch: Batch, learn: bool, before: bool) -> tuple[Rows | None, Rows | None]:
-        """The batch before (if wanted) and after learning it row by row; without `learn`, before alone.
+    def _table(
+        self, state: Any, batch: Batch, learn: bool, before: bool, after: bool = True
+    ) -> tuple[Rows | None, Rows | None]:
+        """The batch before and after learning it row by row, where wanted; without `learn`, before alone.
 
         The state is the caller's to throw away where this raises."""
         raise NotImplementedError
@@ -177,7 +177,7 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _apply(self, state: Any, rows: Rows) -> Rows:
         if isinstance(rows, list):
-            return self._joined([at_row(row, lambda x=x: self._one(state, x, False)[0]) for row, x in enumerate(rows)])
+            return self._joined([at_row(row, self._one, state, x, False)[0] for row, x in enumerate(rows)])
         rows.require_finite()
         before = self._table(state, rows, False, True)[0]
         assert before is not None
@@ -188,12 +188,12 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         state = self._copy(self._current())
         if not isinstance(rows, list):
             rows.require_finite()
-            return state, *self._table(state, rows, True, before)
+            return state, *self._table(state, rows, True, before, after)
         old, new = [], []
         for row, x in enumerate(rows):
             if before:
-                old.append(at_row(row, lambda x=x: self._one(state, x, False)[0]))
-            z, commit = at_row(row, lambda x=x: self._one(state, x, True))
+                old.append(at_row(row, self._one, state, x, False)[0])
+            z, commit = at_row(row, self._one, state, x, True)
             commit()
             new.append(z)
         return state, self._joined(old) if before else None, self._joined(new) if after else None
@@ -219,7 +219,7 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(one, list):
                 self._one(state, one[0], True)[1]()
             else:
-                self._table(state, one, True, False)
+                self._table(state, one, True, False, False)
         return stacked(parts)
 
     def _joined(self, rows: list[Any]) -> Rows:
@@ -305,16 +305,10 @@ def single(x: Any) -> Batch:
     return as_batch(row.reshape(1, -1))
 
 
-def at_row(row: int, work: Callable[[], Any]) -> Any:
-    """What `work` gives; its refusal says in which row."""
-    with _named_row(row):
-        return work()
-
-
-@contextlib.contextmanager
-def _named_row(row: int) -> Iterator[None]:
+def at_row(row: int, work: Callable[..., Any], *given: Any) -> Any:
+    """What `work` makes of what is given; its refusal says in which row."""
     try:
-        yield
+        return work(*given)
     except InputError as error:
         raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
     except NumericalError as error:
@@ -340,6 +334,10 @@ class Vocabulary:
             column = self.index[name] = len(self.list)
             self.list.append(name)
         return column
+
+    def admit_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.admit(name)
 
     def copy(self) -> Vocabulary:
         return Vocabulary(self.list)

@@ -1,4 +1,4 @@
-"""Names and categories as columns: `OneHotEncoder`, which gives each its own, and `FeatureHasher`, which shares them."""
+"""Names and categories as columns: `OneHotEncoder` gives each its own, `FeatureHasher` lets them share."""
 
 from __future__ import annotations
 
@@ -55,9 +55,11 @@ class OneHotEncoder(Transform):
                     z[str(name)] = number
         if not learn:
             return {name: value for name, value in z.items() if name in state.index}, lambda: None
-        return z, lambda: [state.admit(name) for name in z] and None
+        return z, lambda: state.admit_all(z)
 
-    def _table(self, state: Vocabulary, batch: Batch, learn: bool, before: bool) -> tuple[Rows | None, Rows | None]:
+    def _table(
+        self, state: Vocabulary, batch: Batch, learn: bool, before: bool, after: bool = True
+    ) -> tuple[Rows | None, Rows | None]:
         if batch.csr is not None:
             if batch.table is None:
                 raise InputError("a sparse matrix has no categories: give OneHotEncoder a dense table, or mappings")
@@ -71,8 +73,8 @@ class OneHotEncoder(Transform):
         old, new = [], []
         for row, values in enumerate(_values(batch).tolist()):
             x = dict(zip(self._column_names(batch), values, strict=True))
-            old.append(at_row(row, lambda x=x: self._one(state, x, False)[0]))
-            new.append(at_row(row, lambda x=x: self._learn(state, x)))
+            old.append(at_row(row, self._one, state, x, False)[0])
+            new.append(at_row(row, self._learn, state, x))
         return old, new
 
     def _learn(self, state: Vocabulary, x: Mapping[Any, Any]) -> Any:
@@ -98,8 +100,7 @@ class OneHotEncoder(Transform):
             ]
             kinds.append((codes, called, numbers))
         if learn:
-            for _, _, name in sorted(met):
-                state.admit(name)
+            state.admit_all(name for _, _, name in sorted(met))
         places = np.full((batch.rows, len(names)), -1, dtype=np.int32)
         values = np.ones((batch.rows, len(names)))
         for j, (codes, called, numbers) in enumerate(kinds):
@@ -130,7 +131,7 @@ class OneHotEncoder(Transform):
         if table.ndim != 2:
             raise FeatureError(f"X must be a table of rows and columns, got {table.ndim} dimension(s)")
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        return _Categories(*table.shape, dense=table, names=names)
+        return _Categories(len(table), table.shape[1], dense=table, names=names)
 
     def _single(self, x: Any) -> Batch:
         if isinstance(x, str | bytes) or not hasattr(x, "__len__"):
@@ -149,7 +150,9 @@ class OneHotEncoder(Transform):
         if table.dtype.kind == "c":
             raise InputError("Complex data not supported: categories are strings or numbers")
         names = getattr(self, "feature_names_in_", None)
-        return _Categories(*table.shape, dense=table, names=None if names is None else [str(name) for name in names])
+        return _Categories(
+            len(table), table.shape[1], dense=table, names=None if names is None else [str(name) for name in names]
+        )
 
     @property
     def categories_(self) -> list[str]:
@@ -202,8 +205,8 @@ def spelled(name: Any, value: Any) -> str:
 class FeatureHasher(Transform):
     """Each feature moves to the column murmur3(name) mod 2^hash_bits, as in `LinearModel(hash_bits=…)` and op.stream.
 
-    The hash is that of the name's UTF-8 bytes: the same everywhere, always. Features that meet are added up. The columns
-    of an array are called x0, x1, …
+    The hash is that of the name's UTF-8 bytes: the same everywhere, always. Features that meet are added up. The
+    columns of an array are called x0, x1, …
 
     Parameters
     ----------
@@ -245,8 +248,7 @@ class FeatureHasher(Transform):
 
         def commit() -> None:
             if self.keep_names:
-                for name in names:
-                    state.admit(name)
+                state.admit_all(names)
 
         return z, commit
 
@@ -256,7 +258,9 @@ class FeatureHasher(Transform):
         data = np.array([value for row in rows for value in row.values()], dtype=np.float64)
         return Batch(len(rows), 1 << self.hash_bits, csr=(data, indices, starts.astype(np.int32)))
 
-    def _table(self, state: Vocabulary, batch: Batch, learn: bool, before: bool) -> tuple[Rows | None, Rows | None]:
+    def _table(
+        self, state: Vocabulary, batch: Batch, learn: bool, before: bool, after: bool = True
+    ) -> tuple[Rows | None, Rows | None]:
         if batch.hash_bits is not None:
             raise FeatureError("the stream's features are hashes already; leave out FeatureHasher")
         if batch.table is not None:
@@ -269,14 +273,10 @@ class FeatureHasher(Transform):
         slots, signs = self._hashed(called)
         out = replace(batch, table=None, distinct=False, names=None).at(slots.astype(np.int64), 1 << self.hash_bits)
         assert out.csr is not None
-        if batch.csr is None:
-            there = out.csr[0] != 0.0  # a zero is no feature
-            out = replace(out, csr=(out.csr[0] * np.tile(signs, batch.rows), *out.csr[1:])).only(there, out.columns)
-        else:
-            out = replace(out, csr=(out.csr[0] * signs[batch.csr[1]], *out.csr[1:]))
+        signed = out.csr[0] * (np.tile(signs, batch.rows) if batch.csr is None else signs[batch.csr[1]])
+        out = replace(out, csr=(signed, out.csr[1], out.csr[2])).only(out.csr[0] != 0.0, out.columns)
         if learn and self.keep_names:
-            for column in used:
-                state.admit(called[column])
+            state.admit_all(called[column] for column in used)
         return out if before or not learn else None, out if learn else None
 
     @property

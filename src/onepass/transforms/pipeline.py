@@ -1,10 +1,10 @@
-"""`Pipeline`: transforms and a model as one learner: `StandardScaler() | Interactions(["ab"]) | LinearClassifier("pa1")`.
+"""`Pipeline`: transforms and a model as one learner: `StandardScaler() | Interactions(["ab"]) | LinearClassifier()`.
 
 Learning an example (x, y): each transform learns x, then changes it, then hands it on; the model learns what comes out.
 So the model learns x as it looks once x is counted. Predicting changes nothing: x goes through the transforms as they
 are. (River's pipelines learn in the same order.) `partial_fit` and `learn_many` are that loop bit for bit: row i of a
-chunk is scaled by the statistics of the rows up to i, not of the chunk. `fit` is scikit-learn's: each transform learns all
-rows before any is changed.
+chunk is scaled by the statistics of the rows up to i, not of the chunk. `fit` is scikit-learn's: each transform learns
+all rows before any is changed.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
         """The prediction for one example; changes nothing."""
         return self._ask(x, "predict_one", "predict_many")
 
-    @_final_has("predict_proba_one")
+    @_final_has("predict_proba_one")  # type: ignore[untyped-decorator]
     def predict_proba_one(self, x: Any) -> Any:
         """label → probability, where the model has them; changes nothing."""
         return self._ask(x, "predict_proba_one", None)
@@ -280,15 +280,15 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         return np.asarray(self._final.predict(self._table(X)))
 
-    @_final_has("predict_proba")
+    @_final_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         return self._final.predict_proba(self._table(X))
 
-    @_final_has("decision_function")
+    @_final_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         return self._final.decision_function(self._table(X))
 
-    @_final_has("score")
+    @_final_has("score")  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         return float(self._final.score(self._table(X), y, sample_weight))
 

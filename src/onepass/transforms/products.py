@@ -43,7 +43,9 @@ class Stateless(Transform):
     def _one(self, state: Any, x: Mapping[Any, Any], learn: bool) -> tuple[Any, Callable[[], None]]:
         return self._made(x), lambda: None
 
-    def _table(self, state: Any, batch: Batch, learn: bool, before: bool) -> tuple[Rows | None, Rows | None]:
+    def _table(
+        self, state: Any, batch: Batch, learn: bool, before: bool, after: bool = True
+    ) -> tuple[Rows | None, Rows | None]:
         rows = self._made_rows(batch)
         return rows if before or not learn else None, rows if learn else None
 

@@ -52,12 +52,9 @@ class Statistics:
 
     def at(self, columns: Any) -> dict[str, Array]:
         """The numbers of some columns, copied; −1 is a column of which nothing is known."""
-        known = {}
-        for key, array in self.arrays.items():
-            known[key] = np.where(columns >= 0, array[columns], self.start[key]) if self.used else None
-            if known[key] is None:
-                known[key] = np.full(len(columns), self.start[key])
-        return known
+        if not self.used:
+            return {key: np.full(len(columns), start) for key, start in self.start.items()}
+        return {key: np.where(columns >= 0, array[columns], self.start[key]) for key, array in self.arrays.items()}
 
     # What `StreamColumns` asks of a model.
     @property
@@ -129,17 +126,19 @@ class Running(Transform):
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
-    def _table(self, state: Statistics, batch: Batch, learn: bool, before: bool) -> tuple[Rows | None, Rows | None]:
+    def _table(
+        self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool = True
+    ) -> tuple[Rows | None, Rows | None]:
         self._check()
         changed = self._dense_table if batch.dense is not None else self._sparse_table
-        old, new = changed(state, batch, learn, before)
+        old, new = changed(state, batch, learn, before, after)
         return old, new
 
-    def _dense_table(self, state: Statistics, batch: Batch, learn: bool, before: bool) -> Any:
+    def _dense_table(self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool) -> Any:
         columns = self._place(state, batch, learn)
         X = np.ascontiguousarray(batch.dense, dtype=np.float64)
         old = np.empty_like(X) if before or not learn else None
-        new = np.empty_like(X) if learn else None
+        new = np.empty_like(X) if learn and after else None
         arrays = {key: array[: batch.columns] for key, array in state.arrays.items()}
         if columns is not None:
             arrays = state.at(columns)
@@ -180,7 +179,7 @@ class Running(Transform):
         state.widen(batch.columns)
         return None
 
-    def _sparse_table(self, state: Statistics, batch: Batch, learn: bool, before: bool) -> Any:
+    def _sparse_table(self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool) -> Any:
         refused = self._refuse_sparse()
         if refused is not None:
             raise InputError(refused)
@@ -203,7 +202,7 @@ class Running(Transform):
         values = np.ascontiguousarray(data, dtype=np.float64)
         csr = (starts.astype(np.int64), np.ascontiguousarray(indices, dtype=np.int32), values)
         old = np.empty_like(values) if before or not learn else None
-        new = np.empty_like(values) if learn else None
+        new = np.empty_like(values) if learn and after else None
         arrays = state.arrays
         reached = self._sparse(arrays, state.rows, csr, learn, old, new)
         if reached < batch.rows:
