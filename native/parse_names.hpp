@@ -14,7 +14,7 @@ namespace onepass {
 
 class Names {
  public:
-    Names() { publish(1024); }
+    Names() { publish(64); }
     Names(const Names&) = delete;
     Names& operator=(const Names&) = delete;
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t classes = 40, most_spare = size_t(64) << 20;  // bytes kept for the next block
 std::mutex spare_lock;
-std::vector<void*> spare[classes];
+std::vector<void*>* const spare = new std::vector<void*>[classes];  // never destroyed: rows may outlive anything static
 size_t spare_bytes = 0;
 
 }  // namespace

@@ -71,8 +71,8 @@ def test_vw_reads_its_format_so(peer):
         peer,
         [
             "1 2 0.5 'tag|a x:2 y |b:3 x y:0.5", "1 |a x:abc y:1e3", "| :0.5 :0.25 x", "tag| x", "1 1 tag| x",
-            "1 'tag | x", "|a:2 x", "| a:xyz:3 b", "| a|b c", "| a\tb", "|a | b", "| a:1|b c:2", "1\t2 | x", "|é ü:3", "|a  b:2 ",
-            "| 12 0x1 -3 a:-1.5e-3 b:+2 c:.5 d:5. e:0 f:-0.0", "1e3 | x", "  1  | x", "|a b c |a d |aa b",
+            "1 'tag | x", "|a:2 x", "| a:xyz:3 b", "| a|b c", "| a\tb", "|a | b", "| a:1|b c:2", "1\t2 | x", "|é ü:3",
+            "|a  b:2 ", "| 12 0x1 -3 a:-1.5e-3 b:+2 c:.5 d:5. e:0 f:-0.0", "1e3 | x", "  1  | x", "|a b c |a d |aa b",
             "||", "| |", "|a|b c", "1| x", "1 |a b:a=b c:x=1", "| :xyz b", "-1 0 | a", "| a:1\r",
         ],
     )  # fmt: skip

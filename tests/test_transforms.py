@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -434,6 +436,28 @@ def test_rows_and_names_do_not_mix():
         named.learn_one(np.ones(2))
     with pytest.raises(FeatureError, match="expecting 5 features"):
         scaler.learn_one(np.ones(3))
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parent.parent / "docs/features.md").read_text()
+
+
+def test_the_page_names_every_transform_and_option():
+    for name in T.__all__:
+        assert f"`{name}`" in PAGE
+    for transform in ALL:
+        for option in transform.get_params():
+            assert f"`{option}`" in PAGE, f"{type(transform).__name__}'s option {option} is missing in docs/features.md"
+
+
+def test_the_pages_code_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "document"}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(block, "features.md", "exec", dont_inherit=True), namespace)
+    promised = re.findall(r"print\(.*\)  # (.*)", PAGE)
+    assert capsys.readouterr().out.split() == promised and len(promised) == 2
 
 
 # -- River's checks, through an adapter --------------------------------------------------------------------------------

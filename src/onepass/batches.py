@@ -127,9 +127,10 @@ def as_batch(X: Any) -> Batch:
             np.ascontiguousarray(matrix.indices, dtype=kind),
             np.ascontiguousarray(matrix.indptr, dtype=kind),
         )
-        stream = {key: getattr(matrix, key, None) for key in ("table", "hash_bits")}
-        distinct = bool(getattr(matrix, "distinct", False))
-        return Batch(matrix.shape[0], matrix.shape[1], csr=csr, distinct=distinct, **stream)
+        batch = Batch(matrix.shape[0], matrix.shape[1], csr=csr)
+        if getattr(matrix, "distinct", False):  # rows of a stream
+            batch.distinct, batch.table, batch.hash_bits = matrix.distinct, matrix.table, matrix.hash_bits
+        return batch
     names = list(X.columns) if hasattr(X, "columns") else None
     if names is not None and not all(isinstance(name, str) for name in names):
         names = None  # a frame's default 0, 1, 2, … are positions, not names

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .chunk import Chunk, Position
-from .stream import Stream, stream
+from .reading import Stream, stream
 
 __all__ = ["Chunk", "Position", "Stream", "stream"]

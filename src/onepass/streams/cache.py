@@ -33,8 +33,7 @@ HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
-    "hash_bits", "base", "header",
-    "on_error", "block_size", "max_line",
+    "hash_bits", "base", "header", "on_error", "block_size", "max_line",
 )  # fmt: skip
 
 

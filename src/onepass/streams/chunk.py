@@ -86,7 +86,9 @@ class Chunk:
         keep = np.flatnonzero(known(self.y))
         if len(keep) == len(self):
             return self
-        parts = {name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS}
+        parts: dict[str, Any] = {
+            name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS
+        }
         y = self.y[keep]
         parts["y"] = np.array(y.tolist()) if y.dtype == object and len({type(each) for each in y}) == 1 else whole(y)
         X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
@@ -99,7 +101,7 @@ COLUMNS = ("y", "weight", "id", "time", "base", "query")
 def known(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Which entries are there: neither None nor NaN."""
     if y.dtype.kind == "f":
-        return ~np.isnan(y)
+        return np.asarray(~np.isnan(y))
     if y.dtype == object:
         return np.array([value is not None and value == value for value in y.tolist()], dtype=bool)
     return np.ones(len(y), dtype=bool)

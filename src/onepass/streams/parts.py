@@ -67,7 +67,9 @@ class Part:
         width = 1 << self.hash_bits if self.hash_bits is not None else int(index.max()) + 1 if len(index) else 0
         starts = self.starts[a : b + 1] - low if low else self.starts[a : b + 1]
         X = CSR(starts, index, self.value[low:high], (b - a, width), True, self.table, self.hash_bits)
-        columns = {name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS}
+        columns: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS
+        }
         columns["y"] = whole(self.y[a:b])
         return Chunk(X=X, position=position, **columns)
 

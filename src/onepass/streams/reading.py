@@ -266,7 +266,8 @@ class Stream:
             labels = [y for _, y in rows]
             y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, dtype=object)
             X = [x if self.expansion is None else expand_one(self.expansion, numbers_of(x)) for x, _ in rows]
-            yield Chunk(X, y, *(None for _ in COLUMNS[1:]), at)
+            nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
+            yield Chunk(**{**nothing, "X": X, "y": y, "position": at})
 
     @property
     def columns(self) -> list[str]:

@@ -1,0 +1,129 @@
+// Feeds the text parsers damaged and random lines under AddressSanitizer and UndefinedBehaviorSanitizer.
+//
+// fuzz_parsers [executions] [seed]. A deterministic mutator: the same numbers, the same inputs. Checked of every block:
+// rows fit together, indices are inside, values are finite, and a block parsed line by line gives the same rows.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "../parse_rows.hpp"
+
+using namespace onepass;
+
+static const char* const seeds[] = {"1 2 0.5 'tag|a x:2 y |b:3 x y:0.5\n-1 |a x:abc y:1e3\n| :0.5 :0.25 x\n",
+                                    "tag| a:xyz:3 b|c d:+.5e-3\r\n\n||\n",
+                                    "1 | a:1 a:2 a:-0.00001 b:123456789012345678901234567890\n",
+                                    "|\xc3\xa9 \xc3\xbc:3 \xe2\x82\xac\n",
+                                    "1 1:2 3:4.5 # hi\n-1 qid:3 2:1e-9 2:1e300\n+1\n",
+                                    "0.5 7:0.12345678 8:-1 2147483646:1\n\n#\n",
+                                    "1 |n:1e300 a:1e300 b\n1 | a:nan b:inf c:1e999\nabc | x\n"};
+static const char* const pieces[] = {" ",  ":",     "|",    "\n",   "\t", "'",     "#",    "qid:",
+                                     "1e", "1e308", "-",    "+",    ".",  "nan",   "\r\n", "99999999999999999999",
+                                     "0",  "\0",    "\xff", "\xc3", "a",  "1:2:3", "|a:2 "};
+
+static uint64_t executions = 0, rows_seen = 0, bad_seen = 0;
+
+[[noreturn]] static void fail(const char* what, const std::string& text) {
+    std::fprintf(stderr, "%s after %llu executions; the input was\n%s\n", what, (unsigned long long)executions,
+                 text.c_str());
+    std::abort();
+}
+
+static void check(const Rows& rows, int32_t columns, const std::string& text) {
+    if (rows.starts.size() != rows.rows() + 1 || size_t(rows.starts.data()[rows.rows()]) != rows.index.size() ||
+        rows.index.size() != rows.value.size())
+        fail("the arrays do not fit together", text);
+    for (size_t i = 0; i < rows.index.size(); ++i)
+        if (rows.index.data()[i] < 0 || rows.index.data()[i] >= columns || !std::isfinite(rows.value.data()[i]))
+            fail("an index or a value is wrong", text);
+}
+
+static void same(const Rows& a, const Rows& b, const std::string& text) {
+    bool same = a.rows() == b.rows() && a.index.size() == b.index.size() && a.bad.size() == b.bad.size();
+    for (size_t i = 0; same && i < a.index.size(); ++i)
+        same = a.index.data()[i] == b.index.data()[i] && a.value.data()[i] == b.value.data()[i];
+    if (!same) fail("line by line it is something else", text);
+}
+
+// The buffer is exactly as long as promised, so that a read past the padding is seen.
+static void parse(const std::string& text, LineParser line, const ParseOptions& options, Rows& rows) {
+    const std::unique_ptr<char[]> buffer(new char[text.size() + padding]);
+    std::memcpy(buffer.get(), text.data(), text.size());
+    std::memset(buffer.get() + text.size(), '7', padding);
+    parse_block(buffer.get(), text.size(), line, options, rows);
+}
+
+static void execute(const std::string& text, LineParser line, int mode) {
+    ++executions;
+    Names names, again;
+    ParseOptions options;
+    options.keep_going = true;
+    options.hash_bits = mode == 0 ? 10 : -1;
+    if (mode == 1 && line == parse_vw) options.names = &names;
+    if (mode == 1) options.base = 1;
+    if (mode == 2) {
+        if (line == parse_vw) options.hash_bits = 30;
+        else options.base = 0;
+    }
+    // Products with everything that has a name, and runs of words.
+    static const Expansion expansion{{{{Term::any, ""}, {Term::initial, "a"}}, {{Term::named, "x"}, {Term::any, ""}}},
+                                     3};
+    if (mode >= 3 && line == parse_vw) {
+        options.expansion = &expansion;
+        if (mode == 3) options.hash_bits = 12;
+        else options.names = &names;
+    }
+    Rows rows;
+    parse(text, line, options, rows);
+    rows.settle(names);
+    const int32_t columns = options.hash_bits >= 0 ? 1 << options.hash_bits : rows.columns;
+    check(rows, columns, text);
+    rows_seen += rows.rows();
+    bad_seen += rows.bad.size();
+    if (executions % 16) return;
+    if (options.names) options.names = &again;
+    Rows one_by_one;
+    for (size_t from = 0; from < text.size();) {
+        const size_t end = text.find('\n', from) + 1;
+        parse(text.substr(from, end - from), line, options, one_by_one);
+        from = end;
+    }
+    one_by_one.settle(again);
+    same(rows, one_by_one, text);
+}
+
+int main(int count, char** given) {
+    const uint64_t most = count > 1 ? std::strtoull(given[1], nullptr, 10) : 200000;
+    std::mt19937_64 random(count > 2 ? std::strtoull(given[2], nullptr, 10) : 1);
+    auto below = [&](size_t n) { return size_t(random() % n); };
+    std::vector<std::string> corpus(std::begin(seeds), std::end(seeds));
+    while (executions < most) {
+        std::string text = corpus[below(corpus.size())];
+        for (size_t changes = below(6); changes-- > 0;) {
+            const size_t at = below(text.size() + 1);
+            switch (below(5)) {
+                case 0: text.insert(at, pieces[below(std::size(pieces))]); break;
+                case 1: text.insert(at, 1, char(random())); break;
+                case 2: text.erase(at, below(8)); break;
+                case 3:
+                    if (at < text.size()) text[at] = char(text[at] ^ (1 << below(8)));
+                    break;
+                default: {
+                    const std::string& other = corpus[below(corpus.size())];
+                    text.insert(at, other.substr(below(other.size()), below(40)));
+                }
+            }
+        }
+        if (text.size() > 600) text.resize(600);
+        if (text.empty() || text.back() != '\n') text += '\n';
+        if (below(50) == 0) {  // grow on what was found, without bound on the strangeness but on the size
+            if (corpus.size() < 400) corpus.push_back(text);
+            else corpus[std::size(seeds) + below(corpus.size() - std::size(seeds))] = text;
+        }
+        execute(text, below(2) ? parse_vw : parse_svmlight, int(below(5)));
+    }
+    std::printf("%llu executions: %llu rows, %llu bad lines\n", (unsigned long long)executions,
+                (unsigned long long)rows_seen, (unsigned long long)bad_seen);
+    if (rows_seen == 0 || bad_seen == 0) return 1;
+}
