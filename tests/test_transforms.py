@@ -427,6 +427,15 @@ def test_overflow_is_refused_for_its_row(scaler):
     assert by_name.value.row == caught.value.row
 
 
+def test_a_scale_that_zeros_would_make_infinite_is_refused():
+    scaler = T.StandardScaler(with_mean=False)
+    scaler.learn_one({"a": 1e100})
+    with pytest.raises(NumericalError, match="overflow"):
+        scaler.learn_one({"a": 1e200})
+    scaler.learn_one({"b": 1.0})
+    assert np.isfinite(scaler.var_).all()
+
+
 def test_rows_and_names_do_not_mix():
     scaler = T.StandardScaler().fit(normal())
     with pytest.raises(FeatureError, match="unnamed"):

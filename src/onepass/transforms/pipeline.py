@@ -51,6 +51,8 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
     steps : pairs (name, step), as in scikit-learn; `a | b` names them after their classes.
     """
 
+    _checked: Any = None  # the steps that were found good
+
     def __init__(self, steps: list[tuple[str, Any]]) -> None:
         self.steps = steps
 
@@ -105,7 +107,9 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
 
     @property
     def _transforms(self) -> list[Transform]:
-        self._check()
+        if self._checked is not self.steps:
+            self._check()
+            self._checked = self.steps
         return [step for _, step in self.steps if isinstance(step, Transform)]
 
     @property
