@@ -185,6 +185,14 @@ def test_every_way_gives_the_same_model(hash_bits, ngram, tmp_path):
         assert chain["linearclassifier"].weights_ == loop.weights_
 
 
+def test_a_cache_is_of_its_interactions(tmp_path):
+    path, cache = tmp_path / "a.vw", tmp_path / "cache"
+    path.write_text("1 |a x |b y\n")
+    for specs, features in ((["ab"], 3), (None, 2), (["::"], 5), (["ab"], 3)):
+        chunk = next(op.stream(path, cache=cache, interactions=specs, block_size=100).batches())
+        assert len(chunk.X.data) == features
+
+
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
 def test_columns_of_a_table(format, tmp_path):
     frame = pd.DataFrame(
