@@ -189,7 +189,7 @@ def test_a_cache_is_of_its_interactions(tmp_path):
     path, cache = tmp_path / "a.vw", tmp_path / "cache"
     path.write_text("1 |a x |b y\n")
     for specs, features in ((["ab"], 3), (None, 2), (["::"], 5), (["ab"], 3)):
-        chunk = next(op.stream(path, cache=cache, interactions=specs, block_size=100).batches())
+        [chunk] = op.stream(path, cache=cache, interactions=specs, block_size=100).batches()
         assert len(chunk.X.data) == features
 
 
