@@ -209,6 +209,7 @@ NB_MODULE(_native, module) {
     module.def(
         "murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
         "text"_a, "seed"_a = 0);
+    bind_transforms(module);
     bind_reader(module);
 }
 

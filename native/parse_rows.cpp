@@ -1,7 +1,6 @@
 #include "parse_rows.hpp"
 
 #include <limits>
-#include <unordered_map>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -151,6 +150,7 @@ RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
       mask_(options.hash_bits >= 0 ? uint32_t((uint64_t(1) << options.hash_bits) - 1) : 0),
       seen_(1024, {0, 0}) {
     if (rows_.starts.size() == 0) rows_.starts.push(0);
+    if (options_.expansion) expander_ = std::make_unique<Expander>(*options_.expansion);
 }
 
 void RowBuilder::begin(size_t most) {
@@ -158,7 +158,7 @@ void RowBuilder::begin(size_t most) {
     value_ = rows_.value.room(most + 1);
     if (divisors_.size() <= most) divisors_.resize(2 * most + 1);
     divisor_ = divisors_.data();
-    if (options_.names && pending_.size() <= most) pending_.resize(2 * most + 1);
+    if (names_wanted() && pending_.size() <= most) pending_.resize(2 * most + 1);
     spaces_.clear();
     made_.clear();
     n_ = 0;
@@ -213,20 +213,42 @@ bool RowBuilder::repeats(uint32_t mask) {
     return false;
 }
 
-// Adds up equal features where the first of them stood. Rare, so it need not be fast.
+// Adds up equal features where the first of them stood, after `repeats` has found some and made room in `seen_`.
 void RowBuilder::merge() {
-    std::unordered_map<int32_t, size_t> first;
+    if (++stamp_ == 0) seen_.assign(seen_.size(), {0, 0}), stamp_ = 1;
+    const size_t slots = seen_.size() - 1;
     size_t kept = 0;
     for (size_t i = 0; i < n_; ++i) {
-        const auto [at, is_new] = first.try_emplace(index_[i], kept);
-        if (!is_new) {
-            value_[at->second] += value_[i];
+        const int32_t index = index_[i];
+        size_t slot = (uint32_t(index) * 0x9E3779B1u >> 7) & slots;
+        while (seen_[slot].row == stamp_ && index_[seen_[slot].at] != index) slot = (slot + 1) & slots;
+        if (seen_[slot].row == stamp_) {
+            value_[seen_[slot].at] += value_[i];
             continue;
         }
-        index_[kept] = index_[i];
+        seen_[slot] = {stamp_, uint32_t(kept)};
+        index_[kept] = index;
         value_[kept++] = value_[i];
     }
     n_ = kept;
+}
+
+// The row's features with those that are made of them.
+void RowBuilder::expand() {
+    expander_->clear();
+    for (size_t i = 0; i < n_; ++i)
+        expander_->note(spaces_[pending_[i].space], {pending_[i].name, pending_[i].length}, value_[i]);
+    try {
+        expander_->expand(!hashed());
+    } catch (const TooManyFeatures& error) {
+        throw Malformed{nullptr, error.what()};
+    }
+    begin(expander_->features().size());
+    enter({});
+    for (const Expander::Made& made : expander_->features()) {
+        pending_[n_] = {expander_->name(made).data(), made.length, made.hash, 0};
+        add(int32_t(made.hash), made.value);
+    }
 }
 
 bool RowBuilder::finite() const {
@@ -237,6 +259,7 @@ bool RowBuilder::finite() const {
 
 void RowBuilder::finish() {
     for (size_t i = 0; i < n_; ++i) value_[i] /= divisor_[i];
+    if (expander_) expand();
     if (options_.names) look_up();
     if (hashed()) {
         // First what has the same name, then what has the same place: the sums that a mapping of names would give.
@@ -248,6 +271,9 @@ void RowBuilder::finish() {
         merge();
     }
     if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
+    if (rows_.index.size() + n_ > size_t(std::numeric_limits<int32_t>::max()))
+        throw Malformed{nullptr,
+                        "the rows of this block have more than 2,147,483,647 features; use a smaller block_size"};
     rows_.index.take(n_);
     rows_.value.take(n_);
     rows_.starts.push(int32_t(rows_.index.size()));

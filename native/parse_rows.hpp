@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "expand.hpp"
 #include "parse_names.hpp"
 #include "parse_number.hpp"
 
@@ -86,10 +87,11 @@ struct Rows {
 };
 
 struct ParseOptions {
-    int hash_bits = -1;       // features are hashes of their names
-    Names* names = nullptr;   // features are names with columns of their own
-    uint32_t base = 0;        // svmlight: the first index
-    bool keep_going = false;  // after a bad line
+    int hash_bits = -1;                    // features are hashes of their names
+    Names* names = nullptr;                // features are names with columns of their own
+    uint32_t base = 0;                     // svmlight: the first index
+    bool keep_going = false;               // after a bad line
+    const Expansion* expansion = nullptr;  // features made of those in the text
 };
 
 // Where a line has blanks, control characters, ':' or '|', and where it ends. Found for the whole line before anything
@@ -118,8 +120,8 @@ class RowBuilder {
     template <class Value>
     void add(const char* name, size_t length, Value value) {
         const uint32_t hash = prefix_(name, length);
-        if (!hashed()) {
-            options_.names->ask_slot(hash);
+        if (options_.names) options_.names->ask_slot(hash);
+        if (names_wanted()) {
             pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         }
         add(int32_t(hash), value);
@@ -142,9 +144,11 @@ class RowBuilder {
     bool finite() const;
 
  private:
+    bool names_wanted() const { return options_.names || options_.expansion; }
     bool repeats(uint32_t mask);
     void merge();
     void look_up();
+    void expand();
 
     Rows& rows_;
     const ParseOptions options_;
@@ -168,6 +172,7 @@ class RowBuilder {
     };
     std::vector<Seen> seen_;
     uint32_t stamp_ = 0;
+    std::unique_ptr<Expander> expander_;
 };
 
 // A malformed line: what was wrong, and where in the line.

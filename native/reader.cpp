@@ -22,7 +22,7 @@ static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
 }
 
 static Rows* parse(const std::string& format, nb::object buffer, size_t size, int hash_bits, Names* names,
-                   uint32_t base, bool keep_going) {
+                   uint32_t base, bool keep_going, const Expansion* expansion) {
     Py_buffer text;
     if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
     struct Release {
@@ -33,7 +33,7 @@ static Rows* parse(const std::string& format, nb::object buffer, size_t size, in
     if (size + padding > size_t(text.len) || (size > 0 && begin[size - 1] != '\n'))
         raise("ParameterError", "a block must be whole lines and padded");
     const LineParser line = line_parsers.at(format);
-    ParseOptions options{hash_bits, names, base, keep_going};
+    ParseOptions options{hash_bits, names, base, keep_going, expansion};
     auto rows = std::make_unique<Rows>();
     {
         nb::gil_scoped_release unlocked;
@@ -185,7 +185,7 @@ void bind_reader(nb::module_& module) {
     module.def("checksum", checksum, "data"_a);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     module.def("parse", parse, "format"_a, "block"_a, "size"_a, "hash_bits"_a, "names"_a.none(), "base"_a,
-               "keep_going"_a, nb::rv_policy::take_ownership);
+               "keep_going"_a, "expansion"_a.none() = nb::none(), nb::rv_policy::take_ownership);
 }
 
 }  // namespace onepass

@@ -66,6 +66,14 @@ static void execute(const std::string& text, LineParser line, int mode) {
         if (line == parse_vw) options.hash_bits = 30;
         else options.base = 0;
     }
+    // Products with everything that has a name, and runs of words.
+    static const Expansion expansion{{{{Term::any, ""}, {Term::initial, "a"}}, {{Term::named, "x"}, {Term::any, ""}}},
+                                     3};
+    if (mode >= 3 && line == parse_vw) {
+        options.expansion = &expansion;
+        if (mode == 3) options.hash_bits = 12;
+        else options.names = &names;
+    }
     Rows rows;
     parse(text, line, options, rows);
     rows.settle(names);
@@ -113,7 +121,7 @@ int main(int count, char** given) {
             if (corpus.size() < 400) corpus.push_back(text);
             else corpus[std::size(seeds) + below(corpus.size() - std::size(seeds))] = text;
         }
-        execute(text, below(2) ? parse_vw : parse_svmlight, int(below(3)));
+        execute(text, below(2) ? parse_vw : parse_svmlight, int(below(5)));
     }
     std::printf("%llu executions: %llu rows, %llu bad lines\n", (unsigned long long)executions,
                 (unsigned long long)rows_seen, (unsigned long long)bad_seen);

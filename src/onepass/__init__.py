@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         report,
         rules,
         schedules,
+        transforms,
     )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
@@ -74,6 +75,7 @@ _HOME = {
     "rules": None,
     "schedules": None,
     "stream": "streams",
+    "transforms": None,
 }
 
 __all__ = [
@@ -112,6 +114,7 @@ __all__ = [
     "rules",
     "schedules",
     "stream",
+    "transforms",
 ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["StreamColumns"]
 
 UNSEEN, ABSENT = -1, -2  # a column that was not looked up yet; one that is no feature of the model
+
+
+class Named(Protocol):
+    """What has features by name: a model, or the statistics of a transform."""
+
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_names(self) -> int: ...
+    def find(self, names: Iterable[str | int]) -> NDArray[np.int64]: ...
+    def admit(self, names: list[str]) -> None: ...
 
 
 class StreamColumns:
@@ -52,16 +64,20 @@ class StreamColumns:
             raise FeatureError(f"the model hashes its features: give op.stream hash_bits={model.hash_bits} too")
         if model.positional and not model.n_names:
             raise FeatureError("this model has learned rows of unnamed features; the stream's have names")
-        self._look_up(model, batch, learning)
+        at = self.find(model, batch, learning)
         assert batch.csr is not None
         data, indices, starts = batch.csr
-        at = self.at[: batch.columns]
         if not np.array_equal(at, np.arange(batch.columns)):
             indices = at[indices]
         batch = replace(batch, csr=(data, indices, starts), columns=model.n_features, table=None, named=True)
         return batch if learning else batch.only(indices >= 0, model.n_features)
 
-    def _look_up(self, model: LinearModel, batch: Batch, learning: bool) -> None:
+    def find(self, model: Named, batch: Batch, learning: bool) -> NDArray[np.int32]:
+        """Where each column of the stream's table is among the model's; learning lets new names in."""
+        self._look_up(model, batch, learning)
+        return self.at[: batch.columns]
+
+    def _look_up(self, model: Named, batch: Batch, learning: bool) -> None:
         if self.table is not batch.table:
             self.table, self.at, self.looked = batch.table, np.empty(0, dtype=np.int32), 0
         known = len(self.at)

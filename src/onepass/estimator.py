@@ -16,8 +16,9 @@ from sklearn.exceptions import NotFittedError
 
 from .batches import Batch
 from .core import Array, Readout, Rule
-from .model import LinearModel
+from .model import KIND, LinearModel
 from .parameters import to_config
+from .store import write
 from .tables import TableEstimator, read_order
 from .training import Training
 
@@ -165,9 +166,14 @@ class LinearEstimator(TableEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
+        config, arrays = self._state_with_parameters()
+        write(path, KIND, config, arrays)
+
+    def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file holds: the model, and how the estimator was made."""
         model = self._fitted()
         model.extra = {"estimator": type(self).__name__, "params": self._config(), "fitted": self._attributes()}
-        model.save(path)
+        return model.state()
 
     def _config(self) -> dict[str, Any]:
         """The constructor's parameters as JSON."""

@@ -112,18 +112,24 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             model = self._model
             table = self._validated(X, reset=model is None)
             labels = read_labels(y, table.rows)
-            if model is None:
-                if classes is None:
-                    example = "partial_fit(X, y, classes=[…])"
-                    raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-                declared = np.unique(np.asarray(classes))
-                self._class_dtype = declared.dtype
-                model = self._begin(declared.tolist())
-            elif classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
-                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
+            model = self._declare_classes(classes)
             importance = self._importance(sample_weight, table, labels, np.array(model.classes))
             model.learn_many(table, labels, importance)
         return self
+
+    def _declare_classes(self, classes: Any) -> LinearModel:
+        """The model to teach: a new one of these classes, or the one there is, which must have them."""
+        model = self._model
+        if model is None:
+            if classes is None:
+                example = "partial_fit(X, y, classes=[…])"
+                raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
+            declared = np.unique(np.asarray(classes))
+            self._class_dtype = declared.dtype
+            return self._begin(declared.tolist())
+        if classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
+            raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
+        return model
 
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""

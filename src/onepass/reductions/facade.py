@@ -189,11 +189,16 @@ class ReductionEstimator(TableEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the reduction and all that its bases have learned; `load` resumes bit for bit."""
+        config, arrays = self._state_with_parameters()
+        store.write(path, KIND, config, arrays)
+
+    def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file holds: the bases, and how the estimator was made."""
         config, arrays = self._fitted().state()
         fitted = self._attributes()
         from .saving import encode
 
-        store.write(path, KIND, {"estimator": encode(self), "fitted": fitted, "core": config}, arrays)
+        return {"estimator": encode(self), "fitted": fitted, "core": config}, arrays
 
     def _adopt(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fitted: Mapping[str, Any]) -> Self:
         core = self._new_core(store.decode_values(config["labels"]) if config["declared"] else None)

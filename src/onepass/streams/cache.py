@@ -32,8 +32,8 @@ VERSION = 1
 HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of both
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (
-    "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "hash_bits", "base",
-    "header", "on_error", "block_size", "max_line",
+    "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
+    "hash_bits", "base", "header", "on_error", "block_size", "max_line",
 )  # fmt: skip
 
 

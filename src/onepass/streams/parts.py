@@ -115,13 +115,15 @@ class Parsing:
     names: Any
     base: int
     keep_going: bool
+    expansion: Any = None
 
     def __call__(self, block: Block) -> tuple[Any, Any]:
         """The rows, and the table their columns are of."""
         bits, names = -1 if self.hash_bits is None else self.hash_bits, self.names
         if names is None and bits < 0 and self.format != "svmlight":
             names = _native.Names()
-        return _native.parse(self.format, block.buffer, block.size, bits, names, self.base, self.keep_going), names
+        options = (bits, names, self.base, self.keep_going, self.expansion)
+        return _native.parse(self.format, block.buffer, block.size, *options), names
 
 
 def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int) -> Iterator[Part]:

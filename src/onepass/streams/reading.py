@@ -15,6 +15,7 @@ from .. import _native
 from ..errors import ParameterError
 from .cache import cached
 from .chunk import COLUMNS, Chunk, Position, join, mappings
+from .expansion import expand_one, make_expansion, numbers_of
 from .jsonl import of_jsonl
 from .parts import BadLine, Parsing, Part, of_text
 from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
@@ -23,6 +24,7 @@ from .tables import of_arrow, of_csv
 __all__ = ["Stream", "stream"]
 
 BLOCK = 1 << 20  # bytes parsed together
+CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
 
 
@@ -39,6 +41,7 @@ def stream(
     text: Iterable[str] | None = None,
     categorical: Iterable[str] | None = None,
     ngram: int = 1,
+    interactions: Any = None,
     hash_bits: int | None = None,
     base: int = 0,
     header: bool | list[str] = True,
@@ -48,7 +51,7 @@ def stream(
     follow: bool = False,
     start: Position | dict[str, int] | None = None,
     threads: int | None = None,
-    block_size: int = BLOCK,
+    block_size: int | None = None,
     max_line: int = LONGEST,
 ) -> Stream:
     """Examples from files, standard input or an iterable. See docs/streams.md.
@@ -56,7 +59,8 @@ def stream(
     source     a path, a glob, a list of paths, "-", an open binary file, or an iterable of (x, y)
     format     vw, svmlight, csv, tsv, jsonl, parquet, arrow; by default from the name or the first bytes
     label, weight, id, time, features, drop   columns of a table; label=False: it has none
-    text, ngram   columns that become words, and runs of up to `ngram` words
+    text, ngram   columns that become words, and runs of up to `ngram` words (VW: of features of a namespace)
+    interactions  products of features: ["ab"], namespaces by their first letters; ["user*item"], by their names
     categorical   columns whose numbers are names (a postcode): strings, as what is no number always is
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
     base       svmlight: the index that becomes column 0
@@ -86,6 +90,7 @@ class Stream:
     text: Iterable[str] | None
     categorical: Iterable[str] | None
     ngram: int
+    interactions: Any
     hash_bits: int | None
     base: int
     header: Any
@@ -95,7 +100,7 @@ class Stream:
     follow: bool
     start: Any
     threads: int | None
-    block_size: int
+    block_size: Any
     max_line: int
 
     skipped: int = field(default=0, init=False)  # malformed lines left out
@@ -110,10 +115,16 @@ class Stream:
             if not self.sources:
                 raise ParameterError("source: expected at least one file, got none")
             self.format = self.format or detect(self.sources[0])
+        if self.format == "svmlight" and self.interactions is not None:
+            raise ParameterError("interactions= are made of names; svmlight's features are numbers")
         if self.format != "svmlight" and self.hash_bits is None and self.sources:
             self.names = _native.Names()
+        # In a table only text columns have an order of words; their runs are made where the words are.
+        self.expansion = make_expansion(self.interactions, self.ngram if self.format == "vw" else 1)
 
     def _check(self) -> None:
+        if self.block_size is None:
+            self.block_size = BLOCK if self.interactions is None else CROSSED
         for name, value, allowed in (
             ("format", self.format, (None, *FORMATS)),
             ("on_error", self.on_error, ("raise", "skip")),
@@ -129,6 +140,9 @@ class Stream:
             _whole(name, getattr(self, name), low, high)
         if self.hash_bits is not None:
             _whole("hash_bits", self.hash_bits, 1, 30)
+        if self.interactions is not None and not isinstance(self.interactions, str | int):
+            self.interactions = list(self.interactions)
+        make_expansion(self.interactions)
         if self.threads is None:
             self.threads = min(4, os.cpu_count() or 1)
         _whole("threads", self.threads, 1, 1024)
@@ -175,7 +189,7 @@ class Stream:
     def _parsed(self, table: Any) -> Iterator[Part]:
         assert self.threads is not None and self.format is not None
         if self.format in ("vw", "svmlight"):
-            parsing = Parsing(self.format, self.hash_bits, table, self.base, self.on_error == "skip")
+            parsing = Parsing(self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion)
             return of_text(self._blocks(), parsing, self.threads)
         if self.format in ("parquet", "arrow"):
             return of_arrow(self, self.sources, table)
@@ -251,8 +265,9 @@ class Stream:
                     raise ParameterError(f"example {place}: expected a pair (x, y), got {type(row).__name__}")
             labels = [y for _, y in rows]
             y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, dtype=object)
+            X = [x if self.expansion is None else expand_one(self.expansion, numbers_of(x)) for x, _ in rows]
             nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
-            yield Chunk(**{**nothing, "X": [x for x, _ in rows], "y": y, "position": at})
+            yield Chunk(**{**nothing, "X": X, "y": y, "position": at})
 
     @property
     def columns(self) -> list[str]:

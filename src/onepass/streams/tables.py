@@ -27,6 +27,7 @@ __all__ = ["MISSING", "Coded", "arrow", "coded_part", "of_arrow", "of_csv"]
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
 SAMPLE = 1 << 20  # bytes of a CSV file that show what kinds its columns hold
 TOGETHER = 1 << 16  # rows of a record batch taken at once
+CROSSED = 1 << 10  # so too where interactions make many features of few
 
 
 def arrow(what: str) -> Any:
@@ -56,8 +57,11 @@ class Coded:
 
 def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
-    if stream.hash_bits is not None:
-        columns = _native.hash_names(coded.names, stream.hash_bits)
+    if stream.expansion is not None:
+        table = _native.Names() if table is None and stream.hash_bits is None else table
+        rows = _crossed(coded, stream, table)
+    elif stream.hash_bits is not None:
+        rows = _gathered(coded, _native.hash_names(coded.names, stream.hash_bits))
     else:
         table = _native.Names() if table is None else table
         # Names get their columns in the order in which rows meet them, however the rows are cut.
@@ -66,7 +70,7 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         met = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(coded.codes)))]
         columns = np.full(len(coded.names), -1, dtype=np.int32)
         columns[met] = table.intern([coded.names[code] for code in met.tolist()])
-    rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
+        rows = _gathered(coded, columns)
     if block.overlong:
         what = f"a line of {block.overlong:,} bytes, longer than max_line"
         coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
@@ -88,6 +92,19 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         table=table,
         hash_bits=stream.hash_bits,
     )
+
+
+def _gathered(coded: Coded, columns: NDArray[np.int32]) -> Any:
+    return _native.gather(coded.starts, coded.codes, coded.values, columns)
+
+
+def _crossed(coded: Coded, stream: Any, table: Any) -> Any:
+    """Rows with their interactions."""
+    bits = -1 if stream.hash_bits is None else stream.hash_bits
+    rows = stream.expansion.rows(coded.starts, coded.codes, coded.values, coded.names, bits, table)
+    if table is not None:
+        rows.settle(table)
+    return rows
 
 
 # -- CSV and TSV ----------------------------------------------------------------------------------------------------
@@ -422,7 +439,8 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
         source = sources[number]
         skip = stream.start.offset if number == stream.start.file else 0
         roles = None
-        for count, batch in enumerate(_record_batches(source, stream.format)):
+        together = TOGETHER if stream.expansion is None else CROSSED
+        for count, batch in enumerate(_record_batches(source, stream.format, together)):
             if count < skip:
                 continue
             roles = roles or wanted.settle(batch.schema.names, source.name)
@@ -451,24 +469,24 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
     return result
 
 
-def _record_batches(source: Source, format: str) -> Iterator[Any]:
+def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:
     pyarrow = arrow(format)
     file = source.random_access()
     try:
-        for batch in _batches_in(file, format, pyarrow):
-            for start in range(0, batch.num_rows, TOGETHER):
-                yield pyarrow.Table.from_batches([batch.slice(start, TOGETHER)])
+        for batch in _batches_in(file, format, pyarrow, together):
+            for start in range(0, batch.num_rows, together):
+                yield pyarrow.Table.from_batches([batch.slice(start, together)])
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
     finally:
         file.close()
 
 
-def _batches_in(file: Any, format: str, pyarrow: Any) -> Iterator[Any]:
+def _batches_in(file: Any, format: str, pyarrow: Any, together: int) -> Iterator[Any]:
     if format == "parquet":
         from pyarrow import parquet
 
-        return iter(parquet.ParquetFile(file).iter_batches(batch_size=TOGETHER))
+        return iter(parquet.ParquetFile(file).iter_batches(batch_size=together))
     try:
         reader = pyarrow.ipc.open_file(file)
         return (reader.get_batch(i) for i in range(reader.num_record_batches))

@@ -1,0 +1,20 @@
+"""Transforms of examples, learned on the way, and chains of them: `StandardScaler() | LinearClassifier("pa1")`."""
+
+from __future__ import annotations
+
+from .encoding import FeatureHasher, OneHotEncoder
+from .pipeline import Pipeline
+from .products import Interactions, PolynomialFeatures
+from .scaling import MinMaxScaler, StandardScaler
+from .text import NGrams
+
+__all__ = [
+    "FeatureHasher",
+    "Interactions",
+    "MinMaxScaler",
+    "NGrams",
+    "OneHotEncoder",
+    "Pipeline",
+    "PolynomialFeatures",
+    "StandardScaler",
+]

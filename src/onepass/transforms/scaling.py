@@ -1,0 +1,392 @@
+"""Scales that are learned on the way: `StandardScaler`, `MinMaxScaler`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, store
+from ..batches import Batch
+from ..columns import StreamColumns
+from ..core import Array
+from ..errors import FeatureError, InputError, NumericalError, ParameterError
+from ..streams.expansion import as_number
+from .base import Rows, Transform
+
+__all__ = ["MinMaxScaler", "StandardScaler"]
+
+
+@dataclass
+class Statistics:
+    """Numbers of every column. `index` has the columns by name; None where they are positions."""
+
+    arrays: dict[str, Array]  # with room for more
+    start: dict[str, float]  # what a new column's numbers are
+    rows: int = 0
+    used: int = 0
+    index: dict[Any, int] | None = None
+    fixed: bool = False  # are the columns those of one table?
+    lookup: StreamColumns = field(default_factory=StreamColumns)  # where a stream's names were found
+
+    def copy(self) -> Statistics:
+        arrays = {key: array[: self.used].copy() for key, array in self.arrays.items()}
+        lookup = copy(self.lookup)
+        lookup.at = self.lookup.at.copy()
+        return replace(self, arrays=arrays, index=None if self.index is None else dict(self.index), lookup=lookup)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "lookup": StreamColumns()}
+
+    def widen(self, columns: int) -> None:
+        room = len(next(iter(self.arrays.values())))
+        if columns > room:
+            more = max(columns, 2 * room) - room
+            for key, array in self.arrays.items():
+                self.arrays[key] = np.concatenate([array, np.full(more, self.start[key])])
+        self.used = max(self.used, columns)
+
+    def at(self, columns: Any) -> dict[str, Array]:
+        """The numbers of some columns, copied; −1 is a column of which nothing is known."""
+        if not self.used:
+            return {key: np.full(len(columns), start) for key, start in self.start.items()}
+        return {key: np.where(columns >= 0, array[columns], self.start[key]) for key, array in self.arrays.items()}
+
+    # What `StreamColumns` asks of a model.
+    @property
+    def n_features(self) -> int:
+        return self.used
+
+    @property
+    def n_names(self) -> int:
+        return self.used
+
+    def find(self, names: Iterable[Any]) -> NDArray[np.int64]:
+        index = self.index or {}
+        return np.array([index.get(name, -1) for name in names], dtype=np.int64)
+
+    def admit(self, names: list[Any]) -> None:
+        index = self.index = {} if self.index is None else self.index
+        first = self.used
+        self.widen(first + len(names))
+        for column, name in enumerate(names, start=first):
+            index[name] = column
+
+
+class Running(Transform):
+    """Base of the scalers: statistics of every column, and numbers that they change."""
+
+    _start: ClassVar[dict[str, float]]
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
+        raise NotImplementedError
+
+    def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
+        raise NotImplementedError
+
+    def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
+        raise NotImplementedError
+
+    def _refuse_sparse(self) -> str | None:
+        """Why sparse tables cannot be taken, if so."""
+        return None
+
+    def _new_state(self) -> Statistics:
+        self._check()
+        return Statistics({key: np.empty(0) for key in self._start}, dict(self._start))
+
+    def _copy(self, state: Statistics) -> Statistics:
+        return state.copy()
+
+    # -- mappings --------------------------------------------------------------------------------------------------
+
+    def _one(self, state: Statistics, x: Mapping[Any, Any], learn: bool) -> tuple[Any, Callable[[], None]]:
+        self._check()
+        if state.index is None and state.used:
+            raise FeatureError("this transform has learned rows of unnamed features; x has names")
+        # Strings are categories: they have no scale, and pass.
+        z = self._mapping(state.arrays, state.rows, state.index or {}, x, learn, False)
+        if z is None:
+            raise _overflow(type(self).__name__, 0)
+
+        def commit() -> None:
+            index = state.index or {}
+            state.admit([name for name in z if name not in index and not isinstance(x[name], str)])
+            self._mapping(state.arrays, state.rows, state.index or {}, x, True, True)
+            state.rows += 1
+
+        return z, commit
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    def _table(
+        self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool = True
+    ) -> tuple[Rows | None, Rows | None]:
+        self._check()
+        changed = self._dense_table if batch.dense is not None else self._sparse_table
+        old, new = changed(state, batch, learn, before, after)
+        return old, new
+
+    def _dense_table(self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool) -> Any:
+        columns = self._place(state, batch, learn)
+        X = np.ascontiguousarray(batch.dense, dtype=np.float64)
+        old = np.empty_like(X) if before or not learn else None
+        new = np.empty_like(X) if learn and after else None
+        arrays = {key: array[: batch.columns] for key, array in state.arrays.items()}
+        if columns is not None:
+            arrays = state.at(columns)
+        elif not learn:
+            arrays = {key: np.require(array, requirements="W") for key, array in arrays.items()}  # it may be mapped
+        reached = self._dense(arrays, state.rows, X, learn, old, new)
+        if reached < batch.rows:
+            raise _overflow(type(self).__name__, reached)
+        if learn:
+            state.rows += batch.rows
+            if columns is not None:
+                for key, array in state.arrays.items():
+                    array[columns] = arrays[key]
+        return (
+            None if old is None else replace(batch, dense=old),
+            None if new is None else replace(batch, dense=new),
+        )
+
+    def _place(self, state: Statistics, batch: Batch, learn: bool) -> NDArray[np.intp] | None:
+        """Where the table's columns are; None where they are the first ones, in order."""
+        if batch.names is not None:
+            if state.index is None and state.used:
+                raise FeatureError("this transform has learned rows of unnamed features; the columns of X have names")
+            columns = state.find(batch.names).astype(np.intp)
+            if learn and (columns < 0).any():
+                state.admit([name for name, column in zip(batch.names, columns.tolist(), strict=True) if column < 0])
+                columns = state.find(batch.names).astype(np.intp)
+            state.fixed = state.fixed or len(batch.names) == state.used
+            return None if np.array_equal(columns, np.arange(state.used)) else columns
+        if state.used and state.used != batch.columns:
+            raise FeatureError(
+                f"X has {batch.columns} features, but {type(self).__name__} is expecting {state.used} features as input"
+            )
+        if state.index is not None and not state.fixed:
+            raise FeatureError("this transform has learned named features; the columns of X have no names")
+        if not learn and not state.used:
+            return np.full(batch.columns, -1, dtype=np.intp)
+        state.widen(batch.columns)
+        return None
+
+    def _sparse_table(self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool) -> Any:
+        refused = self._refuse_sparse()
+        if refused is not None:
+            raise InputError(refused)
+        batch = canonical(batch)
+        assert batch.csr is not None
+        data, indices, starts = batch.csr
+        if batch.table is not None:
+            if state.index is None and state.used:
+                raise FeatureError("this transform has learned rows of unnamed features; the stream's have names")
+            indices = state.lookup.find(state, batch, learn)[indices]
+        elif batch.distinct and batch.hash_bits is None and state.index is None:
+            if learn:
+                state.widen(batch.columns)  # the numbers of a text stream: larger ones may follow
+        elif batch.hash_bits is not None or learn or state.used >= batch.columns:
+            self._place(state, batch, learn)
+        if not learn:  # one more column, of which nothing is known
+            state = state.copy()
+            indices = np.where((indices < 0) | (indices >= state.used), state.used, indices)
+            state.widen(state.used + 1)
+        values = np.ascontiguousarray(data, dtype=np.float64)
+        csr = (starts.astype(np.int64), np.ascontiguousarray(indices, dtype=np.int32), values)
+        old = np.empty_like(values) if before or not learn else None
+        new = np.empty_like(values) if learn and after else None
+        arrays = state.arrays
+        reached = self._sparse(arrays, state.rows, csr, learn, old, new)
+        if reached < batch.rows:
+            raise _overflow(type(self).__name__, reached)
+        if learn:
+            state.rows += batch.rows
+        out = [None if each is None else replace(batch, csr=(each, batch.csr[1], starts)) for each in (old, new)]
+        return tuple(out)
+
+    # -- what was learned ------------------------------------------------------------------------------------------
+
+    def _learned(self, key: str) -> Array:
+        if self._state is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return np.array(self._state.arrays[key][: self._state.used])
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Examples seen."""
+        if self._state is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return int(self._state.rows)
+
+    @property
+    def names_(self) -> list[Any]:
+        """The names of the columns, in the order of the numbers; empty where they are positions."""
+        return [] if self._state is None or self._state.index is None else list(self._state.index)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        return np.asarray(self._names_in(input_features), dtype=object)
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def _to_config(self, state: Statistics) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        config = {"rows": state.rows, "used": state.used, "named": state.index is not None, "fixed": state.fixed}
+        arrays: dict[str, NDArray[Any]] = {key: array[: state.used] for key, array in state.arrays.items()}
+        names = store.encode_names(list(state.index or ()))
+        return config, arrays | {f"names.{key}": value for key, value in names.items()}
+
+    def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Statistics:
+        state = self._new_state()
+        state.rows, state.used, state.fixed = config["rows"], config["used"], config["fixed"]
+        state.arrays = {key: arrays[key] for key in self._start}
+        names = store.decode_names({key: arrays[f"names.{key}"] for key in ("utf8", "offsets", "is_int")})
+        if config["named"]:
+            state.index = {name: column for column, name in enumerate(names)}
+        right = all(array.dtype == np.float64 and array.shape == (state.used,) for array in state.arrays.values())
+        if not right or (config["named"] and len(set(names)) != state.used):
+            raise ValueError("the statistics do not fit together")
+        return state
+
+
+class StandardScaler(Running):
+    """x becomes (x − mean) / deviation, of the values seen so far (Welford 1962; population variance, as elsewhere).
+
+    With `with_mean`, an absent feature is one that was not measured: it is not counted, and stays absent, as if it had
+    its mean. Without, an absent feature is a zero: it counts, and stays zero; so the rows of text streams and CSR
+    matrices keep their zeros, at a cost in proportion to what is there. A feature that has not varied keeps its scale.
+
+    Parameters
+    ----------
+    with_mean : subtract the mean. Not for sparse tables.
+    with_std : divide by the standard deviation.
+    """
+
+    _start: ClassVar[dict[str, float]] = {"count": 0.0, "mean": 0.0, "squares": 0.0}
+
+    def __init__(self, *, with_mean: bool = True, with_std: bool = True) -> None:
+        self.with_mean = with_mean
+        self.with_std = with_std
+
+    def _check(self) -> None:
+        for name in ("with_mean", "with_std"):
+            flag(name, getattr(self, name))
+
+    def _refuse_sparse(self) -> str | None:
+        if not self.with_mean:
+            return None
+        return "Sparse rows lose their zeros when they are centred; use StandardScaler(with_mean=False)"
+
+    def _given(self, arrays: dict[str, Array], rows: int) -> tuple[Any, ...]:
+        numbers = (arrays["count"], arrays["mean"], arrays["squares"])
+        return *numbers, float(rows), bool(self.with_mean), bool(self.with_std)
+
+    def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
+        return int(_native.moments_dense(*self._given(arrays, rows), X, learn, before, after))
+
+    def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
+        return int(_native.moments_sparse(*self._given(arrays, rows), *csr, learn, before, after))
+
+    def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
+        return _native.moments_mapping(*self._given(arrays, rows), index, x, learn, write, as_number)
+
+    @property
+    def mean_(self) -> Array:
+        """Of every column; an absent value is a zero without `with_mean`."""
+        count, mean = self._learned("count"), self._learned("mean")
+        return mean if self.with_mean else mean * count / max(1, self.n_samples_seen_)
+
+    @property
+    def var_(self) -> Array:
+        count, mean, squares = (self._learned(key) for key in self._start)
+        if self.with_mean:
+            return np.asarray(squares / np.maximum(count, 1.0))
+        rows = float(max(1, self.n_samples_seen_))
+        return np.asarray((squares + mean * mean * (count * (rows - count) / rows)) / rows)
+
+    @property
+    def scale_(self) -> Array:
+        """What a value is divided by."""
+        spread = np.sqrt(self.var_) if self.with_std else np.ones_like(self._learned("mean"))
+        noise = 10.0 * np.finfo(float).eps * np.abs(self._learned("mean"))
+        return np.where(spread > noise, spread, 1.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.with_mean
+        return tags
+
+
+class MinMaxScaler(Running):
+    """x becomes (x − least) / (greatest − least) of the values seen so far, in `feature_range`.
+
+    A value outside what was seen falls outside the range, unless `clip`. An absent feature is not counted and stays
+    absent.
+    """
+
+    _start: ClassVar[dict[str, float]] = {"low": np.inf, "high": -np.inf}
+
+    def __init__(self, feature_range: tuple[float, float] = (0.0, 1.0), *, clip: bool = False) -> None:
+        self.feature_range = feature_range
+        self.clip = clip
+
+    def _check(self) -> None:
+        flag("clip", self.clip)
+        try:
+            low, high = (float(end) for end in self.feature_range)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            message = "expected two finite numbers, the first smaller (desired feature range Minimum < maximum)"
+            raise ParameterError(f"feature_range={self.feature_range!r}: {message}")
+
+    def _refuse_sparse(self) -> str | None:
+        return "Sparse rows lose their zeros when they are shifted; use StandardScaler(with_mean=False)"
+
+    def _given(self, arrays: dict[str, Array]) -> tuple[Any, ...]:
+        low, high = self.feature_range
+        return arrays["low"], arrays["high"], float(low), float(high), bool(self.clip)
+
+    def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
+        return int(_native.range_dense(*self._given(arrays), X, learn, before, after))
+
+    def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
+        return int(_native.range_sparse(*self._given(arrays), *csr, learn, before, after))
+
+    def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
+        return _native.range_mapping(*self._given(arrays), index, x, learn, write, as_number)
+
+    @property
+    def data_min_(self) -> Array:
+        return self._learned("low")
+
+    @property
+    def data_max_(self) -> Array:
+        return self._learned("high")
+
+
+def canonical(batch: Batch) -> Batch:
+    """CSR rows in which no column stands twice."""
+    assert batch.csr is not None
+    if batch.distinct:
+        return batch
+    import scipy.sparse
+
+    matrix = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns), copy=True)
+    matrix.sum_duplicates()
+    return replace(batch, csr=(matrix.data, matrix.indices, matrix.indptr), distinct=False)
+
+
+def flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name}={value!r}: expected True or False")
+
+
+def _overflow(who: str, row: int) -> NumericalError:
+    return NumericalError(f"row {row}: the statistics of {who} overflow; scale the features down", row)
