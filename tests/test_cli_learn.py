@@ -148,7 +148,8 @@ def test_passes_and_holdout(vw: Path, tmp_path: Path) -> None:
     one, other = (LinearModel.load(tmp_path / name) for name in "mn")
     tables = one.named_weights(), other.named_weights()
     assert tables[0] == tables[1]
-    assert "pass 3" in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert "pass 3 held out" in page and "<h1>3 passes over a.vw</h1>" in page
 
 
 def test_hashing_reports_collisions(vw: Path) -> None:

@@ -81,13 +81,13 @@ def fragment(run: Run) -> str:
     )
 
 
-def page(runs: Mapping[str, Run]) -> str:
-    """One run, or several under their names to be compared, as a whole HTML document."""
+def page(runs: Mapping[str, Run], heading: str | None = None) -> str:
+    """One run, or several under their names to be compared (and a heading), as a whole HTML document."""
     if not runs:
         raise ParameterError("a report needs at least one run")
     name, run = next(iter(runs.items()))
     title = name or "onepass report"
-    body = _single(run, title) if len(runs) == 1 else _comparison(runs)
+    body = _single(run, title) if len(runs) == 1 else _comparison(runs, heading or f"{len(runs)} models on one stream")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -99,9 +99,9 @@ def page(runs: Mapping[str, Run]) -> str:
     )
 
 
-def write(path: str | os.PathLike[str], runs: Mapping[str, Run]) -> None:
+def write(path: str | os.PathLike[str], runs: Mapping[str, Run], heading: str | None = None) -> None:
     """`page` in a file; what stood there before is replaced only when the new one is whole."""
-    target, text = Path(path), page(runs)
+    target, text = Path(path), page(runs, heading)
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no such folder to write the report into")
     with tempfile.NamedTemporaryFile(
@@ -242,7 +242,7 @@ def _settings(run: Run) -> str:
 # -- several ---------------------------------------------------------------------------------------------------------
 
 
-def _comparison(runs: Mapping[str, Run]) -> str:
+def _comparison(runs: Mapping[str, Run], heading: str) -> str:
     first = next(iter(runs.values()))
     metric = metrics_module.make(first.metric)
     ranked = sorted(
@@ -255,7 +255,7 @@ def _comparison(runs: Mapping[str, Run]) -> str:
     for name, run in ranked:
         recent = [run.show(run.curves[m]["window"][-1], m) if run.t else "–" for m in first.metrics]
         cells.append([name, *(run.show(run.values[m], m) for m in first.metrics), *recent, _rounded(run.speed)])
-    parts = [f"<h1>{len(runs)} models on one stream</h1>"]
+    parts = [f"<h1>{html.escape(heading)}</h1>"]
     parts.append(
         f'<p class="model">{html.escape(first.settings.get("stream", ""))}, {first.examples:,} {first.unit}</p>'
     )

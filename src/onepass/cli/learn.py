@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import sys
@@ -16,6 +17,7 @@ from .vw import VWCommand, rule_of, vw_options
 
 if TYPE_CHECKING:
     from ..core import Rule
+    from ..evaluate import Run
     from ..model import LinearModel
     from .job import Job
 
@@ -344,14 +346,21 @@ def _reports(job: Job, given: dict[str, Any]) -> None:
         from ..report import write
 
         title = ", ".join(Path(name).name for name in job.reading.sources[:3])
-        runs = (
-            {f"pass {number + 1}": run for number, run in enumerate(job.runs)}
-            if len(job.runs) > 1
-            else {title: job.run}
-        )
-        write(given["report"], runs)
+        runs = {f"pass {number + 1}": run for number, run in enumerate(job.runs)}
+        held = {f"{name} held out, all so far": _held_out(run) for name, run in runs.items() if run.holdout}
+        runs = {**held, **runs} if len(runs) > 1 else {title: job.run}
+        write(given["report"], runs, f"{len(job.runs)} passes over {title}")
     if given["json_path"] is not None:
         Path(given["json_path"]).write_text(job.run.to_json(), encoding="utf-8")
+
+
+def _held_out(run: Run) -> Run:
+    """The hold-out of a pass as a run of its own, to be drawn beside the others."""
+    from ..metrics import VIEWS
+
+    curves = {metric: dict.fromkeys(VIEWS, run.holdout[metric]) for metric in run.metrics}
+    last = {metric: run.holdout[metric][-1] for metric in run.metrics}
+    return dataclasses.replace(run, values=last, t=run.holdout["t"], curves=curves, holdout={})
 
 
 def _stdout_taken(given: dict[str, Any]) -> bool:
