@@ -169,6 +169,7 @@ NB_MODULE(_native, module) {
         "murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
         "text"_a, "seed"_a = 0);
     bind_reader(module);
+    bind_tables(module);
 }
 
 }  // namespace onepass

@@ -1,9 +1,10 @@
-// Adds the text parsers to the Python module.
+// Adds the text parsers, and the tables as rows, to the Python module.
 #pragma once
 #include <nanobind/nanobind.h>
 
 namespace onepass {
 
 void bind_reader(nanobind::module_& module);
+void bind_tables(nanobind::module_& module);
 
 }  // namespace onepass
