@@ -87,7 +87,7 @@ struct Rows {
 
 struct ParseOptions {
     int hash_bits = -1;       // features are hashes of their names
-    Names* names = nullptr;   // features are names with columns of their own
+    Names* names = nullptr;   // features are names with columns of their own; with hash_bits: names to be remembered
     uint32_t base = 0;        // svmlight: the first index
     bool keep_going = false;  // after a bad line
 };
@@ -118,7 +118,7 @@ class RowBuilder {
     template <class Value>
     void add(const char* name, size_t length, Value value) {
         const uint32_t hash = prefix_(name, length);
-        if (!hashed()) {
+        if (options_.names) {
             options_.names->ask_slot(hash);
             pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         }

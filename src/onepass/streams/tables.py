@@ -56,14 +56,16 @@ class Coded:
 
 def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
-    if stream.hash_bits is not None:
-        columns = _native.hash_names(coded.names, stream.hash_bits)
-    else:
-        table = _native.Names() if table is None else table
+    hashed = stream.hash_bits is not None
+    columns = np.full(len(coded.names), -1, dtype=np.int32)
+    if table is None and not hashed:
+        table = _native.Names()
+    if table is not None:
         # Names get their columns in the order in which rows meet them, however the rows are cut.
         met = _native.first_met(coded.codes, len(coded.names))
-        columns = np.full(len(coded.names), -1, dtype=np.int32)
         columns[met] = table.intern([coded.names[code] for code in met.tolist()])
+    if hashed:
+        columns = _native.hash_names(coded.names, stream.hash_bits)
     starts, index, value = _placed(coded, columns)
     if block.overlong:
         what = f"a line of {block.overlong:,} bytes, longer than max_line"
@@ -83,7 +85,7 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         time=coded.time,
         bad=coded.bad,
         idle=block.idle,
-        table=table,
+        table=None if hashed else table,
         hash_bits=stream.hash_bits,
     )
 
