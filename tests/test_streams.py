@@ -369,7 +369,7 @@ def same_rows(a, b) -> bool:
 
 @pytest.mark.parametrize("format", ["vw", "svm", *TABLES])
 def test_names_behind_hashes(vw_file, table_files, tmp_path, format):
-    """On request: the names that rows without hashing have, by their hash; and the rows are the same hashes as without."""
+    """On request: the names that rows without hashing have, by their hash; the rows are the same as without."""
     svm = tmp_path / "a.svm"
     svm.write_text("".join(f"1 {i % 90}:2 {i % 90 + 100}:0.123456789 500:0\n" for i in range(300)))
     path = {"vw": vw_file, "svm": svm}.get(format, table_files[0] / f"t.{format}")

@@ -273,7 +273,7 @@ class Stream:
         """With `keep_names`: each hash met so far, and the names that share it, in the order in which they were met."""
         if not self.keep_names or self.hash_bits is None:
             raise ParameterError(
-                "the names behind the hashes were not kept: op.stream(…, hash_bits=…, keep_names=True)"
+                "the names behind hashes were not kept: op.stream(…, hash_bits=…, keep_names=True)"
             )
         names = self._known_names()
         by_hash: dict[int, list[str]] = {}
