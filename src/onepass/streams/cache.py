@@ -23,7 +23,7 @@ import numpy as np
 from .. import _native
 from ..errors import DamagedFileError, InputError, ParameterError
 from .chunk import COLUMNS, Position
-from .parts import BadLine, Part, in_order
+from .parts import BadLine, Part
 
 __all__ = ["cached"]
 
@@ -43,7 +43,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     key = _key(stream)
     reader = _Reader.open(path, key)
     if reader is not None:
-        return reader.parts(table, stream.start, stream.threads)
+        return reader.parts(table, stream.start)
     if stream.start != Position():
         return parts  # from the middle on: not the whole that a cache holds
     return _writing(path, key, parts, table)
@@ -141,10 +141,10 @@ class _Reader:
             return None
         return cls(path, data, begin + _padded(length))
 
-    def parts(self, table: Any, start: Position, threads: int) -> Iterator[Part]:
+    def parts(self, table: Any, start: Position) -> Iterator[Part]:
         columns = np.empty(0, dtype=np.int32)  # of the cache's names in this stream's table
         met = start == Position()
-        for head, arrays in self._records(threads):
+        for head, arrays in self._records():
             if table is not None and head["names"]:
                 columns = np.concatenate([columns, np.array(table.intern(head["names"]), dtype=np.int32)])
             met = met or (head["file"], head["offset"]) == (start.file, start.offset)
@@ -159,37 +159,25 @@ class _Reader:
         if not met and start.skip:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 
-    def _records(self, threads: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Heads and arrays. Checksums are computed ahead, on other threads, which also brings the pages in."""
-        for _, (head, arrays) in in_order(self._spans(), self._record, threads):
-            if head.get("end"):
-                return
-            yield head, arrays
-        raise self._damaged()
-
-    def _spans(self) -> Iterator[tuple[int, int, int, int]]:
-        """Of each record: where it begins, the length of its head, where it ends, its checksum."""
+    def _records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         at = self.start
-        while at + HEAD.size <= len(self.data):
+        while True:
+            if at + HEAD.size > len(self.data):
+                raise self._damaged()
             length, body, checksum = HEAD.unpack_from(self.data, at)
             at += HEAD.size
             end = at + _padded(length) + body
-            yield at, length, end, checksum
-            at = end
-
-    def _record(self, span: tuple[int, int, int, int]) -> tuple[dict[str, Any], dict[str, Any]]:
-        at, length, end, checksum = span
-        if end > len(self.data) or _native.checksum(self.data[at:end]) != checksum:
-            raise self._damaged()
-        head = json.loads(bytes(self.data[at : at + length]))
-        if head.get("end"):
-            return head, {}
-        at += _padded(length)
-        arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
-        for name, (kind, count) in head["arrays"].items():
-            arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
-            at += _padded(arrays[name].nbytes)
-        return head, arrays
+            if end > len(self.data) or _native.checksum(self.data[at:end]) != checksum:
+                raise self._damaged()
+            head = json.loads(bytes(self.data[at : at + length]))
+            if head.get("end"):
+                return
+            at += _padded(length)
+            arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
+            for name, (kind, count) in head["arrays"].items():
+                arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
+                at += _padded(arrays[name].nbytes)
+            yield head, arrays
 
     def _damaged(self) -> DamagedFileError:
         return DamagedFileError(f"the cache {self.path} is damaged; remove it, and it is made again")

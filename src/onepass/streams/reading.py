@@ -272,9 +272,7 @@ class Stream:
     def hashes(self) -> dict[int, list[str]]:
         """With `keep_names`: each hash met so far, and the names that share it, in the order in which they were met."""
         if not self.keep_names or self.hash_bits is None:
-            raise ParameterError(
-                "the names behind hashes were not kept: op.stream(…, hash_bits=…, keep_names=True)"
-            )
+            raise ParameterError("the names behind hashes were not kept: op.stream(…, hash_bits=…, keep_names=True)")
         names = self._known_names()
         by_hash: dict[int, list[str]] = {}
         for hashed, name in zip(_native.hash_names(names, self.hash_bits).tolist(), names, strict=True):
