@@ -211,6 +211,7 @@ NB_MODULE(_native, module) {
         "text"_a, "seed"_a = 0);
     bind_transforms(module);
     bind_reader(module);
+    bind_tables(module);
 }
 
 }  // namespace onepass

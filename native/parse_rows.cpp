@@ -188,8 +188,9 @@ void RowBuilder::look_up() {
     for (size_t i = 0; i < n_; ++i) {
         const Pending& at = pending_[i];
         const std::string_view name(at.name, at.length);
-        index_[i] = names.find(name, at.hash, spaces_[at.space]);
-        if (index_[i] < 0) index_[i] = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
+        int32_t column = names.find(name, at.hash, spaces_[at.space]);
+        if (column < 0) column = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
+        if (!hashed()) index_[i] = column;
     }
 }
 

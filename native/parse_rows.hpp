@@ -87,10 +87,10 @@ struct Rows {
 };
 
 struct ParseOptions {
-    int hash_bits = -1;                    // features are hashes of their names
-    Names* names = nullptr;                // features are names with columns of their own
-    uint32_t base = 0;                     // svmlight: the first index
-    bool keep_going = false;               // after a bad line
+    int hash_bits = -1;       // features are hashes of their names
+    Names* names = nullptr;   // features are names with columns of their own; with hash_bits: names to be remembered
+    uint32_t base = 0;        // svmlight: the first index
+    bool keep_going = false;  // after a bad line
     const Expansion* expansion = nullptr;  // features made of those in the text
 };
 

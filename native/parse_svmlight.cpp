@@ -51,6 +51,7 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
     if (at < end && *at == ':') refuse(p, end, "the line must begin with a label");
     const double label = read_value(p, at, "the label");
     row.begin(size_t(end - p) / 2 + 1);
+    if (options.names) row.enter("");
     int64_t query = -1;
     while (at < end) {
         if (!is_blank(*at)) refuse(at, end, "expected a blank");
@@ -72,10 +73,11 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
         const bool usual = read_short_number(colon + 1, size_t(at - colon - 1), value);
         const double number = usual ? 0.0 : read_value(colon + 1, at, "a value");
         if (row.hashed()) {
-            char name[24 + 8];  // padded
-            const auto last = std::to_chars(name, name + 24, index).ptr;
-            if (usual) row.add(name, size_t(last - name), value);
-            else row.add(name, size_t(last - name), number);
+            char digits[24 + 8];  // padded
+            const size_t length = size_t(std::to_chars(digits, digits + 24, index).ptr - digits);
+            const char* const name = options.names ? row.keep({digits, length}) : digits;
+            if (usual) row.add(name, length, value);
+            else row.add(name, length, number);
         } else if (usual) {
             row.add(int32_t(index - options.base), value);
         } else {

@@ -359,6 +359,44 @@ def test_unlabelled_rows(tmp_path):
     assert [y for _, y in op.stream(path)] == [1, None, None, -1]
 
 
+def same_rows(a, b) -> bool:
+    return all(
+        np.array_equal(getattr(x.X, name), getattr(y.X, name))
+        for x, y in zip(a, b, strict=True)
+        for name in ("indptr", "indices", "data")
+    )
+
+
+@pytest.mark.parametrize("format", ["vw", "svm", *TABLES])
+def test_names_behind_hashes(vw_file, table_files, tmp_path, format):
+    """On request: the names that rows without hashing have, by their hash; the rows are the same as without."""
+    svm = tmp_path / "a.svm"
+    svm.write_text("".join(f"1 {i % 90}:2 {i % 90 + 100}:0.123456789 500:0\n" for i in range(300)))
+    path = {"vw": vw_file, "svm": svm}.get(format, table_files[0] / f"t.{format}")
+    names = list(dict.fromkeys(name for x, _ in op.stream(path) for name in x))  # in the order in which they are met
+    for bits, cache in ((6, None), (6, tmp_path / "rows"), (6, tmp_path / "rows"), (22, None)):
+        kept = op.stream(path, hash_bits=bits, keep_names=True, block_size=3000, cache=cache)
+        assert kept.hashes == {} and kept.collisions == 0
+        assert same_rows(kept.batches(50), op.stream(path, hash_bits=bits).batches(50))
+        by_hash: dict[int, list[str]] = {}
+        for name, hashed in zip(names, _native.hash_names(names, bits).tolist(), strict=True):
+            by_hash.setdefault(hashed, []).append(name)
+        assert kept.hashes == by_hash
+        assert kept.collisions == len(names) - len(by_hash)
+        assert kept.columns == [] and all(chunk.X.table is None for chunk in kept.batches())
+    assert set(by_hash) == {int(j) for chunk in kept.batches() for j in chunk.X.indices}
+
+
+def test_names_behind_hashes_must_be_asked_for(vw_file):
+    for options in ({"keep_names": True}, {"keep_names": 1, "hash_bits": 8}):
+        with pytest.raises(ParameterError, match="keep_names"):
+            op.stream(vw_file, **options)
+    with pytest.raises(ParameterError, match="keep_names"):
+        op.stream([({"a": 1}, 1)], hash_bits=8, keep_names=True)
+    with pytest.raises(ParameterError, match="keep_names=True"):
+        _ = op.stream(vw_file, hash_bits=8).collisions
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file in a circle may be collected before its reader
 def test_streams_given_up_in_the_middle(vw_file):
     """Their threads must not be waited for by whoever collects the garbage."""

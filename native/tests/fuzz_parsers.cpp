@@ -60,7 +60,7 @@ static void execute(const std::string& text, LineParser line, int mode) {
     ParseOptions options;
     options.keep_going = true;
     options.hash_bits = mode == 0 ? 10 : -1;
-    if (mode == 1 && line == parse_vw) options.names = &names;
+    if (mode == 0 ? executions % 2 == 0 : mode == 1 && line == parse_vw) options.names = &names;
     if (mode == 1) options.base = 1;
     if (mode == 2) {
         if (line == parse_vw) options.hash_bits = 30;

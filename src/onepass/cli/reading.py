@@ -41,14 +41,8 @@ class Reading:
 
     def stream(self, start: Position | None = None, **how: Any) -> Stream:
         """`how`: on_error, quarantine, cache, follow."""
-        import inspect
-
         from ..streams import stream
 
-        if self.interactions:
-            if "interactions" not in inspect.signature(stream).parameters:
-                raise click.UsageError("-q/--interactions is not there yet: write the pairs as features")
-            how["interactions"] = self.interactions
         return stream(
             self.sources if len(self.sources) > 1 else self.sources[0],
             format=self.format,
@@ -58,6 +52,7 @@ class Reading:
             time=self.time,
             features=self.features,
             drop=self.drop,
+            interactions=self.interactions,
             text=self.text,
             ngram=self.ngram,
             hash_bits=self.hash_bits,

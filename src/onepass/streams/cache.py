@@ -33,7 +33,7 @@ HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
-    "hash_bits", "base", "header", "on_error", "block_size", "max_line",
+    "hash_bits", "keep_names", "base", "header", "on_error", "block_size", "max_line",
 )  # fmt: skip
 
 
@@ -150,11 +150,12 @@ class _Reader:
             met = met or (head["file"], head["offset"]) == (start.file, start.offset)
             if not met:
                 continue
-            if table is not None and not np.array_equal(columns, np.arange(len(columns))):
+            hashed = head["hash_bits"] is not None
+            if table is not None and not hashed and not np.array_equal(columns, np.arange(len(columns))):
                 arrays["index"] = columns[arrays["index"]]
             places = {name: head[name] for name in ("file", "offset", "size", "lines", "hash_bits")}
             bad = [BadLine(**{**each, "text": each["text"].encode("latin-1")}) for each in head["bad"]]
-            yield Part(**places, **arrays, bad=bad, table=table)
+            yield Part(**places, **arrays, bad=bad, table=None if hashed else table)
         if not met and start.skip:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 

@@ -108,7 +108,10 @@ def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -
 
 @dataclass(frozen=True)
 class Parsing:
-    """How text becomes rows: `names` is the stream's growing table of names; without one, every block has its own."""
+    """How text becomes rows: `names` is the stream's growing table of names; without one, every block has its own.
+
+    Where features are hashes there is a table only if the names are to be kept.
+    """
 
     format: str
     hash_bits: int | None
@@ -158,6 +161,6 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         query=rows.query,
         bad=bad,
         idle=block.idle,
-        table=names,
+        table=names if parsing.hash_bits is None else None,
         hash_bits=parsing.hash_bits,
     )

@@ -43,6 +43,7 @@ def stream(
     ngram: int = 1,
     interactions: Any = None,
     hash_bits: int | None = None,
+    keep_names: bool = False,
     base: int = 0,
     header: bool | list[str] = True,
     on_error: str = "raise",
@@ -63,6 +64,7 @@ def stream(
     interactions  products of features: ["ab"], namespaces by their first letters; ["user*item"], by their names
     categorical   columns whose numbers are names (a postcode): strings, as what is no number always is
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
+    keep_names with hash_bits: remember the names behind the hashes (`hashes`, `collisions`); takes memory for each name
     base       svmlight: the index that becomes column 0
     header     CSV: is the first line names? A list: the names, and there is no such line
     on_error   "raise" at a malformed line, or "skip" it: counted, and written to the file `quarantine`
@@ -92,6 +94,7 @@ class Stream:
     ngram: int
     interactions: Any
     hash_bits: int | None
+    keep_names: bool
     base: int
     header: Any
     on_error: str
@@ -117,7 +120,7 @@ class Stream:
             self.format = self.format or detect(self.sources[0])
         if self.format == "svmlight" and self.interactions is not None:
             raise ParameterError("interactions= are made of names; svmlight's features are numbers")
-        if self.format != "svmlight" and self.hash_bits is None and self.sources:
+        if self.sources and (self.keep_names if self.hash_bits is not None else self.format != "svmlight"):
             self.names = _native.Names()
         # In a table only text columns have an order of words; their runs are made where the words are.
         self.expansion = make_expansion(self.interactions, self.ngram if self.format == "vw" else 1)
@@ -141,8 +144,16 @@ class Stream:
         if self.hash_bits is not None:
             _whole("hash_bits", self.hash_bits, 1, 30)
         if self.interactions is not None and not isinstance(self.interactions, str | int):
-            self.interactions = list(self.interactions)
+            self.interactions = list(self.interactions) or None
         make_expansion(self.interactions)
+        if not isinstance(self.keep_names, bool):
+            raise ParameterError(f"keep_names={self.keep_names!r}: expected True or False")
+        if self.keep_names and (self.hash_bits is None or _is_examples(self.source)):
+            raise ParameterError(
+                "keep_names=True keeps the names behind the hashes of a file's features: give files, and hash_bits"
+            )
+        if self.keep_names and self.interactions is not None:
+            raise ParameterError("keep_names=True does not keep the names of interactions: leave out one of the two")
         if self.threads is None:
             self.threads = min(4, os.cpu_count() or 1)
         _whole("threads", self.threads, 1, 1024)
@@ -272,7 +283,26 @@ class Stream:
     @property
     def columns(self) -> list[str]:
         """The names of the features met so far, by column; empty where they are hashes or numbers."""
-        return [] if self.names is None else list(self.names.names(0, len(self.names)))
+        return [] if self.names is None or self.hash_bits is not None else self._known_names()
+
+    @property
+    def hashes(self) -> dict[int, list[str]]:
+        """With `keep_names`: each hash met so far, and the names that share it, in the order in which they were met."""
+        if not self.keep_names or self.hash_bits is None:
+            raise ParameterError("the names behind hashes were not kept: op.stream(…, hash_bits=…, keep_names=True)")
+        names = self._known_names()
+        by_hash: dict[int, list[str]] = {}
+        for hashed, name in zip(_native.hash_names(names, self.hash_bits).tolist(), names, strict=True):
+            by_hash.setdefault(hashed, []).append(name)
+        return by_hash
+
+    @property
+    def collisions(self) -> int:
+        """With `keep_names`: how many names met so far share their hash with a name met before them."""
+        return sum(len(names) - 1 for names in self.hashes.values())
+
+    def _known_names(self) -> list[str]:
+        return list(self.names.names(0, len(self.names)))
 
     def __repr__(self) -> str:
         what = ", ".join(source.name for source in self.sources[:3]) if self.sources else type(self.source).__name__

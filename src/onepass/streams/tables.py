@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from .. import _native
 from ..errors import InputError, MissingDependencyError
 from .parts import BadLine, Part, in_order
 from .roles import Roles, words
-from .sources import Block, Source
+from .sources import Block, Source, count_of
 
 __all__ = ["MISSING", "Coded", "arrow", "coded_part", "of_arrow", "of_csv"]
 
@@ -53,24 +52,19 @@ class Coded:
     time: NDArray[Any] | None
     bad: list[BadLine]
     lines: int
+    distinct: bool = False  # no code stands twice in a row
 
 
 def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
+    hashed = stream.hash_bits is not None
+    if table is None and not hashed:
+        table = _native.Names()
     if stream.expansion is not None:
-        table = _native.Names() if table is None and stream.hash_bits is None else table
         rows = _crossed(coded, stream, table)
-    elif stream.hash_bits is not None:
-        rows = _gathered(coded, _native.hash_names(coded.names, stream.hash_bits))
+        starts, index, value = rows.starts, rows.index, rows.value
     else:
-        table = _native.Names() if table is None else table
-        # Names get their columns in the order in which rows meet them, however the rows are cut.
-        first = np.full(len(coded.names), len(coded.codes), dtype=np.int64)
-        first[coded.codes[::-1]] = np.arange(len(coded.codes) - 1, -1, -1)
-        met = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(coded.codes)))]
-        columns = np.full(len(coded.names), -1, dtype=np.int32)
-        columns[met] = table.intern([coded.names[code] for code in met.tolist()])
-        rows = _gathered(coded, columns)
+        starts, index, value = _placed(coded, _columns(coded, stream.hash_bits, table))
     if block.overlong:
         what = f"a line of {block.overlong:,} bytes, longer than max_line"
         coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
@@ -80,22 +74,41 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         block.offset,
         block.size or (block.overlong and block.overlong + 1),
         coded.lines,
-        rows.starts,
-        rows.index,
-        rows.value,
+        starts,
+        index,
+        value,
         coded.y,
         weight=coded.weight,
         id=coded.id,
         time=coded.time,
         bad=coded.bad,
         idle=block.idle,
-        table=table,
+        table=None if hashed else table,
         hash_bits=stream.hash_bits,
     )
 
 
-def _gathered(coded: Coded, columns: NDArray[np.int32]) -> Any:
-    return _native.gather(coded.starts, coded.codes, coded.values, columns)
+def _columns(coded: Coded, hash_bits: int | None, table: Any) -> NDArray[np.int32]:
+    """The column of every name: its hash, or its place in the table (which remembers the names behind hashes)."""
+    columns = np.full(len(coded.names), -1, dtype=np.int32)
+    if table is not None:
+        # Names get their columns in the order in which rows meet them, however the rows are cut.
+        met = _native.first_met(coded.codes, len(coded.names))
+        columns[met] = table.intern([coded.names[code] for code in met.tolist()])
+    if hash_bits is None:
+        return columns
+    hashes: NDArray[np.int32] = _native.hash_names(coded.names, hash_bits)
+    return hashes
+
+
+def _placed(coded: Coded, columns: NDArray[np.int32]) -> tuple[Any, Any, Any]:
+    """The rows with columns[code] for each code; where two codes share a column, what meets in a row is added up."""
+    used = columns[columns >= 0]
+    if coded.distinct and len(np.unique(used)) == len(used):
+        same = np.array_equal(columns, np.arange(len(columns)))
+        return coded.starts, coded.codes if same else columns[coded.codes], coded.values
+    rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
+    return rows.starts, rows.index, rows.value
 
 
 def _crossed(coded: Coded, stream: Any, table: Any) -> Any:
@@ -156,32 +169,33 @@ def layout(source: Source, stream: Any) -> Layout:
     return Layout(columns, {name: kind for name, kind in kinds.items() if kind}, roles, delimiter, header is True)
 
 
-NUMBER = re.compile(r"\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-WHOLE = re.compile(r"\s*-?\d{1,18}\s*")
-TRUTH = re.compile(r"(?i)true|false")
+NUMBER = r"^\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+WHOLE = r"^\s*-?\d{1,18}\s*$"
+TRUTH = r"^(?i:true|false)$"
 
 
 def _kind(name: str, values: Sequence[str], roles: Roles, pyarrow: Any) -> Any:
     """What a column holds: what most of its values look like; a value that does not is then malformed."""
-    there = [value for value in values if value not in MISSING]
-
-    def mostly(form: re.Pattern[str]) -> bool:
-        return 2 * sum(form.fullmatch(value) is not None for value in there) > len(there)
-
     if name == roles.id or name in roles.text or name in roles.categorical:
         return pyarrow.string()
     if name == roles.weight:
         return pyarrow.float64()
     if name not in (roles.label, roles.time) and not roles.is_feature(name):
         return None
-    number = not there or mostly(NUMBER)
-    if (
-        name == roles.label
-        and there
-        and mostly(WHOLE)
-        and all(WHOLE.fullmatch(v) or not NUMBER.fullmatch(v) for v in there)
-    ):
+    from pyarrow import compute
+
+    column = pyarrow.array(values, pyarrow.string())
+    there = column.filter(compute.invert(compute.is_in(column, pyarrow.array(MISSING))))
+
+    def matches(form: str) -> NDArray[np.bool_]:
+        return np.asarray(compute.match_substring_regex(there, form).to_numpy(zero_copy_only=False), dtype=bool)
+
+    def mostly(form: str) -> bool:
+        return 2 * int(np.count_nonzero(matches(form))) > len(there)
+
+    if name == roles.label and mostly(WHOLE) and bool(np.all(matches(WHOLE) | ~matches(NUMBER))):
         return pyarrow.int64()
+    number = len(there) == 0 or mostly(NUMBER)
     return pyarrow.float64() if number else pyarrow.bool_() if mostly(TRUTH) else pyarrow.string()
 
 
@@ -212,7 +226,7 @@ def _csv_rows(shape: Layout, block: Block, first: bool) -> Coded:
     pyarrow = arrow("CSV")
     data = pyarrow.py_buffer(memoryview(block.buffer)[: block.size])
     bad: list[BadLine] = []
-    lines = block.buffer.count(b"\n", 0, block.size)
+    lines = count_of(b"\n", block.buffer, block.size)
     try:
         if block.buffer.find(b"\0", 0, block.size) >= 0:
             raise pyarrow.ArrowInvalid("NUL")
@@ -274,7 +288,7 @@ def _sieve(shape: Layout, data: bytes, first: bool) -> tuple[bytes, list[BadLine
 def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
     """What is wrong with a record, if anything."""
     import pyarrow
-    import pyarrow.compute
+    from pyarrow import compute
 
     if "\0" in text:
         return "a NUL byte"
@@ -288,7 +302,7 @@ def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
             continue
         if pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind):
             try:
-                number = pyarrow.compute.cast(pyarrow.array([value.strip(" \t")]), kind)[0].as_py()
+                number = compute.cast(pyarrow.array([value.strip(" \t")]), kind)[0].as_py()
             except pyarrow.ArrowInvalid:
                 return f"column {name!r} must be a number, as in the rows before, got {value[:80]!r}"
             if abs(float(number)) == float("inf"):
@@ -303,51 +317,47 @@ def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
 
 def coded_of(table: Any, roles: Roles) -> Coded:
     """The columns of an Arrow table as sparse rows."""
+    pyarrow = arrow("tables")
     rows = table.num_rows
     names: list[str] = []
-    codes: list[NDArray[np.int32]] = []  # one per column: which feature, −1 for none
-    values: list[Any] = []  # one per column: numbers, or 1 for all
-    texts: list[tuple[int, str, list[Any]]] = []
+    columns: list[tuple[Any, int]] = []  # numbers and their code, or codes and what to add to them
+    texts: list[tuple[str, list[Any]]] = []
     for name in table.column_names:
         if not roles.is_feature(name):
             continue
         column = table.column(name)
         if name in roles.text:
-            texts.append((len(codes), name, column.to_pylist()))
-        else:
-            code, value = _feature(name, column, names, roles)
-            codes.append(code)
-            values.append(value)
-    starts, flat, numbers = _row_major(codes, values, rows)
+            texts.append((name, column.to_pylist()))
+        elif not pyarrow.types.is_null(column.type):
+            columns.append(_feature(name, column, names, roles))
+    flat = _native.tabulate(columns, rows)
+    starts, codes, values = flat.starts, flat.index, flat.value
     if texts:
-        starts, flat, numbers = _with_texts(starts, flat, numbers, texts, names, roles.ngram)
+        starts, codes, values = _with_texts(starts, codes, values, texts, names, roles.ngram)
     return Coded(
-        starts, flat, numbers, names, _labels(table, roles, rows), _weights(table, roles.weight),
-        _plain(table, roles.id), _plain(table, roles.time), [], rows,
+        starts, codes, values, names, _labels(table, roles, rows), _weights(table, roles.weight),
+        _plain(table, roles.id), _plain(table, roles.time), [], rows, distinct=not texts,
     )  # fmt: skip
 
 
-def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, Any]:
+def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, int]:
+    """What `tabulate` takes: numbers and their code; or codes, below 0 where there is none, and what to add to them."""
     pyarrow = arrow("tables")
     types, kind = pyarrow.types, column.type
     if name in roles.categorical:
         column, kind = column.cast(pyarrow.string()), pyarrow.string()
+    base = len(names)
     if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         names.append(name)
-        numbers = _numbers(column)
-        return np.where(np.isnan(numbers) | (numbers == 0.0), -1, len(names) - 1).astype(np.int32), numbers
-    if types.is_null(kind):
-        return np.full(len(column), -1, dtype=np.int32), 1.0
+        return np.ascontiguousarray(_numbers(column)), base
     if types.is_dictionary(kind):
         column = column.cast(kind.value_type)
     if not (types.is_string(column.type) or types.is_large_string(column.type)):
         raise InputError(f"column {name!r} holds {kind}, not numbers or strings: leave it out with drop=[{name!r}]")
     encoded = column.combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
-    base = len(names)
     names += [f"{name}={value}" for value in encoded.dictionary.to_pylist()]
-    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return np.where(indices < 0, -1, indices + base).astype(np.int32), 1.0
+    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), base
 
 
 def _numbers(column: Any) -> NDArray[np.float64]:
@@ -359,26 +369,12 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     return np.asarray(floats, dtype=np.float64)
 
 
-def _row_major(codes: list[Any], values: list[Any], rows: int) -> tuple[Any, Any, Any]:
-    """Columns as rows: starts, and the codes and values of what is there."""
-    if not codes:
-        return np.zeros(rows + 1, dtype=np.int32), np.empty(0, dtype=np.int32), np.empty(0)
-    table = np.empty((rows, len(codes)), dtype=np.int32)
-    numbers = np.empty((rows, len(codes)))
-    for j, (code, value) in enumerate(zip(codes, values, strict=True)):
-        table[:, j] = code
-        numbers[:, j] = value
-    there = table >= 0
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))]).astype(np.int32)
-    return starts, table[there], numbers[there]
-
-
 def _with_texts(starts: Any, codes: Any, values: Any, texts: Any, names: list[str], ngram: int) -> tuple[Any, Any, Any]:
     """The words of text columns, after the other features of their rows."""
     known: dict[str, int] = {}
     more: list[int] = []
     row_of: list[int] = []
-    for _, name, column in texts:
+    for name, column in texts:
         for row, text in enumerate(column):
             if text is not None:
                 found = words(name, text, ngram)
