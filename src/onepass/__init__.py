@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import core, datasets, decoders, errors, losses, play, reductions, rules, schedules
+    from . import core, datasets, decoders, errors, kernels, losses, play, reductions, rules, schedules
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import Run, prequential
@@ -45,6 +45,7 @@ _HOME = {
     "datasets": None,
     "decoders": None,
     "errors": None,
+    "kernels": None,
     "load": "files",
     "losses": None,
     "play": None,
@@ -75,6 +76,7 @@ __all__ = [
     "datasets",
     "decoders",
     "errors",
+    "kernels",
     "load",
     "losses",
     "play",
