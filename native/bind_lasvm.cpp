@@ -109,6 +109,10 @@ class LasvmEngine {
                  bool identify, size_t most_support, double seconds, bool seeding) {
         const Table X(given);
         const size_t count = order ? order->shape(0) : X.rows;
+        bool fits = labels.shape(0) == X.rows && weights.shape(0) == X.rows && X.sparse() == svm.points.sparse();
+        fits = fits && (X.sparse() || X.columns == svm.points.columns());
+        for (size_t i = 0; order && i < count; ++i) fits = fits && size_t(order->data()[i]) < X.rows;
+        if (!fits) raise("InputError", "rows, labels, weights and their order do not fit together");
         const Owned owned = own();
         LasvmStatus status = LasvmStatus::ok;
         size_t done = 0;
@@ -142,6 +146,9 @@ class LasvmEngine {
 
     void score(nb::handle given, Out2 out, bool counted) {
         const Table X(given);
+        if (X.sparse() != svm.points.sparse() || out.shape(0) != X.rows || out.shape(1) != svm.machines.size() ||
+            !(X.sparse() || X.columns == svm.points.columns()))
+            raise("InputError", "rows and scores do not fit the machine");
         const Owned owned = own();
         const uint64_t before = svm.evaluations;
         unlocked([&] {
@@ -352,12 +359,37 @@ void bind_lasvm(nb::module_& module) {
         .def("forget_ids", [](LasvmEngine& self) { self.svm.forget_ids(); })
         .def("state", &LasvmEngine::state)
         .def("set_state", &LasvmEngine::set_state, "state"_a)
+        .def("layout",
+             [](LasvmEngine& self) {
+                 nb::list out;
+                 for (const Machine& m : self.svm.machines) out.append(nb::make_tuple(m.positive, m.negative));
+                 return out;
+             })
+        .def("biases",
+             [](LasvmEngine& self) {
+                 std::vector<double> out;
+                 for (const Machine& machine : self.svm.machines) out.push_back(machine.bias);
+                 return out;
+             })
+        .def("deltas",
+             [](LasvmEngine& self) {
+                 std::vector<double> out;
+                 for (const Machine& machine : self.svm.machines) out.push_back(machine.delta);
+                 return out;
+             })
+        .def("steps",
+             [](LasvmEngine& self) {
+                 double sum = 0.0;
+                 for (const Machine& machine : self.svm.machines) sum += machine.steps;
+                 return uint64_t(sum);
+             })
         .def("objectives",
              [](LasvmEngine& self) {
                  std::vector<double> out;
                  for (const Machine& machine : self.svm.machines) out.push_back(machine.objective());
                  return out;
              })
+        .def_prop_ro("machines", [](LasvmEngine& self) { return self.svm.machines.size(); })
         .def_prop_ro("support", [](LasvmEngine& self) { return self.svm.support(); })
         .def_prop_rw(
             "t", [](LasvmEngine& self) { return self.svm.t; }, [](LasvmEngine& self, uint64_t t) { self.svm.t = t; })

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import Run, prequential
     from .files import load
+    from .lasvm import LaSVMClassifier
     from .linear import LinearClassifier, LinearRegressor
     from .model import LinearModel
     from .multilabel import MultilabelClassifier
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 # Public name → the module that holds it; None where the name is the module itself.
 _HOME = {
     "Average": "core",
+    "LaSVMClassifier": "lasvm",
     "Last": "core",
     "LinearClassifier": "linear",
     "LinearModel": "model",
@@ -57,6 +59,7 @@ _HOME = {
 
 __all__ = [
     "Average",
+    "LaSVMClassifier",
     "Last",
     "LinearClassifier",
     "LinearModel",

@@ -85,9 +85,7 @@ class LaSVM:
             return
         top, bottom = self.g[i], self.g[j]
         self.S = [
-            s
-            for s in self.S
-            if self.alpha[s] != 0 or not (self.g[s] >= top if self.y[s] < 0 else self.g[s] <= bottom)
+            s for s in self.S if self.alpha[s] != 0 or not (self.g[s] >= top if self.y[s] < 0 else self.g[s] <= bottom)
         ]
         self.b, self.delta = (top + bottom) / 2, top - bottom
 
@@ -104,8 +102,8 @@ class LaSVM:
             self.process(k)
             self.reprocess()
 
-    @property
-    def W(self) -> float:
+    def objective(self) -> float:
+        """W."""
         S = self.S
         a = self.alpha[S]
         return float(a @ self.y[S] - a @ self.K[np.ix_(S, S)] @ a / 2)
