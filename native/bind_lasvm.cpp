@@ -2,6 +2,7 @@
 #include "bind_lasvm.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -57,7 +58,13 @@ class Table {
         }
     }
 
-    bool sparse() const { return index_ != nullptr || starts_ != nullptr; }
+    bool sparse() const { return starts_ != nullptr; }
+    bool indices_rise() const {
+        for (size_t i = 0; sparse() && i < rows; ++i)
+            for (int64_t at = starts_[i]; at < starts_[i + 1]; ++at)
+                if (index_[at] < 0 || (at > starts_[i] && index_[at] <= index_[at - 1])) return false;
+        return true;
+    }
     // Row i, in `room` where it has to be converted.
     Query query(size_t i, size_t selves, std::vector<double>& room) const {
         Query out;
@@ -303,10 +310,12 @@ void LasvmEngine::set_state(nb::dict state) {
     const auto weights = nb::cast<In1<double>>(state["weights"]);
     const auto scalars = nb::cast<In2<double>>(state["machines"]);
     const size_t n = labels.shape(0), M = scalars.shape(0);
-    bool fits = X.rows == n && weights.shape(0) == n && scalars.shape(1) == 7;
+    bool fits = X.rows == n && weights.shape(0) == n && scalars.shape(1) == 7 && X.sparse() == svm.points.sparse() &&
+                (X.sparse() || X.columns == svm.points.columns()) && X.indices_rise();
     for (const char* name : {"alpha", "gradient", "lower", "upper"}) {
         const auto table = nb::cast<In2<double>>(state[name]);
         fits = fits && table.shape(0) == M && table.shape(1) == n;
+        for (size_t i = 0; fits && i < M * n; ++i) fits = std::isfinite(table.data()[i]);
     }
     if (!fits) raise("ModelFileError", "the machine's arrays do not fit together");
     std::vector<double> room;

@@ -193,13 +193,8 @@ void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedR
 void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
     const size_t n = slots();
     if (row.values.size() < Points::padded(n)) row.values.resize(Points::padded(n));
-    if (row.time == 0) {
-        evaluate(x, 0, n, row.values.data());
-        row.time = clock_;
-        return;
-    }
-    if (row.time == clock_) return;
-    for (size_t s = 0; s < n; ++s) {
+    if (row.time == 0) evaluate(x, 0, n, row.values.data());
+    for (size_t s = 0; s < n && row.time != 0; ++s) {
         if (births_[s] <= row.time) continue;
         if (slot != nowhere && cache.holds(s) && cache.at(s).time >= births_[slot]) {
             row.values[s] = cache.at(s).values[slot];
@@ -211,6 +206,8 @@ void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
         std::copy_n(values, to - from, row.values.data() + from);
         s = to - 1;
     }
+    // The diagonal's own formula adds up in another order: one of the two must hold everywhere.
+    if (slot != nowhere) row.values[slot] = self(slot);
     row.time = clock_;
 }
 

@@ -336,6 +336,8 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
     def from_state(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """The estimator that `save` wrote."""
         try:
+            if not isinstance(config["params"], dict) or not isinstance(config["fitted"], dict):
+                raise TypeError("params and fitted must be mappings")
             params = dict(config["params"])
             if isinstance(params["kernel"], dict):
                 params["kernel"] = kernel_from(params["kernel"])

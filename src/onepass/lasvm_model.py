@@ -126,28 +126,34 @@ class LasvmModel:
         if named:
             self.names = self.names or NamedColumns()
             self.names.admit(fresh)
-        self.begin(batch.columns, batch.csr is not None)
+        # γ = 1/d must not depend on the chunk: a name's column counts where the first example has it.
+        self.begin(len(self.names) - len(fresh) + new_by_row[0] if self.names else batch.columns, batch.csr is not None)
         table = self.fitting(batch)
-        for start, stop in self._runs(labels):
+        for start, stop, before in self._runs(labels):
             rows = _native_rows(table.part(start, stop))
             try:
                 self.engine.learn(rows, self.codes(labels[start:stop]), weights[start:stop])
             except RowError as error:
                 row = start + error.row
+                if error.row == 0 and before is not None:
+                    self.__setstate__(before)
                 if self.names is not None:
                     self.names.forget(len(self.names) - len(fresh) + (new_by_row[row - 1] if row else 0))
                 raise error.at(row) from None
 
-    def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int]]:
-        """Stretches between the arrivals of new classes: each is let in just before its first example."""
-        start = 0
+    def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+        """Stretches between the arrivals of new classes: each is let in just before its first example.
+
+        The third is the state before that, for the case that the example is refused.
+        """
+        start, before = 0, None
         for row, label in enumerate(labels):
             if label not in self._index:
                 if row > start:
-                    yield start, row
-                start = row
+                    yield start, row, before
+                start, before = row, self.__getstate__()
                 self._let_in(label)
-        yield start, len(labels)
+        yield start, len(labels), before
 
     def _let_in(self, label: Any) -> None:
         engine, before = self.engine, len(self.classes)
@@ -211,6 +217,8 @@ class LasvmModel:
 
     def fitting(self, batch: Batch) -> Batch:
         """The rows as the engine stores them, dense or sparse."""
+        if batch.csr is None and not self._sparse:
+            return batch
         import scipy.sparse
 
         if self._sparse:
@@ -222,8 +230,7 @@ class LasvmModel:
             matrix.sum_duplicates()  # sorts too
             csr = (matrix.data.astype(np.float64), matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64))
             return Batch(batch.rows, batch.columns, csr=csr)
-        if batch.csr is None:
-            return batch
+        assert batch.csr is not None
         dense = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns)).toarray()
         return Batch(batch.rows, batch.columns, dense=np.ascontiguousarray(dense))
 
@@ -308,6 +315,8 @@ class LasvmModel:
     @classmethod
     def from_state(cls, kernel: kernels.Kernel, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         try:
+            if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
+                raise TypeError("declared and sparse must be true or false")
             settings = from_config(config["settings"], {"settings:Settings": Settings})
             model = cls(kernel, settings, store.decode_values(config["classes"]))
             model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]

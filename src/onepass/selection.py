@@ -103,10 +103,11 @@ class Visit:
     def _draw(self, unseen: NDArray[np.int64], remaining: int) -> NDArray[np.int64]:
         """Places of some unseen examples, without repetition."""
         count = min(remaining, self.most if self.selection == "autoactive" else self.candidates)
-        for place in range(count):  # Fisher and Yates, as far as needed
-            other = self.random.randint(place, remaining)
+        places = np.arange(count)
+        # Fisher and Yates, as far as needed.
+        for place, other in enumerate(self.random.randint(places, remaining)):
             unseen[place], unseen[other] = unseen[other], unseen[place]
-        return np.arange(count)
+        return places
 
     def _best(self, examples: NDArray[np.int64]) -> int:
         if self.selection == "autoactive":
