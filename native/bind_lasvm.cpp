@@ -399,6 +399,7 @@ void bind_lasvm(nb::module_& module) {
                  return out;
              })
         .def_prop_ro("machines", [](LasvmEngine& self) { return self.svm.machines.size(); })
+        .def_prop_ro("stored", [](LasvmEngine& self) { return self.svm.stored(); })
         .def_prop_ro("support", [](LasvmEngine& self) { return self.svm.support(); })
         .def_prop_rw(
             "t", [](LasvmEngine& self) { return self.svm.t; }, [](LasvmEngine& self, uint64_t t) { self.svm.t = t; })

@@ -87,6 +87,7 @@ class Lasvm {
     void score(const Query* rows, size_t count, double* out);
 
     size_t slots() const { return labels.size(); }
+    size_t stored() const { return slots() - free_.size(); }
     bool used(size_t slot) const { return users_[slot] > 0; }
     size_t support() const;  // vectors with some alpha other than 0
     bool holds(int64_t id) const { return id != stranger && slot_of_.count(id) > 0; }

@@ -89,6 +89,7 @@ def kernel_block_csr(
 class LasvmEngine:
     t: int
     machines: int
+    stored: int
     support: int
     evaluations: int
     cache_bytes: int

@@ -270,6 +270,11 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
         return self._learned().engine.support
 
     @property
+    def n_stored_(self) -> int:
+        """Stored vectors: the set S, in which some have the coefficient 0 in every machine."""
+        return self._learned().engine.stored
+
+    @property
     def support_vectors_(self) -> Any:
         return self._learned().expansion()[0]
 
