@@ -1,5 +1,8 @@
 // onepass._native: the binding, and the choice of instruction set.
+#include "bind_kernels.hpp"
+#include "bind_lasvm.hpp"
 #include "engine.hpp"
+#include "lasvm_loops.hpp"
 #include "reader.hpp"
 
 namespace onepass {
@@ -15,7 +18,25 @@ static std::vector<const Loops*> available_loops() {
     return out;
 }
 
-const Loops* loops = available_loops().back();
+const Loops* loops = nullptr;
+
+// The kernels' loops go with the others.
+static void choose(const Loops* chosen) {
+    loops = chosen;
+    kernel_loops = kernel_loops_scalar();
+    lasvm_loops = lasvm_loops_scalar();
+#ifdef ONEPASS_X86
+    const std::string name = chosen->name;
+    if (name == "avx2") {
+        kernel_loops = kernel_loops_avx2();
+        lasvm_loops = lasvm_loops_avx2();
+    }
+    if (name == "avx512") {
+        kernel_loops = kernel_loops_avx512();
+        lasvm_loops = lasvm_loops_avx512();
+    }
+#endif
+}
 
 template <class V>
 static DenseBatch<V> batch(const Matrix<V>& X) {
@@ -131,6 +152,9 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
 NB_MODULE(_native, module) {
+    choose(available_loops().back());
+    bind_kernels(module);
+    bind_lasvm(module);
     nb::class_<Engine> engine(module, "Engine", nb::type_slots(slots));
     engine.def(nb::init<const std::string&, nb::dict, nb::dict>(), "task"_a, "rule"_a, "options"_a);
     DENSE(double, dense_f64)
@@ -200,7 +224,7 @@ NB_MODULE(_native, module) {
         [](const std::string& name) {
             for (const Loops* each : available_loops())
                 if (name == each->name) {
-                    loops = each;
+                    choose(each);
                     return;
                 }
             raise("ParameterError", "instruction set '" + name + "' is not available on this machine");

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import doctest
 import importlib
 import inspect
+import io
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +20,8 @@ import onepass
 from onepass import datasets, losses, metrics, rules, schedules
 
 ROOT = Path(__file__).parent.parent
-README, RULES, CONTRIBUTING, EVALUATION = (
-    ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md", "docs/evaluation.md")
+README, RULES, CONTRIBUTING, EVALUATION, LASVM = (
+    ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md", "docs/evaluation.md", "docs/lasvm.md")
 )
 ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
 
@@ -41,6 +45,37 @@ def test_code_blocks_run(path, tmp_path, monkeypatch, capsys):
         assert "from=stranger" in printed[2]
         assert float(printed[0]) == pytest.approx(0.97, abs=0.01)
         assert float(printed[-1]) == pytest.approx(0.97, abs=0.01)
+
+
+@pytest.mark.parametrize("path", [LASVM], ids=lambda path: path.name)
+def test_pages_print_what_they_say(path, tmp_path, monkeypatch):
+    """Every block of Python is followed by all that it prints."""
+    monkeypatch.chdir(tmp_path)
+    text = path.read_text()
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == len(code_blocks(path)) > 0
+    namespace: dict[str, object] = {"__name__": "document"}
+    for code, claimed in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(path), "exec", dont_inherit=True), namespace)
+        assert printed.getvalue() == claimed
+
+
+def test_every_option_and_attribute_of_lasvm_is_listed():
+    text = LASVM.read_text()
+    kind = onepass.LaSVMClassifier
+    learned = [name for name in vars(kind) if name.endswith("_") and not name.startswith("_") and name != "classes_"]
+    for name in (*kind().get_params(deep=False), *learned, "stopped_by_"):
+        assert f"`{name}`" in text, f"{name} is missing in docs/lasvm.md"
+
+
+def test_the_picture_of_lasvm_can_be_drawn(tmp_path):
+    """What is in the repository is what its script draws, but for fonts and versions."""
+    script = ROOT / "scripts" / "draw_lasvm.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path / "now.svg")], check=True)
+    assert b"</svg>" in (tmp_path / "now.svg").read_bytes()
+    assert (ROOT / "docs/lasvm.svg").exists() and "](lasvm.svg)" in LASVM.read_text()
 
 
 def test_contributed_rules_pass_their_check():
@@ -95,7 +130,7 @@ def test_every_public_name_is_listed():
 
 
 def test_links_resolve():
-    for path in (README, RULES, CONTRIBUTING, EVALUATION, ROOT / "docs/architecture.md"):
+    for path in (README, RULES, CONTRIBUTING, EVALUATION, LASVM, ROOT / "docs/architecture.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

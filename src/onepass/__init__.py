@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         decoders,
         errors,
         evaluate,
+        kernels,
         losses,
         metrics,
         play,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential
     from .files import load
+    from .lasvm import LaSVMClassifier
     from .linear import LinearClassifier, LinearRegressor
     from .model import LinearModel
     from .multilabel import MultilabelClassifier
@@ -43,6 +45,7 @@ _HOME = {
     "Average": "core",
     "DelayedStream": "evaluate",
     "Distributed": "evaluate",
+    "LaSVMClassifier": "lasvm",
     "Last": "core",
     "LinearClassifier": "linear",
     "LinearModel": "model",
@@ -65,6 +68,7 @@ _HOME = {
     "distributed": "evaluate",
     "errors": None,
     "evaluate": None,
+    "kernels": None,
     "load": "files",
     "losses": None,
     "metrics": None,
@@ -82,6 +86,7 @@ __all__ = [
     "Average",
     "DelayedStream",
     "Distributed",
+    "LaSVMClassifier",
     "Last",
     "LinearClassifier",
     "LinearModel",
@@ -104,6 +109,7 @@ __all__ = [
     "distributed",
     "errors",
     "evaluate",
+    "kernels",
     "load",
     "losses",
     "metrics",

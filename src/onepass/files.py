@@ -31,6 +31,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         return importlib.import_module(".reductions.saving", __package__).from_state(config, arrays)
     if kind == "pipeline":
         return importlib.import_module(".transforms.saving", __package__).from_state(config, arrays)
+    if kind == "lasvm":
+        return importlib.import_module(".lasvm", __package__).LaSVMClassifier.from_state(config, arrays)
     if kind != KIND:
         raise ForeignFileError(f"{os.fspath(path)}: holds a model of kind {kind!r}, which this onepass does not know")
     model = LinearModel.from_state(config, arrays)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from . import rules
-from .batches import Batch, as_importance
+from .batches import as_importance
+from .class_weights import WeightedClasses
 from .core import Array, Readout, Rule
 from .errors import LabelError, ParameterError
 from .estimator import LinearEstimator
@@ -29,7 +27,7 @@ def _has_probabilities(self: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, WeightedClasses, LinearEstimator):  # type: ignore[misc]
     """A linear classifier that learns by any rule, in one pass.
 
     Parameters
@@ -210,35 +208,6 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             multiclass=self.multiclass,
             costs=self.costs,
         )
-
-    def _importance(
-        self, sample_weight: Any, table: Batch, labels: NDArray[Any], classes: NDArray[Any], *, whole: bool = False
-    ) -> Array | None:
-        weights = self._weights_of(sample_weight, table, whole=whole)
-        if self.class_weight is None:
-            return weights
-        if self.class_weight == "balanced":
-            per_class = compute_class_weight("balanced", classes=classes, y=labels)
-            by_class = per_class[np.searchsorted(classes, labels)]
-        else:
-            by_class = self._class_weights(labels.tolist())
-        return np.asarray(by_class, dtype=np.float64) * (1.0 if weights is None else weights)
-
-    def _weighted(self, y: Any, importance: Any) -> Any:
-        if self.class_weight is None:
-            return importance
-        return self._class_weights(list(y)) * (1.0 if importance is None else np.asarray(importance))
-
-    def _class_weights(self, labels: list[Any]) -> Array:
-        if not isinstance(self.class_weight, dict):
-            raise ParameterError(f"class_weight={self.class_weight!r}: expected None, 'balanced' (fit only) or a dict")
-        for label, weight in self.class_weight.items():
-            if not isinstance(weight, Real) or not 0 <= weight < math.inf:
-                raise ParameterError(f"class_weight[{label!r}]={weight!r}: expected a finite number >= 0")
-        try:
-            return np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
-        except TypeError:
-            raise LabelError("a label must be hashable") from None
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]

@@ -1,0 +1,224 @@
+// Kernel rows, compiled once per instruction set, with ONEPASS_ISA naming it.
+#include <cmath>
+
+#include "exponential.hpp"
+#include "kernels.hpp"
+#include "lanes.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+// What a kernel adds up over the features of a pair.
+enum class Over { dot, squares, distances, minima, harmonic, chi2 };
+
+template <Over over, class V>
+inline V term(V x, V z) {
+    const V zero{};
+    if constexpr (over == Over::dot) return x * z;
+    if constexpr (over == Over::squares) return (x - z) * (x - z);
+    if constexpr (over == Over::distances) return x < z ? z - x : x - z;
+    if constexpr (over == Over::minima) return x < z ? x : z;
+    if constexpr (over == Over::harmonic) return x + z > zero ? 2.0 * x * z / (x + z) : zero;
+    return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
+}
+
+// Dense points: 32 of them share one pass over x, each adding up its features in order.
+template <Over over>
+inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    constexpr size_t group = Points::group;
+    for (size_t start = from; start < to; start += group, out += group) {
+        const double* z = points.dense_group(start / group);
+        Eight a{}, b{}, c{}, d{};
+        for (size_t j = 0; j < x.n; ++j, z += group) {
+            const Eight value = all(x.x[j]);
+            a += term<over>(value, load(z));
+            b += term<over>(value, load(z + 8));
+            c += term<over>(value, load(z + 16));
+            d += term<over>(value, load(z + 24));
+        }
+        std::memcpy(out, &a, sizeof a);
+        std::memcpy(out + 8, &b, sizeof b);
+        std::memcpy(out + 16, &c, sizeof c);
+        std::memcpy(out + 24, &d, sizeof d);
+    }
+}
+
+// Sparse points, against x scattered into a dense vector: only the point's own features are visited.
+template <Over over>
+inline double sparse_term(double x, double z) {
+    if constexpr (over == Over::distances) return term<over>(x, z) - std::abs(x);  // |x_j| is in x.sum already
+    return term<over>(x, z);
+}
+
+template <Over over>
+inline double sparse_sum(const double* x, const Points::SparsePoint& point) {
+    const size_t n = point.x.size();
+    if constexpr (over == Over::dot) return dot_norm_of(point.x.data(), n, Indexed<int64_t>{x, point.index.data()}).dot;
+    double sums[lanes] = {};
+    for (size_t i = 0; i < n; ++i) sums[i % lanes] += sparse_term<over>(x[point.index[i]], point.x[i]);
+    Sum sum;
+    std::memcpy(&sum, sums, sizeof sums);
+    return sum.total();
+}
+
+// x as a dense vector, as long as this lives; features that no point has are left out.
+class Scattered {
+ public:
+    Scattered(const Query& x, size_t columns) : x_(x) {
+        values_ = kernel_room(0, columns);
+        for (n_ = 0; n_ < x.n && size_t(x.index[n_]) < columns; ++n_) values_[x.index[n_]] = x.x[n_];
+    }
+    ~Scattered() {
+        for (size_t i = 0; i < n_; ++i) values_[x_.index[i]] = 0.0;
+    }
+    Scattered(const Scattered&) = delete;
+    const double* data() const { return values_; }
+
+ private:
+    const Query& x_;
+    double* values_;
+    size_t n_ = 0;
+};
+
+// The widest index of the points decides how far x is scattered.
+inline size_t widest(const Points& points, size_t from, size_t to) {
+    int64_t most = -1;
+    for (size_t i = from; i < to; ++i) {
+        const auto& index = points.sparse_point(i).index;
+        if (!index.empty() && index.back() > most) most = index.back();
+    }
+    return size_t(most + 1);
+}
+
+template <Over over>
+inline void sparse_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    const Scattered scattered(x, widest(points, from, to));
+    const double* v = scattered.data();
+    for (size_t i = from; i < to; ++i) {
+        const Points::SparsePoint& point = points.sparse_point(i);
+        double value;
+        if constexpr (over == Over::squares)
+            value = (x.norm + points.norms()[i]) - 2.0 * sparse_sum<Over::dot>(v, point);
+        else if constexpr (over == Over::chi2)
+            value = (x.sum + points.sums()[i]) - 2.0 * sparse_sum<Over::harmonic>(v, point);
+        else if constexpr (over == Over::distances) value = x.sum + sparse_sum<over>(v, point);
+        else value = sparse_sum<over>(v, point);
+        constexpr bool distance = over == Over::squares || over == Over::chi2 || over == Over::distances;
+        out[i - from] = distance && value < 0.0 ? 0.0 : value;
+    }
+    for (size_t i = to - from; i < Points::padded(to - from); ++i) out[i] = 0.0;
+}
+
+template <Over over>
+inline void sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    if (points.sparse()) sparse_sums<over>(x, points, from, to, out);
+    else dense_sums<over>(x, points, from, to, out);
+}
+
+template <class Function>
+inline void each_eight(double* out, size_t n, const Function& function) {
+    for (size_t i = 0; i < n; i += 8) {
+        const Eight value = function(load(out + i));
+        std::memcpy(out + i, &value, sizeof value);
+    }
+}
+
+inline void decay(double gamma, double* out, size_t n) {
+    each_eight(out, n, [gamma](Eight sum) { return exponential(-gamma * sum); });
+}
+
+void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
+              size_t depth) {
+    const double* p = kernel.p;
+    const size_t n = to - from, padded = Points::padded(n);
+    switch (kernel.op) {
+        case KernelOp::constant:
+            for (size_t i = 0; i < n; ++i) out[i] = p[0];
+            return;
+        case KernelOp::linear: return sums<Over::dot>(x, points, from, to, out);
+        case KernelOp::polynomial:
+            sums<Over::dot>(x, points, from, to, out);
+            return each_eight(out, padded, [p](Eight dot) {
+                const Eight base = p[0] * dot + p[1];
+                Eight power = base;
+                for (int i = 1; i < int(p[2]); ++i) power *= base;
+                return power;
+            });
+        case KernelOp::rbf: sums<Over::squares>(x, points, from, to, out); return decay(p[0], out, padded);
+        case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, padded);
+        case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, padded);
+        case KernelOp::sigmoid:
+            sums<Over::dot>(x, points, from, to, out);
+            for (size_t i = 0; i < n; ++i) out[i] = std::tanh(p[0] * out[i] + p[1]);
+            return;
+        case KernelOp::intersection: return sums<Over::minima>(x, points, from, to, out);
+        case KernelOp::chi2: return sums<Over::harmonic>(x, points, from, to, out);
+        case KernelOp::precomputed: {
+            const double* row = kernel.gram + size_t(x.x[0]) * kernel.size;
+            for (size_t i = 0; i < n; ++i) out[i] = row[size_t(points.value(from + i, 0))];
+            return;
+        }
+        case KernelOp::foreign: return kernel.call(kernel.self, x, &points, from, to, out);
+        case KernelOp::sum:
+        case KernelOp::product:
+            evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
+            for (size_t part = 1; part < kernel.parts.size(); ++part) {
+                double* other = kernel_room(1 + depth, padded);
+                evaluate(kernel.parts[part], x, points, from, to, other, depth + 1);
+                for (size_t i = 0; i < n; ++i)
+                    out[i] = kernel.op == KernelOp::sum ? out[i] + other[i] : out[i] * other[i];
+            }
+            return;
+        case KernelOp::normalised: {
+            evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
+            const double own = diagonal(kernel.parts[0], x);
+            for (size_t i = 0; i < n; ++i) {
+                const double norm = own * diagonal(kernel.parts[0], points.norms()[from + i], points.sums()[from + i],
+                                                   points.selves(from + i));
+                out[i] = norm == 0.0 ? 0.0 : out[i] / std::sqrt(norm);
+            }
+        }
+    }
+}
+
+void row(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    if (to > from) evaluate(kernel, x, points, from, to, out, 0);
+}
+
+void fill_selves(const Kernel& kernel, Query& x) {
+    if (kernel.op == KernelOp::precomputed)
+        x.selves[kernel.slot] = kernel.gram[size_t(x.x[0]) * kernel.size + size_t(x.x[0])];
+    if (kernel.op == KernelOp::foreign) kernel.call(kernel.self, x, nullptr, 0, 1, &x.selves[kernel.slot]);
+    for (const Kernel& part : kernel.parts) fill_selves(part, x);
+}
+
+// The norm of a sparse row is added up as its product with another is: its distance from itself is exactly 0.
+void prepare(const Kernel& kernel, Query& x) {
+    double sum = 0.0;
+    for (size_t i = 0; i < x.n; ++i) sum += std::abs(x.x[i]);
+    x.sum = sum;
+    x.norm = norm(x.x, x.n);
+    if (!x.selves.empty()) fill_selves(kernel, x);
+}
+
+double dot(const double* a, const double* b, size_t n) { return dot_norm(a, n, b).dot; }
+
+void axpy(double factor, const double* x, double* y, size_t n) {
+    for (size_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
+}  // namespace onepass::ONEPASS_ISA
+
+#define ONEPASS_NAME_(isa) kernel_loops_##isa
+#define ONEPASS_NAME(isa) ONEPASS_NAME_(isa)
+#define ONEPASS_TEXT_(isa) #isa
+#define ONEPASS_TEXT(isa) ONEPASS_TEXT_(isa)
+
+namespace onepass {
+
+const KernelLoops* ONEPASS_NAME(ONEPASS_ISA)() {
+    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::row,
+                                      ONEPASS_ISA::dot, ONEPASS_ISA::axpy};
+    return &loops;
+}
+
+}  // namespace onepass

@@ -1,0 +1,145 @@
+#include "kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace onepass {
+
+bool Kernel::nonnegative() const {
+    if (op == KernelOp::intersection || op == KernelOp::chi2 || op == KernelOp::chi2_exp) return true;
+    return std::any_of(parts.begin(), parts.end(), [](const Kernel& part) { return part.nonnegative(); });
+}
+
+size_t number_slots(Kernel& kernel, size_t first) {
+    if (kernel.op == KernelOp::precomputed || kernel.op == KernelOp::foreign) kernel.slot = first++;
+    for (Kernel& part : kernel.parts) first = number_slots(part, first);
+    return first;
+}
+
+double diagonal(const Kernel& kernel, double norm, double sum, const double* selves) {
+    const double* p = kernel.p;
+    switch (kernel.op) {
+        case KernelOp::constant: return p[0];
+        case KernelOp::linear: return norm;
+        case KernelOp::polynomial: {
+            double power = 1.0;
+            for (int i = 0; i < int(p[2]); ++i) power *= p[0] * norm + p[1];
+            return power;
+        }
+        case KernelOp::rbf:
+        case KernelOp::laplacian:
+        case KernelOp::chi2_exp: return 1.0;
+        case KernelOp::sigmoid: return std::tanh(p[0] * norm + p[1]);
+        case KernelOp::intersection:
+        case KernelOp::chi2: return sum;
+        case KernelOp::precomputed:
+        case KernelOp::foreign: return selves[kernel.slot];
+        case KernelOp::sum: {
+            double all = 0.0;
+            for (const Kernel& part : kernel.parts) all += diagonal(part, norm, sum, selves);
+            return all;
+        }
+        case KernelOp::product: {
+            double all = 1.0;
+            for (const Kernel& part : kernel.parts) all *= diagonal(part, norm, sum, selves);
+            return all;
+        }
+        case KernelOp::normalised: {
+            const double inner = diagonal(kernel.parts[0], norm, sum, selves);
+            return inner == 0.0 ? 0.0 : inner / std::abs(inner);
+        }
+    }
+    return 0.0;
+}
+
+double* kernel_room(size_t which, size_t n) {
+    thread_local std::vector<std::vector<double>> rooms;
+    if (rooms.size() <= which) rooms.resize(which + 1);
+    if (rooms[which].size() < n) rooms[which].resize(n, 0.0);
+    return rooms[which].data();
+}
+
+void Points::push(const Query& row) {
+    const size_t at = size_++;
+    if (sparse_) rows_.resize(size_);
+    else dense_.resize(padded(size_) * columns_, 0.0);
+    norms_.resize(padded(size_), 0.0);
+    sums_.resize(padded(size_), 0.0);
+    selves_.resize(size_ * slots_);
+    write(at, row);
+}
+
+void Points::replace(size_t at, const Query& row) { write(at, row); }
+
+void Points::write(size_t at, const Query& row) {
+    if (sparse_) {
+        rows_[at].index.assign(row.index, row.index + row.n);
+        rows_[at].x.assign(row.x, row.x + row.n);
+    } else {
+        double* lane = dense_.data() + at / group * columns_ * group + at % group;
+        for (size_t j = 0; j < columns_; ++j) lane[j * group] = row.x[j];
+    }
+    norms_[at] = row.norm;
+    sums_[at] = row.sum;
+    std::copy(row.selves.begin(), row.selves.end(), selves_.begin() + ptrdiff_t(at * slots_));
+}
+
+void Points::remove(size_t at) {
+    const size_t last = size_ - 1;
+    if (sparse_) {
+        if (at != last) std::swap(rows_[at], rows_[last]);
+        rows_.pop_back();
+    } else {
+        double* from = dense_.data() + last / group * columns_ * group + last % group;
+        double* to = dense_.data() + at / group * columns_ * group + at % group;
+        for (size_t j = 0; j < columns_; ++j) {
+            to[j * group] = from[j * group];
+            from[j * group] = 0.0;
+        }
+        dense_.resize(padded(last) * columns_);
+    }
+    for (std::vector<double>* each : {&norms_, &sums_}) {
+        (*each)[at] = (*each)[last];
+        (*each)[last] = 0.0;
+        each->resize(padded(last));
+    }
+    std::copy_n(selves_.begin() + ptrdiff_t(last * slots_), slots_, selves_.begin() + ptrdiff_t(at * slots_));
+    selves_.resize(last * slots_);
+    size_ = last;
+}
+
+void Points::clear() { *this = Points(sparse_, columns_, slots_); }
+
+double Points::value(size_t at, size_t column) const { return dense_group(at / group)[column * group + at % group]; }
+
+Query Points::query(size_t at, std::vector<double>& keep) const {
+    Query row;
+    if (sparse_) {
+        row.x = rows_[at].x.data();
+        row.index = rows_[at].index.data();
+        row.n = rows_[at].x.size();
+    } else {
+        keep.resize(columns_);
+        for (size_t j = 0; j < columns_; ++j) keep[j] = value(at, j);
+        row.x = keep.data();
+        row.n = columns_;
+    }
+    row.norm = norms_[at];
+    row.sum = sums_[at];
+    row.selves.assign(selves(at), selves(at) + slots_);
+    return row;
+}
+
+bool Points::same(size_t at, const Query& row) const {
+    if (norms_[at] != row.norm || sums_[at] != row.sum) return false;
+    if (sparse_) {
+        const SparsePoint& point = rows_[at];
+        return point.x.size() == row.n && std::equal(point.x.begin(), point.x.end(), row.x) &&
+               std::equal(point.index.begin(), point.index.end(), row.index);
+    }
+    for (size_t j = 0; j < columns_; ++j)
+        if (value(at, j) != row.x[j]) return false;
+    return true;
+}
+
+}  // namespace onepass

@@ -1,0 +1,136 @@
+// Kernels and the points they are evaluated at. Knows no Python.
+//
+// One call gives K(x, z_i) for a whole block of stored points. Every value is a pure function of x and z_i: neither the
+// block nor the instruction set changes its bits.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace onepass {
+
+// The formulas of src/onepass/kernels.py, in the order of their `code`.
+enum class KernelOp {
+    constant,      // p[0]
+    linear,        // <x, z>
+    polynomial,    // (p[0]*<x, z> + p[1])^p[2]
+    rbf,           // exp(-p[0]*|x - z|^2)
+    laplacian,     // exp(-p[0]*|x - z|_1)
+    sigmoid,       // tanh(p[0]*<x, z> + p[1])
+    intersection,  // sum min(x_j, z_j)
+    chi2,          // sum 2*x_j*z_j/(x_j + z_j)
+    chi2_exp,      // exp(-p[0]*sum (x_j - z_j)^2/(x_j + z_j))
+    precomputed,   // gram[x, z]: a row holds one number, its index
+    foreign,       // the user's function
+    sum,           // of the parts
+    product,       // of the parts
+    normalised,    // K(x, z)/sqrt(K(x, x)*K(z, z)) of the one part; 0 where a diagonal is 0
+};
+
+struct Query;
+class Points;
+
+// A user's function: writes K(x, z_i) for points from..to-1; `self` alone where `points` is null (then one number).
+using ForeignKernel = void (*)(void* self, const Query& x, const Points* points, size_t from, size_t to, double* out);
+
+struct Kernel {
+    KernelOp op = KernelOp::linear;
+    double p[4] = {};
+    std::vector<Kernel> parts;
+    const double* gram = nullptr;  // precomputed: size x size
+    size_t size = 0;
+    ForeignKernel call = nullptr;
+    void* self = nullptr;
+    size_t slot = 0;  // precomputed, foreign: where a point keeps its K(z, z)
+
+    bool nonnegative() const;  // does it want histograms?
+};
+
+// Gives the nodes that need one their slot; returns how many there are.
+size_t number_slots(Kernel& kernel, size_t first = 0);
+
+// A row, dense or sparse (indices rising), and what kernels want to know of it beforehand. See `prepare`.
+struct Query {
+    const double* x = nullptr;
+    const int64_t* index = nullptr;  // null for a dense row
+    size_t n = 0;                    // elements of x
+    double norm = 0.0;               // |x|^2
+    double sum = 0.0;                // sum |x_j|
+    std::vector<double> selves{};    // K(x, x) of the nodes with a slot
+};
+
+// K(x, x), from what was prepared.
+double diagonal(const Kernel& kernel, double norm, double sum, const double* selves);
+inline double diagonal(const Kernel& kernel, const Query& x) {
+    return diagonal(kernel, x.norm, x.sum, x.selves.data());
+}
+
+// Stored rows, in slots 0..size()-1. A removed row's place is taken by the last: O(row), and slots are not in order of
+// age.
+//
+// Dense rows lie in groups of 32, feature by feature, so that 32 points share one pass over x; the last group is filled
+// up with zeros. Sparse rows lie one by one.
+class Points {
+ public:
+    static constexpr size_t group = 32;
+    struct SparsePoint {
+        std::vector<int64_t> index;
+        std::vector<double> x;
+    };
+
+    Points() = default;
+    Points(bool sparse, size_t columns, size_t slots) : sparse_(sparse), columns_(columns), slots_(slots) {}
+
+    bool sparse() const { return sparse_; }
+    size_t size() const { return size_; }
+    size_t columns() const { return columns_; }
+    static size_t padded(size_t n) { return (n + group - 1) / group * group; }  // room that an `out` must have
+
+    void push(const Query& row);
+    void replace(size_t at, const Query& row);
+    void remove(size_t at);  // the last one moves to `at`
+    void clear();
+
+    // The row in a slot, in `keep`'s memory where it has to be put together.
+    Query query(size_t at, std::vector<double>& keep) const;
+    bool same(size_t at, const Query& row) const;
+
+    const double* dense_group(size_t g) const { return dense_.data() + g * columns_ * group; }
+    const SparsePoint& sparse_point(size_t at) const { return rows_[at]; }
+    double value(size_t at, size_t column) const;  // of a dense point
+    const double* norms() const { return norms_.data(); }
+    const double* sums() const { return sums_.data(); }
+    const double* selves(size_t at) const { return selves_.data() + at * slots_; }
+
+ private:
+    void write(size_t at, const Query& row);
+
+    bool sparse_ = false;
+    size_t columns_ = 0, slots_ = 0, size_ = 0;
+    std::vector<double> dense_, norms_, sums_, selves_;  // padded to whole groups but for selves_
+    std::vector<SparsePoint> rows_;
+};
+
+// Working space of this thread, by number, zero when first given; 0 is always left zero. Not in the loops' file, whose
+// templates must not be shared between instruction sets.
+double* kernel_room(size_t which, size_t n);
+
+// The loops of one instruction set.
+struct KernelLoops {
+    const char* name;
+    // Fills in what kernels want to know of a row.
+    void (*prepare)(const Kernel& kernel, Query& x);
+    // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::group, room for padded(to - from).
+    void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
+    // Sums in 16 lanes.
+    double (*dot)(const double* a, const double* b, size_t n);
+    // y[i] += factor * x[i]
+    void (*axpy)(double factor, const double* x, double* y, size_t n);
+};
+
+const KernelLoops* kernel_loops_scalar();
+const KernelLoops* kernel_loops_avx2();
+const KernelLoops* kernel_loops_avx512();
+extern const KernelLoops* kernel_loops;  // the instruction set in use
+
+}  // namespace onepass

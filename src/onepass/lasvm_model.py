@@ -1,0 +1,401 @@
+"""`LasvmModel`: the native machines with labels, names and files; no scikit-learn.
+
+Two classes are one machine. More are K machines of one class against the rest, or K(K − 1)/2 of one against one; all
+share the stored vectors and the kernel rows among them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, kernels, store
+from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .core import Array
+from .errors import DamagedFileError, FeatureError, InputError, LabelError, ParameterError, RowError
+from .labels import not_hashable, plain, require_label
+from .named import NamedColumns
+from .parameters import Parameters, choice, config_name, from_config, number, to_config
+
+__all__ = ["KIND", "LasvmModel", "Settings", "kernel_config", "kernel_from"]
+
+KIND = "lasvm"
+
+
+@dataclasses.dataclass(repr=False)
+class Settings(Parameters):
+    """The numbers of LASVM, checked."""
+
+    family = "settings"
+    C: float = number(1.0, above=0)
+    tau: float = number(1e-3, above=0)
+    cache_mb: float = number(256, at_least=0)
+    reprocess_steps: int = number(1, at_least=1, integer=True)
+    reprocess_until: float | None = number(None, at_least=0)
+    multiclass: str = choice("ovr", "ovr", "ovo")
+
+    def native(self, kernel: kernels.Kernel) -> dict[str, Any]:
+        until = math.inf if self.reprocess_until is None else float(self.reprocess_until)
+        return {
+            "C": float(self.C),
+            "tau": float(self.tau),
+            "cache_bytes": int(self.cache_mb * 2**20),
+            "reprocess_steps": int(self.reprocess_steps),
+            "reprocess_until": until,
+            "may_be_indefinite": not kernel.definite(),
+        }
+
+
+class LasvmModel:
+    """Learns rows or mappings in the order in which they come; every arrival is new.
+
+    `classes` declares the labels, and no other is then taken; without it they grow, in the order of appearance.
+    """
+
+    def __init__(self, kernel: kernels.Kernel, settings: Settings, classes: Sequence[Any] | None = None) -> None:
+        self.kernel = kernel
+        self.settings = settings
+        self.declared = classes is not None
+        self.classes: list[Any] = []
+        self.columns = 0
+        self.names: NamedColumns | None = None  # where mappings came first
+        self._index: dict[Any, int] = {}
+        self._engine: _native.LasvmEngine | None = None
+        self._sparse = False
+        for label in classes or ():
+            self._register(plain(label))
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    @property
+    def started(self) -> bool:
+        return self._engine is not None and self._engine.t > 0
+
+    @property
+    def t(self) -> int:
+        return 0 if self._engine is None else self._engine.t
+
+    @property
+    def engine(self) -> _native.LasvmEngine:
+        assert self._engine is not None, "begin() first"
+        return self._engine
+
+    def begin(self, columns: int, sparse: bool) -> None:
+        """Fix the number of features, and γ = 1/d with it."""
+        if self._engine is None:
+            self.columns, self._sparse = columns, sparse and not wants_dense(self.kernel)
+            self._engine = self._make(self.kernel.resolved(columns))
+
+    def _make(self, kernel: kernels.Kernel) -> _native.LasvmEngine:
+        self.kernel = kernel
+        engine = _native.LasvmEngine(kernel.native(), self._sparse, self.columns, self.settings.native(kernel))
+        for positive, negative in self.layout():
+            engine.add_machine(positive, negative)
+        return engine
+
+    def layout(self) -> list[tuple[int, int]]:
+        """(class of y = +1, class of y = −1) of the machines; −1 is all others."""
+        K = len(self.classes)
+        if K <= 2:
+            return [(1, 0)]
+        return [(k, -1) for k in range(K)] if self.settings.multiclass == "ovr" else list(self.pairs())
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """The machines of one against one: (j, i), i < j, in the order in which classes join."""
+        return ((j, i) for j in range(len(self.classes)) for i in range(j))
+
+    def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
+        rows: Any = [x] if isinstance(x, Mapping) else as_batch(_one_row(x))
+        self.learn_many(rows, [y], [importance])
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        """Learn rows in order. Malformed input refuses the whole call; a row that overflows refuses the rest."""
+        named = is_mappings(X)
+        batch, fresh, new_by_row = self._read_mappings(X) if named else (self.table(as_batch(X)), [], [])
+        labels = self._labels(y, batch.rows)
+        weights = as_importance(importance, batch.rows)
+        weights = np.ones(batch.rows) if weights is None else weights
+        self.require_finite_bounds(weights)
+        if batch.rows == 0:
+            raise InputError("X has no rows: there is nothing to learn")
+        if named:
+            self.names = self.names or NamedColumns()
+            self.names.admit(fresh)
+        # γ = 1/d must not depend on the chunk: a name's column counts where the first example has it.
+        self.begin(len(self.names) - len(fresh) + new_by_row[0] if self.names else batch.columns, batch.csr is not None)
+        table = self.fitting(batch)
+        for start, stop, before in self._runs(labels):
+            rows = _native_rows(table.part(start, stop))
+            try:
+                self.engine.learn(rows, self.codes(labels[start:stop]), weights[start:stop])
+            except RowError as error:
+                row = start + error.row
+                if error.row == 0 and before is not None:
+                    self.__setstate__(before)
+                if self.names is not None:
+                    self.names.forget(len(self.names) - len(fresh) + (new_by_row[row - 1] if row else 0))
+                raise error.at(row) from None
+
+    def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+        """Stretches between the arrivals of new classes: each is let in just before its first example.
+
+        The third is the state before that, for the case that the example is refused.
+        """
+        start, before = 0, None
+        for row, label in enumerate(labels):
+            if label not in self._index:
+                if row > start:
+                    yield start, row, before
+                start, before = row, self.__getstate__()
+                self._let_in(label)
+        yield start, len(labels), before
+
+    def _let_in(self, label: Any) -> None:
+        engine, before = self.engine, len(self.classes)
+        self._register(label)
+        if before < 2:
+            return
+        if self.settings.multiclass == "ovo":
+            fresh = [(before, i) for i in range(before)]
+        else:
+            if before == 2:
+                engine.split()
+            fresh = [(before, -1)]
+        for positive, negative in fresh:
+            engine.add_machine(positive, negative)
+            engine.collect(engine.machines - 1)
+
+    def _register(self, label: Any) -> None:
+        self._index[label] = len(self.classes)
+        self.classes.append(label)
+
+    def _labels(self, y: Any, rows: int) -> list[Any]:
+        if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+            raise LabelError(f"y must hold one label per row, got {y!r:.80}")
+        if isinstance(y, np.ndarray) and y.ndim != 1:
+            raise LabelError(f"y must hold one label per row, got shape {y.shape}")
+        labels = [plain(label) for label in y]
+        if len(labels) != rows:
+            raise InputError(f"X has {rows} rows, y has {len(labels)}")
+        for row, label in enumerate(labels):
+            try:
+                known = label in self._index
+            except TypeError:
+                raise not_hashable(label, row) from None
+            if known:
+                continue
+            if self.declared:
+                raise LabelError(f"y[{row}] is {label!r}, which is not one of the classes {self.classes!r}")
+            require_label(label)
+        return labels
+
+    def codes(self, labels: Sequence[Any]) -> NDArray[np.int64]:
+        return np.fromiter((self._index[label] for label in labels), dtype=np.int64, count=len(labels))
+
+    def require_finite_bounds(self, weights: Array) -> None:
+        if len(weights) and not math.isfinite(float(weights.max()) * self.settings.C):
+            raise InputError(f"importance {weights.max():g} times C={self.settings.C:g} overflows; make either smaller")
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def table(self, batch: Batch) -> Batch:
+        """Rows of numbers, checked against what was learned: finite, as many columns, ≥ 0 where the kernel wants it."""
+        if self.names is not None:
+            raise FeatureError("this model has learned named features; give mappings of names to numbers")
+        if self._engine is not None and batch.columns != self.columns:
+            raise FeatureError(
+                f"X has {batch.columns} features, but this model has learned rows of {self.columns} features"
+            )
+        batch.require_finite()
+        require_domain(self.kernel, batch)
+        return batch
+
+    def fitting(self, batch: Batch) -> Batch:
+        """The rows as the engine stores them, dense or sparse."""
+        if batch.csr is None and not self._sparse:
+            return batch
+        import scipy.sparse
+
+        if self._sparse:
+            matrix = (
+                scipy.sparse.csr_matrix(np.asarray(batch.dense))
+                if batch.csr is None
+                else scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns), copy=True)
+            )
+            matrix.sum_duplicates()  # sorts too
+            csr = (matrix.data.astype(np.float64), matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64))
+            return Batch(batch.rows, batch.columns, csr=csr)
+        assert batch.csr is not None
+        dense = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns)).toarray()
+        return Batch(batch.rows, batch.columns, dense=np.ascontiguousarray(dense))
+
+    def _read_mappings(self, X: Sequence[Any]) -> tuple[Batch, list[str | int], list[int]]:
+        if self._engine is not None and self.names is None:
+            raise FeatureError(f"this model has learned rows of {self.columns} numbers; give rows, not mappings")
+        out = (self.names or NamedColumns()).read(X)
+        require_domain(self.kernel, out[0])
+        return out
+
+    # -- prediction --------------------------------------------------------------------------------------------------
+
+    def machine_scores(self, X: Any, *, counted: bool = False) -> Array:
+        """f of every machine for every row. `counted` adds the kernel values to `kernel_evaluations`."""
+        table = self._read_mappings(X)[0] if is_mappings(X) else self.table(as_batch(X))
+        if self._engine is None:
+            return np.zeros((table.rows, len(self.layout())))
+        out = np.empty((table.rows, self._engine.machines))
+        self._engine.score(_native_rows(self.fitting(table)), out, counted)
+        return out
+
+    def scores(self, X: Any) -> Array:
+        """Scores as `decision_function` gives them: one column for up to two classes, else one for each class."""
+        f = self.machine_scores(X)
+        if f.shape[1] == 1 or self.settings.multiclass == "ovr":
+            return f
+        K = len(self.classes)
+        votes, sums = np.zeros((len(f), K)), np.zeros((len(f), K))
+        for column, (j, i) in enumerate(self.pairs()):
+            score = f[:, column]
+            votes[np.arange(len(f)), np.where(score > 0, j, i)] += 1
+            sums[:, j] += score
+            sums[:, i] -= score
+        # Less than half a vote: the sum of scores decides between classes of equal votes.
+        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+
+    def class_indices(self, scores: Array) -> NDArray[np.int64]:
+        if scores.shape[1] == 1:
+            return np.asarray(scores[:, 0] > 0, dtype=np.int64)
+        return np.asarray(np.argmax(scores, axis=1), dtype=np.int64)
+
+    def predict_many(self, X: Any) -> list[Any]:
+        if not self.classes:
+            return [None] * (len(X) if is_mappings(X) else self.table(as_batch(X)).rows)
+        return [self.classes[i] for i in self.class_indices(self.scores(X))]
+
+    def predict_one(self, x: Any) -> Any:
+        return self.predict_many([x] if isinstance(x, Mapping) else as_batch(_one_row(x)))[0]
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def expansion(self) -> tuple[Any, Array]:
+        """The support vectors, an array or a CSR matrix, and α, a row for each machine."""
+        state = self.engine.state()
+        used = np.flatnonzero(np.any(state["alpha"] != 0, axis=0))
+        if not self._sparse:
+            return state["x"][used], state["alpha"][:, used]
+        import scipy.sparse
+
+        csr = (state["x"], state["index"].astype(np.int64), state["starts"].astype(np.int64))
+        columns = self.columns if self.names is None else len(self.names)
+        return scipy.sparse.csr_matrix(csr, shape=(len(state["starts"]) - 1, columns))[used], state["alpha"][:, used]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All but the kernel: JSON and arrays."""
+        arrays = dict(self.engine.state())
+        for name in ("labels", "index", "starts"):
+            if name in arrays:
+                arrays[name] = arrays[name].astype(np.int64)
+        if self.names is not None:
+            arrays |= {f"names.{key}": value for key, value in store.encode_names(list(self.names)).items()}
+        config = {
+            "settings": to_config(self.settings),
+            "classes": store.encode_values(self.classes),
+            "declared": self.declared,
+            "columns": self.columns,
+            "sparse": self._sparse,
+            "t": self.t,
+        }
+        return config, arrays
+
+    @classmethod
+    def from_state(cls, kernel: kernels.Kernel, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        try:
+            if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
+                raise TypeError("declared and sparse must be true or false")
+            settings = from_config(config["settings"], {"settings:Settings": Settings})
+            model = cls(kernel, settings, store.decode_values(config["classes"]))
+            model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]
+            names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
+            model.names = NamedColumns(store.decode_names(names)) if names else None
+            engine = _native.LasvmEngine(kernel.native(), model._sparse, model.columns, settings.native(kernel))
+            numbers = {key: np.ascontiguousarray(value, dtype=np.float64) for key, value in arrays.items()}
+            rows: Any = numbers["x"]
+            if model._sparse:
+                rows = (rows, *(np.ascontiguousarray(arrays[key], dtype=np.int64) for key in ("index", "starts")))
+            engine.set_state({**numbers, "rows": rows})
+            engine.t = config["t"]
+            if engine.layout() != model.layout():
+                raise KeyError("the machines are not those of the classes")
+            model._engine = engine
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, IndexError) as error:
+            detail = f"the model's parts do not fit together ({error})"
+            raise DamagedFileError(f"{detail}; restore it from a backup") from None
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._engine is None:
+            return dict(self.__dict__)
+        return {"kernel": self.kernel, "state": self.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "state" in state:
+            state = self.from_state(state["kernel"], *state["state"]).__dict__
+        self.__dict__.update(state)
+
+
+def kernel_config(kernel: kernels.Kernel) -> Any:
+    """A kernel as JSON."""
+    if wants_dense(kernel):
+        raise ParameterError(
+            f"a model file cannot hold {kernel!r}, a matrix or a function; use another kernel, or pickle"
+        )
+    return to_config(kernel)
+
+
+def kernel_from(config: Any) -> kernels.Kernel:
+    kernel = from_config(config, {config_name(kind): kind for kind in kernels.KERNELS.values()})
+    if not isinstance(kernel, kernels.Kernel):
+        raise DamagedFileError(f"expected a kernel, got {kernel!r}")
+    return kernel
+
+
+def wants_dense(kernel: kernels.Kernel) -> bool:
+    """Are its rows always vectors?"""
+    return isinstance(kernel, (kernels.Call, kernels.Precomputed)) or any(map(wants_dense, kernel.parts()))
+
+
+def require_domain(kernel: kernels.Kernel, batch: Batch) -> None:
+    """Refuse numbers that a kernel is not defined for."""
+    data = batch.dense if batch.csr is None else batch.csr[0]
+    assert data is not None
+    if isinstance(kernel, (kernels.HistogramIntersection, kernels.Chi2, kernels.Chi2Exp)) and np.any(data < 0):
+        raise InputError(
+            f"{kernel!r} wants numbers >= 0, got {data.min():g}; shift the features, or use another kernel"
+        )
+    if isinstance(kernel, kernels.Precomputed):
+        size = len(kernel.gram)
+        dense = batch.dense if batch.dense is not None else np.full((1, 1), -1.0)
+        if dense.shape[1] != 1 or np.any((dense < 0) | (dense >= size) | (dense != np.floor(dense))):
+            raise InputError(f"{kernel!r} wants rows of one whole number, the example's index from 0 to {size - 1}")
+    for part in kernel.parts():
+        require_domain(part, batch)
+
+
+def _native_rows(table: Batch) -> Any:
+    return table.dense if table.csr is None else table.csr
+
+
+def _one_row(x: Any) -> Any:
+    """A single row, as a table of one."""
+    row = to_row(x)
+    if isinstance(row, tuple):
+        import scipy.sparse
+
+        index, values, columns = row
+        return scipy.sparse.csr_matrix((values, index, [0, len(index)]), shape=(1, columns))
+    return np.asarray(row)[np.newaxis]
