@@ -1,6 +1,6 @@
 // onepass._native: the binding, and the choice of instruction set.
-#include "bind_kernels.hpp"
 #include "engine.hpp"
+#include "kernel_engine.hpp"
 
 namespace onepass {
 
@@ -173,6 +173,7 @@ NB_MODULE(_native, module) {
         .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })
         .def_prop_ro("skipped_zero", [](Engine& self) { return uint64_t(self.model.skipped_zero); });
 
+    bind_kernel_engine(module);
     module.def("isa", [] { return std::string(loops->name); });
     module.def("isas", [] {
         std::vector<std::string> names;

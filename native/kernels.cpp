@@ -110,6 +110,17 @@ void Points::remove(size_t at) {
 
 void Points::clear() { *this = Points(sparse_, columns_, slots_); }
 
+void Points::widen(size_t columns) {
+    if (columns <= columns_) return;
+    if (!sparse_) {
+        std::vector<double> wide(padded(size_) * columns, 0.0);
+        for (size_t g = 0; g * group < size_; ++g)
+            std::copy_n(dense_group(g), columns_ * group, wide.begin() + ptrdiff_t(g * columns * group));
+        dense_.swap(wide);
+    }
+    columns_ = columns;
+}
+
 double Points::value(size_t at, size_t column) const { return dense_group(at / group)[column * group + at % group]; }
 
 Query Points::query(size_t at, std::vector<double>& keep) const {

@@ -90,6 +90,7 @@ class Points {
     void replace(size_t at, const Query& row);
     void remove(size_t at);  // the last one moves to `at`
     void clear();
+    void widen(size_t columns);  // more features, zero so far
 
     // The row in a slot, in `keep`'s memory where it has to be put together.
     Query query(size_t at, std::vector<double>& keep) const;

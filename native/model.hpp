@@ -65,7 +65,7 @@ struct Answers {
     double* scores;       // where to write the scores before each update (rows x outputs), or null
 };
 
-enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full };
+enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full, indefinite };
 
 struct Outcome {
     Status status = Status::ok;

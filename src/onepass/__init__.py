@@ -9,11 +9,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import core, datasets, decoders, errors, kernels, losses, play, reductions, rules, schedules
+    from . import (
+        budgets,
+        core,
+        datasets,
+        decoders,
+        errors,
+        expansion,
+        kernels,
+        losses,
+        play,
+        reductions,
+        rules,
+        schedules,
+    )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import Run, prequential
     from .files import load
+    from .kernel import KernelClassifier, KernelRegressor
+    from .kernel_model import KernelModel
     from .linear import LinearClassifier, LinearRegressor
     from .model import LinearModel
     from .multilabel import MultilabelClassifier
@@ -26,6 +41,9 @@ __version__ = "0.1.0"
 # Public name → the module that holds it; None where the name is the module itself.
 _HOME = {
     "Average": "core",
+    "KernelClassifier": "kernel",
+    "KernelModel": "kernel_model",
+    "KernelRegressor": "kernel",
     "Last": "core",
     "LinearClassifier": "linear",
     "LinearModel": "model",
@@ -40,11 +58,13 @@ _HOME = {
     "Step": "core",
     "StructuredLearner": "structured",
     "Voted": "core",
+    "budgets": None,
     "check_rule": "checks",
     "core": None,
     "datasets": None,
     "decoders": None,
     "errors": None,
+    "expansion": None,
     "kernels": None,
     "load": "files",
     "losses": None,
@@ -57,6 +77,9 @@ _HOME = {
 
 __all__ = [
     "Average",
+    "KernelClassifier",
+    "KernelModel",
+    "KernelRegressor",
     "Last",
     "LinearClassifier",
     "LinearModel",
@@ -71,11 +94,13 @@ __all__ = [
     "Step",
     "StructuredLearner",
     "Voted",
+    "budgets",
     "check_rule",
     "core",
     "datasets",
     "decoders",
     "errors",
+    "expansion",
     "kernels",
     "load",
     "losses",
