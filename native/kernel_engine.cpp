@@ -152,6 +152,14 @@ void KernelEngine::check_row(const double* x, const int64_t* index, size_t n, si
     }
 }
 
+// Without branches, so that the compiler takes several at once.
+static bool all_finite(const double* x, size_t n) {
+    constexpr uint64_t exponent = uint64_t(0x7FF) << 52;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n; ++i) bad |= uint64_t((std::bit_cast<uint64_t>(x[i]) & exponent) == exponent);
+    return bad == 0;
+}
+
 void KernelEngine::check(const Table& X) {
     for (size_t i = 0; i < X.rows; ++i) {
         if (X.starts) {
@@ -163,7 +171,7 @@ void KernelEngine::check(const Table& X) {
         }
         const size_t begin = X.starts ? size_t(X.starts[i]) : i * X.columns;
         const size_t end = X.starts ? size_t(X.starts[i + 1]) : begin + X.columns;
-        for (size_t at = begin; at < end; ++at)
+        for (size_t at = begin; at < end && !all_finite(X.x + begin, end - begin); ++at)
             if (!std::isfinite(X.x[at]))
                 refuse_row({Status::not_finite, i, X.index ? X.index[at] : int64_t(at - begin), X.x[at]});
         const Table::Row row = X.row(i);
@@ -218,13 +226,23 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
         start(X.starts != nullptr, X.columns);
         check(X);
         const RuleScope scope(python_ ? &callback_ : nullptr);
+        const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
         const auto run = [&] {
             for (size_t i = 0; i < X.rows && outcome.status == Status::ok; ++i) {
-                const Table::Row row = X.row(i);
-                Query x = as_query(row.x, row.index, row.n);
                 outcome.row = i;
-                outcome.status = learn_kernel_round(model, f, budget, x, y[i], importance ? importance[i] : 1.0,
-                                                    out ? out + i * f.outputs() : nullptr);
+                const double weight = importance ? importance[i] : 1.0;
+                double* to = out ? out + i * f.outputs() : nullptr;
+                if (looks_ahead) {
+                    if (i % ahead == 0) look_ahead(X, i);
+                    const double* k = looked_up(i % ahead);
+                    outcome.status = learn_kernel_round(model, f, budget, coming_[i % ahead], y[i], weight, to, k);
+                } else {
+                    const Table::Row row = X.row(i);
+                    Query x = as_query(row.x, row.index, row.n);
+                    kernel_loops->prepare(holder_->kernel, x);
+                    f.points.touched.clear();
+                    outcome.status = learn_kernel_round(model, f, budget, x, y[i], weight, to);
+                }
             }
         };
         if (in_python()) {
@@ -243,14 +261,48 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
     refuse_row(outcome);
 }
 
+void KernelEngine::look_ahead(const Table& X, size_t from) {
+    const size_t count = std::min(ahead, X.rows - from);
+    coming_.clear();
+    coming_stride_ = Points::padded(f.size() + 2 * ahead);  // some may be added on the way
+    if (coming_rows_.size() < ahead * coming_stride_) coming_rows_.resize(ahead * coming_stride_);
+    double* outs[ahead];
+    for (size_t q = 0; q < count; ++q) {
+        coming_.push_back(Query{X.x + (from + q) * X.columns, nullptr, X.columns});
+        coming_.back().selves.resize(holder_->slots);
+        kernel_loops->prepare(holder_->kernel, coming_.back());
+        outs[q] = coming_rows_.data() + q * coming_stride_;
+    }
+    f.points.touched.clear();
+    kernel_loops->rows(holder_->kernel, coming_.data(), count, f.points, outs);
+}
+
+const double* KernelEngine::looked_up(size_t q) {
+    std::vector<size_t>& touched = f.points.touched;
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    double* k = coming_rows_.data() + q * coming_stride_;
+    for (size_t line : touched) {
+        const size_t start = line * Points::line, end = std::min(start + Points::line, f.size());
+        if (start < end) kernel_loops->row(holder_->kernel, coming_[q], f.points, start, end, k + start);
+    }
+    return k;
+}
+
 void KernelEngine::score(const Table& X, Out scores) {
     auto lock = own();
     if (scores.shape(0) != X.rows || scores.shape(1) != f.outputs()) raise("InputError", "scores has the wrong shape");
     check(X);
     std::fill_n(scores.data(), X.rows * f.outputs(), 0.0);
     if (!holder_) return;
+    const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
     const auto run = [&] {
         for (size_t i = 0; i < X.rows; ++i) {
+            if (looks_ahead) {
+                if (i % ahead == 0) look_ahead(X, i);
+                f.score(coming_rows_.data() + i % ahead * coming_stride_, scores.data() + i * f.outputs());
+                continue;
+            }
             const Table::Row row = X.row(i);
             Query x = as_query(row.x, row.index, row.n);
             kernel_loops->prepare(holder_->kernel, x);
@@ -339,6 +391,8 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
             scratch_.index = indices_;
             x = as_query(scratch_.value.data(), scratch_.index.data(), scratch_.value.size());
         }
+        kernel_loops->prepare(holder_->kernel, x);
+        f.points.touched.clear();  // nobody looks ahead
         const RuleScope scope(python_ ? &callback_ : nullptr);
         outcome.status = learn_kernel_round(model, f, budget, x, y, importance, nullptr);
     } catch (...) {

@@ -47,6 +47,11 @@ class KernelEngine : public Engine {
     void check(const Table& X);
     void check_row(const double* x, const int64_t* index, size_t n, size_t row);
     void learn(const Table& X, nb::object y, nb::object importance, nb::object scores);
+    // Kernel rows of some dense rows to come, all at once. What changes meanwhile is evaluated again: K(x, z) is a pure
+    // function, so the bits are those of row after row.
+    static constexpr size_t ahead = 4;
+    void look_ahead(const Table& X, size_t from);
+    const double* looked_up(size_t q);
     void score(const Table& X, Out scores);
     // A row in the form that the support vectors have.
     Query as_query(const double* x, const int64_t* index, size_t n);
@@ -58,6 +63,9 @@ class KernelEngine : public Engine {
     std::unique_ptr<KernelHolder> holder_, sample_;
     std::vector<double> values_;
     std::vector<int64_t> indices_;
+    std::vector<Query> coming_;
+    std::vector<double> coming_rows_;
+    size_t coming_stride_ = 0;
 };
 
 void bind_kernel_engine(nb::module_& module);

@@ -83,13 +83,13 @@ bool overflows(const Expansion& f, const Budget& budget, const KernelRound& roun
 
 }  // namespace
 
-Status learn_kernel_round(Model& M, Expansion& f, Budget& budget, Query& x, double y, double importance, double* out) {
-    kernel_loops->prepare(*f.kernel, x);
+Status learn_kernel_round(Model& M, Expansion& f, Budget& budget, const Query& x, double y, double importance,
+                          double* out, const double* ready) {
     const double ktt = diagonal(*f.kernel, x);
     if (!finite(ktt) || !finite(x.norm)) return Status::overflow;
     if (ktt < 0.0) return Status::indefinite;
     const size_t outputs = f.outputs();
-    const double* k = f.row(x);
+    const double* k = ready ? ready : f.row(x);
     double *scores = M.scores.data(), *parts = M.coefficients.data();
     f.score(k, scores);
     for (size_t r = 0; r < outputs; ++r)

@@ -5,9 +5,10 @@
 
 namespace onepass {
 
-// Of `model` the rule, the task and the counters are used, not the weights. Where `out` is given, the scores before the
-// update are written there. A refused round leaves all as it was.
-Status learn_kernel_round(Model& model, Expansion& f, Budget& budget, Query& x, double y, double importance,
-                          double* out);
+// Of `model` the rule, the task and the counters are used, not the weights. x is prepared. Where `out` is given, the
+// scores before the update are written there; where `ready` is, it holds K(x, x_i). A refused round leaves all as it
+// was.
+Status learn_kernel_round(Model& model, Expansion& f, Budget& budget, const Query& x, double y, double importance,
+                          double* out, const double* ready = nullptr);
 
 }  // namespace onepass

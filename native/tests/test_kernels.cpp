@@ -97,6 +97,7 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
     else out.model.params[3] = 1.0;  // a constant step of 1
     for (size_t i = 0; i < rows.x.size(); ++i) {
         Query x{rows.x[i].data(), sparse ? rows.index[i].data() : nullptr, rows.x[i].size()};
+        kernel_loops->prepare(kernel, x);
         const double y = classes > 2 ? double(i % classes) : rows.y[i];
         const Status status = learn_kernel_round(out.model, out.f, out.budget, x, y, 1.0, nullptr);
         expect(status == Status::ok, "a round is refused", budget);
