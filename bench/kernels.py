@@ -1,9 +1,9 @@
-"""Kernel PA-I with the Gaussian kernel on a budget, against a tight NumPy loop in the same run; and what costs grow like.
+"""Kernel PA-I with the Gaussian kernel on a budget, against a tight NumPy loop in the same run; growth of costs.
 
 python bench/kernels.py [--quick] [--repeats N] [--json FILE]
 
-The NumPy side keeps ‖x_i‖², calls BLAS once per example and reuses its buffers; both drop the oldest when full, so that both
-do the same work. Single-threaded: OPENBLAS_NUM_THREADS=1 is set before NumPy is imported.
+The NumPy side keeps ‖x_i‖², calls BLAS once per example and reuses its buffers; both drop the oldest when full: the
+same work. Single-threaded: OPENBLAS_NUM_THREADS=1 is set before NumPy is imported.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def against_numpy(quick: bool, repeats: int) -> list[dict[str, Any]]:
 
 
 def peak() -> float:
-    """What this machine adds and multiplies at best, measured: GFLOP/s of a matrix product (with fused multiply-add)."""
+    """What this machine adds and multiplies at best: GFLOP/s of a matrix product (with fused multiply-add)."""
     A = np.random.default_rng(0).normal(size=(800, 800))
     best = np.inf
     for _ in range(10):
