@@ -212,6 +212,7 @@ const BudgetEntry budget_table[] = {
     {budgets::forgetron, true, false, false, true, false},   {budgets::projectron, true, true, false, false, true},
     {budgets::bpa_s, false, false, false, false, false},     {budgets::bpa_nn, true, false, false, false, false},
     {budgets::bpa_p, true, true, false, false, false},       {budgets::merge, false, false, false, false, false},
+    {budgets::ald, true, true, false, false, true, true},
 };
 const int budget_count = int(sizeof(budget_table) / sizeof(budget_table[0]));
 

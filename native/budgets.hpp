@@ -44,7 +44,7 @@ bool take_step(Budget& budget, Expansion& f, const KernelRound& round);
 // Indexed by the budget's `code`; `prepare` says what the expansion must keep.
 struct BudgetEntry {
     Admit admit;
-    bool gram, inverse, values, norm, every_round;
+    bool gram, inverse, values, norm, every_round, covariance = false;
 };
 extern const BudgetEntry budget_table[];
 extern const int budget_count;
@@ -63,6 +63,7 @@ bool bpa_s(Budget&, Expansion&, const KernelRound&);
 bool bpa_nn(Budget&, Expansion&, const KernelRound&);
 bool bpa_p(Budget&, Expansion&, const KernelRound&);
 bool merge(Budget&, Expansion&, const KernelRound&);
+bool ald(Budget&, Expansion&, const KernelRound&);
 }  // namespace budgets
 
 }  // namespace onepass

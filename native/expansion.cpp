@@ -168,6 +168,7 @@ void Expansion::clear() {
     diagonals.clear();
     gram.clear();
     inverse.clear();
+    covariance.clear();
     values.clear();
     scale = 1.0;
     ww = 0.0;

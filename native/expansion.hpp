@@ -23,8 +23,10 @@ class Expansion {
     std::vector<std::vector<double>> coef{1};  // outputs x size, padded with zeros
     std::vector<double> birth, diagonals;      // the round each came in; K(x_i, x_i)
     double scale = 1.0, ww = 0.0, changes = 0.0;
-    bool follows_norm = false, keeps_gram = false, keeps_inverse = false, keeps_values = false;
+    bool follows_norm = false, keeps_gram = false, keeps_inverse = false, keeps_values = false,
+         keeps_covariance = false;
     Rows gram, inverse;
+    Rows covariance;  // of kernel recursive least squares: P
     std::vector<double> values;
 
     size_t size() const { return points.size(); }

@@ -60,6 +60,7 @@ KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict opti
     f.keeps_gram = entry.gram || (model.uses_ww && budget.B > 0);
     f.keeps_inverse = entry.inverse;
     f.keeps_values = entry.values;
+    f.keeps_covariance = entry.covariance;
     if (features.hashed()) width = model.w.features;
 }
 
@@ -471,11 +472,25 @@ static nb::object array(std::vector<size_t> shape, std::vector<T>&& values) {
     return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), shape.size(), shape.data(), owner));
 }
 
+static nb::object square(const Rows& rows) {
+    std::vector<double> all;
+    for (const std::vector<double>& row : rows) all.insert(all.end(), row.begin(), row.end());
+    return array({rows.size(), rows.size()}, std::move(all));
+}
+
+static Rows square_of(nb::object from, size_t n) {
+    const auto given = nb::cast<Matrix<double>>(from);
+    if (given.shape(0) != n || given.shape(1) != n) raise("ModelFileError", "a matrix has the wrong shape");
+    Rows rows;
+    for (size_t i = 0; i < n; ++i) rows.emplace_back(given.data() + i * n, given.data() + (i + 1) * n);
+    return rows;
+}
+
 nb::dict KernelEngine::state() {
     auto lock = own();
     const size_t n = f.size();
     nb::dict out;
-    std::vector<double> values, coefficients, inverse;
+    std::vector<double> values, coefficients;
     if (f.points.sparse()) {
         std::vector<int64_t> index, starts = {0};
         for (size_t i = 0; i < n; ++i) {
@@ -498,10 +513,8 @@ nb::dict KernelEngine::state() {
         for (size_t r = 0; r < f.outputs(); ++r) coefficients.push_back(f.coef[r][i]);
     out["coefficients"] = array({n, f.outputs()}, std::move(coefficients));
     out["births"] = array({n}, std::vector<double>(f.birth));
-    if (f.keeps_inverse) {
-        for (const std::vector<double>& row : f.inverse) inverse.insert(inverse.end(), row.begin(), row.end());
-        out["inverse"] = array({n, n}, std::move(inverse));
-    }
+    if (f.keeps_inverse) out["inverse"] = square(f.inverse);
+    if (f.keeps_covariance) out["covariance"] = square(f.covariance);
     if (f.keeps_values) out["values"] = array({n}, std::vector<double>(f.values));
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["random"] = array({1}, std::vector<uint64_t>{budget.random});
@@ -580,12 +593,8 @@ void KernelEngine::set_state(nb::dict state) {
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
     budget.random = nb::cast<Vector<uint64_t>>(state["random"]).data()[0];
     if (f.keeps_gram && n > 0) f.rebuild_gram();
-    if (f.keeps_inverse) {
-        const auto inverse = nb::cast<Matrix<double>>(state["inverse"]);
-        if (inverse.shape(0) != n || inverse.shape(1) != n) raise("ModelFileError", "the inverse has the wrong shape");
-        f.inverse.clear();
-        for (size_t i = 0; i < n; ++i) f.inverse.emplace_back(inverse.data() + i * n, inverse.data() + (i + 1) * n);
-    }
+    if (f.keeps_inverse) f.inverse = square_of(state["inverse"], n);
+    if (f.keeps_covariance) f.covariance = square_of(state["covariance"], n);
     if (f.keeps_values) f.values = numbers_of(state["values"], n);
     if (budget.admit == budgets::bpa_nn) find_neighbours(budget, f);
     model.size_scratch();
@@ -636,11 +645,7 @@ void bind_kernel_engine(nb::module_& module) {
         .def_prop_ro("ww", [](KernelEngine& self) { return self.f.ww; })
         .def_prop_ro("support", [](KernelEngine& self) { return self.f.size(); })
         .def_prop_ro("inversions", [](KernelEngine& self) { return self.f.inversions; })
-        .def_prop_ro("gram", [](KernelEngine& self) {
-            std::vector<double> all;
-            for (const std::vector<double>& row : self.f.gram) all.insert(all.end(), row.begin(), row.end());
-            return array({self.f.gram.size(), self.f.gram.size()}, std::move(all));
-        });
+        .def_prop_ro("gram", [](KernelEngine& self) { return square(self.f.gram); });
 }
 
 }  // namespace onepass

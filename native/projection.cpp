@@ -75,6 +75,40 @@ bool projectron(Budget& budget, Expansion& f, const KernelRound& round) {
     return true;
 }
 
+// Kernel recursive least squares with approximate linear dependence (Engel, Mannor and Meir 2004): the rule only says
+// that squares are meant.   p: nu
+bool ald(Budget& budget, Expansion& f, const KernelRound& round) {
+    const size_t n = f.size();
+    const double residual = round.parts[0] * (round.target - round.m);
+    const std::vector<double> d = n > 0 ? f.solve(round.k) : std::vector<double>();
+    const double delta = std::max(0.0, round.ktt - (n > 0 ? kernel_loops->dot(d.data(), round.k, n) : 0.0));
+    if (n == 0 || (delta > budget.p[0] * round.ktt && !budget.full(f))) {
+        for (size_t i = 0; i < n; ++i) {
+            const double change = -d[i] * residual / delta;
+            f.add_to(i, &change);
+            f.covariance[i].push_back(0.0);
+        }
+        append(f, round, round.k, {residual / delta});
+        f.extend_inverse(d, delta);
+        f.covariance.emplace_back(n + 1, 0.0);
+        f.covariance[n][n] = 1.0 / round.importance;
+        f.guard_inverse();
+        return true;
+    }
+    std::vector<double> g(n);  // P d
+    for (size_t i = 0; i < n; ++i) g[i] = kernel_loops->dot(f.covariance[i].data(), d.data(), n);
+    const double size = 1.0 / round.importance + kernel_loops->dot(d.data(), g.data(), n);
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j <= i; ++j)
+            f.covariance[i][j] = f.covariance[j][i] = f.covariance[i][j] - g[i] * g[j] / size;
+    const std::vector<double> change = f.solve(g.data());
+    for (size_t i = 0; i < n; ++i) {
+        const double step = change[i] * residual / size;
+        f.add_to(i, &step);
+    }
+    return true;
+}
+
 namespace {
 
 // min over tau of (1/2) tau^2 p2 + C*loss(H - tau*p2): what a step costs when phi has squared length p2.

@@ -45,6 +45,8 @@ BUDGETS: dict[str, tuple[budgets.Budget, list[str], tuple[str, ...]]] = {
     "bpann-ramp": (budgets.BPANN(6, ramp=True), PASSIVE, ("binary", "multiclass")),
     "bpap": (budgets.BPAP(6), PASSIVE, EVERYWHERE),
     "bpap-ramp": (budgets.BPAP(6, ramp=True), PASSIVE, ("binary", "multiclass")),
+    "ald": (budgets.ALD(nu=0.3), ["adaline"], ("binary", "regression")),
+    "ald-B": (budgets.ALD(6), ["adaline-optimal"], ("binary", "regression")),
     "merge": (budgets.Merge(6), ["pa2-lam", "sgd-squared", "sgd-squared-l2"], EVERYWHERE),
 }
 FORMS = {name: form for name, form in REPRESENTATIONS.items() if name != "rows"}

@@ -88,6 +88,7 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
     out.f.keeps_inverse = entry.inverse;
     out.f.keeps_values = entry.values;
     out.f.follows_norm = entry.norm;
+    out.f.keeps_covariance = entry.covariance;
     out.f.begin(&kernel, sparse, rows.columns, 0);
     out.f.set_outputs(classes);
     out.model.w.set_rows(classes);
@@ -128,8 +129,8 @@ int main() {
             for (size_t B : {size_t(0), size_t(1), size_t(40)})
                 for (size_t classes : {size_t(2), size_t(3)}) {
                     const bool limited = budget != 0 && budget != 4;
-                    const bool two_only = budget == 5 || budget == 6;
-                    if ((limited && B == 0 && budget != 5 && budget != 7) || (!limited && B > 0) ||
+                    const bool two_only = budget == 5 || budget == 6 || budget == 12;
+                    if ((limited && B == 0 && budget != 5 && budget != 7 && budget != 12) || (!limited && B > 0) ||
                         (two_only && classes > 2))
                         continue;
                     std::vector<double> first;

@@ -254,6 +254,41 @@ def test_ramp_without_a_limit_is_pa_r() -> None:
     assert model.k_ < KernelClassifier("pa1", kernel=kernels.RBF(2.0)).fit(X, y).k_
 
 
+def test_krls_by_hand() -> None:
+    """Spec 10 §9: rbf γ = 1, ν = 0.05."""
+    x, y = [0.0, 1.0, 0.5, 0.5], [1.0, 0.0, 0.8, 0.6]
+    model = KernelModel("adaline", "regression", kernel=kernels.RBF(1.0), budget=budgets.ALD(nu=0.05))
+    wanted = [[1.0], [1.156518, -0.425459], [-0.003755, -1.585731, 2.037893], [0.499288, -1.082689, 1.154353]]
+    for at, target, c in zip(x, y, wanted, strict=True):
+        model.learn_one([at], target)
+        np.testing.assert_allclose(model.coefficients[:, 0], c, atol=5e-7)
+
+
+@pytest.mark.parametrize("nu", [1e-3, 1e-2, 1e-1])
+def test_krls_is_least_squares(nu: float) -> None:
+    """c = K⁻¹ argmin_b ‖A b − y‖², row t of A the projection of x_t on what was there; weighted by importance."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-5, 5, (80, 1))
+    y = np.sinc(X[:, 0]) + 0.1 * rng.normal(size=80)
+    weights = rng.choice([0.5, 1.0, 2.0], 80)
+    model = KernelModel("adaline", "regression", kernel=kernels.RBF(1.0), budget=budgets.ALD(nu=nu))
+    A: list[np.ndarray] = []
+    for x, target, w in zip(X, y, weights, strict=True):
+        before = model.support if model.n_support else np.zeros((0, 1))
+        model.learn_one(x, target, w)
+        if model.n_support > len(before):
+            A.append(np.eye(model.n_support)[-1])
+        else:
+            gram = kernels.RBF(1.0).block(before, before)
+            A.append(np.linalg.solve(gram, kernels.RBF(1.0).block(before, x[None])[:, 0]))
+    n = model.n_support
+    rows = np.sqrt(weights)[:, None] * np.array([np.pad(a, (0, n - len(a))) for a in A])
+    b = np.linalg.lstsq(rows, np.sqrt(weights) * y, rcond=None)[0]
+    gram = kernels.RBF(1.0).block(model.support, model.support)
+    np.testing.assert_allclose(gram @ model.coefficients[:, 0], b, atol=1e-6)
+    assert 5 <= n <= 25
+
+
 def residual(model: KernelModel) -> float:
     state, gram = model._engine.state(), model._engine.gram
     return float(np.max(np.abs(state["inverse"] @ gram - np.eye(len(gram)))))
@@ -365,6 +400,7 @@ LIMITED: dict[str, tuple[str, Any]] = {
     "bpann": ("pa1", budgets.BPANN),
     "bpap": ("pa2", budgets.BPAP),
     "merge": ("pa1", budgets.Merge),
+    "ald": ("adaline", budgets.ALD),
 }
 
 
@@ -403,6 +439,7 @@ ADMITS = {
     "bpas": "pa1 pa2",
     "bpann": "pa1 pa2",
     "bpap": "pa1 pa2",
+    "ald": "adaline",
 }
 NO_KERNEL_FORM = {"fobos", "truncated", "pocket", "pamir", "mroc"}
 

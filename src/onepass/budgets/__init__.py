@@ -10,12 +10,14 @@ from collections.abc import Mapping
 
 from ..parameters import from_text
 from .base import Budget, Oldest, Random, Shrinking, Stoptron, Unlimited
+from .least_squares import ALD
 from .merging import Merge
 from .passive_aggressive import BPANN, BPAP, BPAS
 from .perceptron import BudgetPerceptron, BudgetSVM, Forgetron
 from .projection import Projectron, ProjectronPP
 
 __all__ = [
+    "ALD",
     "BPANN",
     "BPAP",
     "BPAS",
@@ -52,6 +54,7 @@ BUDGETS: Mapping[str, type[Budget]] = {
         BPANN,
         BPAP,
         Merge,
+        ALD,
     )
 }
 

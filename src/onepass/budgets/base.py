@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Memory", "Oldest", "Random", "Shrinking", "Stoptron", "Unlimited", "mistake_driven"]
 
-Memory = dict[str, float]
+Memory = dict[str, Any]
 
 
 @dataclasses.dataclass(repr=False)
