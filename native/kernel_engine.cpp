@@ -241,7 +241,7 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
                     const Table::Row row = X.row(i);
                     Query x = as_query(row.x, row.index, row.n);
                     kernel_loops->prepare(holder_->kernel, x);
-                    f.points.touched.clear();
+                    f.points.watched = false;
                     outcome.status = learn_kernel_round(model, f, budget, x, y[i], weight, to);
                 }
             }
@@ -274,6 +274,7 @@ void KernelEngine::look_ahead(const Table& X, size_t from) {
         kernel_loops->prepare(holder_->kernel, coming_.back());
         outs[q] = coming_rows_.data() + q * coming_stride_;
     }
+    f.points.watched = true;
     f.points.touched.clear();
     kernel_loops->rows(holder_->kernel, coming_.data(), count, f.points, outs);
 }
@@ -393,7 +394,7 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
             x = as_query(scratch_.value.data(), scratch_.index.data(), scratch_.value.size());
         }
         kernel_loops->prepare(holder_->kernel, x);
-        f.points.touched.clear();  // nobody looks ahead
+        f.points.watched = false;  // nobody looks ahead
         const RuleScope scope(python_ ? &callback_ : nullptr);
         outcome.status = learn_kernel_round(model, f, budget, x, y, importance, nullptr);
     } catch (...) {

@@ -72,7 +72,7 @@ void Points::push(const Query& row) {
 void Points::replace(size_t at, const Query& row) { write(at, row); }
 
 void Points::write(size_t at, const Query& row) {
-    touched.push_back(at / line);
+    if (watched) touched.push_back(at / line);
     if (sparse_) {
         rows_[at].index.assign(row.index, row.index + row.n);
         rows_[at].x.assign(row.x, row.x + row.n);
@@ -87,8 +87,7 @@ void Points::write(size_t at, const Query& row) {
 
 void Points::remove(size_t at) {
     const size_t last = size_ - 1;
-    touched.push_back(at / line);
-    touched.push_back(last / line);
+    if (watched) touched.insert(touched.end(), {at / line, last / line});
     if (sparse_) {
         if (at != last) std::swap(rows_[at], rows_[last]);
         rows_.pop_back();
@@ -112,9 +111,10 @@ void Points::remove(size_t at) {
 }
 
 void Points::clear() {
-    const size_t lines = lined(size_) / line;
+    // Whatever was known of the points is void; there are none to ask again.
+    const bool was_watched = watched;
     *this = Points(sparse_, columns_, slots_);
-    for (size_t l = 0; l < lines; ++l) touched.push_back(l);
+    watched = was_watched;
 }
 
 void Points::widen(size_t columns) {

@@ -92,6 +92,8 @@ class Points {
     void remove(size_t at);  // the last one moves to `at`
     void clear();
     // Lines of eight written to since the list was last cleared, for whoever keeps kernel rows of older points.
+    // Kept where `watched`.
+    bool watched = false;
     std::vector<size_t> touched;
     void widen(size_t columns);  // more features, zero so far
 

@@ -208,6 +208,20 @@ def test_a_row_of_zero_length_is_skipped() -> None:
     assert model._engine.skipped_zero == 1
 
 
+def test_parzen_classifier() -> None:
+    """Spec 10 §10, two classes: every example is kept, f is the difference of the classes' sums; ties go to the first."""
+    model = learned("perceptron:beta=1e300", kernel=kernels.RBF(0.5))  # h = 1
+    assert model.n_support_ == 4
+    query = np.array([[0.2, 0.9]])
+    values = kernels.RBF(0.5).block(query, X4)[0]
+    assert values[Y4 == -1].sum() == pytest.approx(1.376297, abs=5e-7)
+    assert values[Y4 == 1].sum() == pytest.approx(1.459634, abs=5e-7)
+    assert model.decision_function(query)[0] == pytest.approx(1.459634 - 1.376297, abs=1e-6)
+    assert model.predict(query)[0] == 1
+    window = learned("perceptron:beta=1e300", kernel=kernels.RBF(0.5), budget="oldest:B=2")
+    assert sorted(window.births_.tolist()) == [3, 4]
+
+
 def test_regression_follows_a_curve() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (400, 1))
