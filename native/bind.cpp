@@ -2,6 +2,7 @@
 #include "bind_kernels.hpp"
 #include "bind_lasvm.hpp"
 #include "engine.hpp"
+#include "kernel_engine.hpp"
 #include "lasvm_loops.hpp"
 #include "reader.hpp"
 
@@ -213,6 +214,7 @@ NB_MODULE(_native, module) {
         .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })
         .def_prop_ro("skipped_zero", [](Engine& self) { return uint64_t(self.model.skipped_zero); });
 
+    bind_kernel_engine(module);
     module.def("isa", [] { return std::string(loops->name); });
     module.def("isas", [] {
         std::vector<std::string> names;

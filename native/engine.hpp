@@ -83,6 +83,7 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
 class Engine {
  public:
     Engine(const std::string& task, nb::dict rule, nb::dict options);
+    virtual ~Engine() = default;
 
     // Batches. y: class indices or reals; importance, target, scores may be None.
     template <class Batch>
@@ -95,7 +96,7 @@ class Engine {
                   double (*errors)(const Model&, const Batch&, const double*, const double*),
                   Outcome (*check_loop)(const Model&, const Batch&, size_t));
     void forget_set();
-    void flush();
+    virtual void flush();
     template <class Batch>
     void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
@@ -108,7 +109,7 @@ class Engine {
                      Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&));
 
     // One example: a mapping of names, or a row of numbers.
-    void learn_one(nb::handle x, nb::handle y, nb::handle importance);
+    virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance);
     void learn_direction(nb::handle x, double target, double importance);
     template <class Batch>
     void check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t));
@@ -117,16 +118,16 @@ class Engine {
     void check_one(nb::handle x);
     nb::list row_of(nb::handle x);  // (index, value) pairs, for explanations
 
-    void set_features(size_t d);
+    virtual void set_features(size_t d);
     void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
     void forget_names(size_t count);   // the newest, about which nothing was learned
-    void set_classes(nb::list classes);
-    void flip_classes();
-    nb::dict state();
-    void set_state(nb::dict state);
+    virtual void set_classes(nb::list classes);
+    virtual void flip_classes();
+    virtual nb::dict state();
+    virtual void set_state(nb::dict state);
 
     // The callbacks, which may lead back to whoever owns this engine.
-    std::vector<nb::object*> held() { return {&on_new_label, &to_row, &callback_.step, &callback_.solve}; }
+    virtual std::vector<nb::object*> held() { return {&on_new_label, &to_row, &callback_.step, &callback_.solve}; }
 
     Model model;
     Features features;
@@ -138,7 +139,7 @@ class Engine {
     size_t columns = 0;       // of those rows
     std::string rule_text;    // for messages
 
- private:
+ protected:
     struct Read {
         const double* x = nullptr;
         size_t n = 0;
@@ -154,8 +155,9 @@ class Engine {
 
     void read(nb::handle x, Read& row, bool learning);
     bool read_vector(PyObject* x, Read& row);
-    void scores_of(nb::handle x, double* out);
-    void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr);
+    // What depends on the representation: KernelEngine has another.
+    virtual void scores_of(nb::handle x, double* out);
+    virtual void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr);
     void learn_set(nb::handle x, nb::handle y, double importance);
     double answer(nb::handle y);
     // One writer or reader at a time; a rule's step that comes back to its own model is refused, not left to hang.

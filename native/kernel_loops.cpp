@@ -1,4 +1,5 @@
 // Kernel rows, compiled once per instruction set, with ONEPASS_ISA naming it.
+#include <algorithm>
 #include <cmath>
 
 #include "exponential.hpp"
@@ -21,12 +22,26 @@ inline V term(V x, V z) {
     return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
 }
 
-// Dense points: 32 of them share one pass over x, each adding up its features in order.
+// Eight points; each adds up its features in order, here and below.
+template <Over over>
+inline void dense_line(const Query& x, const double* z, double* out) {
+    Eight a{};
+    for (size_t j = 0; j < x.n; ++j, z += Points::group) a += term<over>(all(x.x[j]), load(z));
+    std::memcpy(out, &a, sizeof a);
+}
+
+// Dense points: 32 of them share one pass over x.
 template <Over over>
 inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
-    constexpr size_t group = Points::group;
-    for (size_t start = from; start < to; start += group, out += group) {
-        const double* z = points.dense_group(start / group);
+    constexpr size_t group = Points::group, line = Points::line;
+    for (size_t start = from; start < to;) {
+        const double* z = points.dense_group(start / group) + start % group;
+        if (start % group != 0 || to - start <= group - line) {
+            dense_line<over>(x, z, out);
+            start += line;
+            out += line;
+            continue;
+        }
         Eight a{}, b{}, c{}, d{};
         for (size_t j = 0; j < x.n; ++j, z += group) {
             const Eight value = all(x.x[j]);
@@ -39,6 +54,51 @@ inline void dense_sums(const Query& x, const Points& points, size_t from, size_t
         std::memcpy(out + 8, &b, sizeof b);
         std::memcpy(out + 16, &c, sizeof c);
         std::memcpy(out + 24, &d, sizeof d);
+        start += group;
+        out += group;
+    }
+}
+
+// Beyond this many features |x - z|^2 comes from |x|^2 + |z|^2 - 2<x, z>: two thirds of the work. With few features,
+// where places in space are meant, the differences are squared.
+constexpr size_t few_features = 32;
+
+#ifdef __AVX512F__
+constexpr size_t tile = 4;
+#else
+constexpr size_t tile = 2;
+#endif
+
+// Several rows at once, 16 points at a time: as many sums as there are registers. Each sum is added up as in
+// dense_sums.
+template <Over over, size_t count>
+inline void dense_tile(const Query* xs, const Points& points, double* const* outs) {
+    constexpr size_t group = Points::group, half = group / 2;
+    const size_t n = xs[0].n, end = Points::padded(points.size());
+    for (size_t start = 0; start < end; start += half) {
+        const double* z = points.dense_group(start / group) + start % group;
+        Eight a[count] = {}, b[count] = {};
+        for (size_t j = 0; j < n; ++j, z += group) {
+            const Eight low = load(z), high = load(z + 8);
+            for (size_t q = 0; q < count; ++q) {
+                const Eight value = all(xs[q].x[j]);
+                a[q] += term<over>(value, low);
+                b[q] += term<over>(value, high);
+            }
+        }
+        for (size_t q = 0; q < count; ++q) {
+            std::memcpy(outs[q] + start, &a[q], sizeof a[q]);
+            std::memcpy(outs[q] + start + 8, &b[q], sizeof b[q]);
+        }
+    }
+}
+
+// |x - z|^2 from the product, which `out` holds.
+inline void distances_from_products(const Query& x, const double* norms, size_t n, double* out) {
+    for (size_t i = 0; i < n; i += 8) {
+        const Eight squared = (all(x.norm) + load(norms + i)) - 2.0 * load(out + i);
+        const Eight clamped = squared < all(0.0) ? all(0.0) : squared;
+        std::memcpy(out + i, &clamped, sizeof clamped);
     }
 }
 
@@ -105,13 +165,17 @@ inline void sparse_sums(const Query& x, const Points& points, size_t from, size_
         constexpr bool distance = over == Over::squares || over == Over::chi2 || over == Over::distances;
         out[i - from] = distance && value < 0.0 ? 0.0 : value;
     }
-    for (size_t i = to - from; i < Points::padded(to - from); ++i) out[i] = 0.0;
+    for (size_t i = to - from; i < Points::lined(to - from); ++i) out[i] = 0.0;
 }
 
 template <Over over>
 inline void sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
-    if (points.sparse()) sparse_sums<over>(x, points, from, to, out);
-    else dense_sums<over>(x, points, from, to, out);
+    if (points.sparse()) return sparse_sums<over>(x, points, from, to, out);
+    if (over == Over::squares && x.n > few_features) {
+        dense_sums<Over::dot>(x, points, from, to, out);
+        return distances_from_products(x, points.norms() + from, Points::lined(to - from), out);
+    }
+    dense_sums<over>(x, points, from, to, out);
 }
 
 template <class Function>
@@ -129,7 +193,7 @@ inline void decay(double gamma, double* out, size_t n) {
 void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
               size_t depth) {
     const double* p = kernel.p;
-    const size_t n = to - from, padded = Points::padded(n);
+    const size_t n = to - from, lined = Points::lined(n);
     switch (kernel.op) {
         case KernelOp::constant:
             for (size_t i = 0; i < n; ++i) out[i] = p[0];
@@ -137,15 +201,15 @@ void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t
         case KernelOp::linear: return sums<Over::dot>(x, points, from, to, out);
         case KernelOp::polynomial:
             sums<Over::dot>(x, points, from, to, out);
-            return each_eight(out, padded, [p](Eight dot) {
+            return each_eight(out, lined, [p](Eight dot) {
                 const Eight base = p[0] * dot + p[1];
                 Eight power = base;
                 for (int i = 1; i < int(p[2]); ++i) power *= base;
                 return power;
             });
-        case KernelOp::rbf: sums<Over::squares>(x, points, from, to, out); return decay(p[0], out, padded);
-        case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, padded);
-        case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, padded);
+        case KernelOp::rbf: sums<Over::squares>(x, points, from, to, out); return decay(p[0], out, lined);
+        case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, lined);
+        case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, lined);
         case KernelOp::sigmoid:
             sums<Over::dot>(x, points, from, to, out);
             for (size_t i = 0; i < n; ++i) out[i] = std::tanh(p[0] * out[i] + p[1]);
@@ -162,7 +226,7 @@ void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t
         case KernelOp::product:
             evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
             for (size_t part = 1; part < kernel.parts.size(); ++part) {
-                double* other = kernel_room(1 + depth, padded);
+                double* other = kernel_room(1 + depth, lined);
                 evaluate(kernel.parts[part], x, points, from, to, other, depth + 1);
                 for (size_t i = 0; i < n; ++i)
                     out[i] = kernel.op == KernelOp::sum ? out[i] + other[i] : out[i] * other[i];
@@ -184,6 +248,27 @@ void row(const Kernel& kernel, const Query& x, const Points& points, size_t from
     if (to > from) evaluate(kernel, x, points, from, to, out, 0);
 }
 
+// Kernels of one sum share their passes; others go row by row.
+void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs) {
+    const size_t n = points.size(), padded = Points::padded(n);
+    const bool product = kernel.op == KernelOp::linear || (kernel.op == KernelOp::rbf && xs[0].n > few_features);
+    const bool plain = product || kernel.op == KernelOp::rbf;
+    for (; count > 0 && n > 0;
+         xs += std::min(count, tile), outs += std::min(count, tile), count -= std::min(count, tile)) {
+        if (!plain || count < tile) {
+            for (size_t q = 0; q < std::min(count, tile); ++q) row(kernel, xs[q], points, 0, n, outs[q]);
+            continue;
+        }
+        if (product) dense_tile<Over::dot, tile>(xs, points, outs);
+        else dense_tile<Over::squares, tile>(xs, points, outs);
+        if (kernel.op == KernelOp::linear) continue;
+        for (size_t q = 0; q < tile; ++q) {
+            if (product) distances_from_products(xs[q], points.norms(), padded, outs[q]);
+            decay(kernel.p[0], outs[q], padded);
+        }
+    }
+}
+
 void fill_selves(const Kernel& kernel, Query& x) {
     if (kernel.op == KernelOp::precomputed)
         x.selves[kernel.slot] = kernel.gram[size_t(x.x[0]) * kernel.size + size_t(x.x[0])];
@@ -191,12 +276,15 @@ void fill_selves(const Kernel& kernel, Query& x) {
     for (const Kernel& part : kernel.parts) fill_selves(part, x);
 }
 
-// The norm of a sparse row is added up as its product with another is: its distance from itself is exactly 0.
+// The norm is added up as the product with another row is: the distance of a row from itself is exactly 0.
 void prepare(const Kernel& kernel, Query& x) {
-    double sum = 0.0;
-    for (size_t i = 0; i < x.n; ++i) sum += std::abs(x.x[i]);
+    double sum = 0.0, squares = 0.0;
+    for (size_t i = 0; i < x.n; ++i) {
+        sum += std::abs(x.x[i]);
+        squares += x.x[i] * x.x[i];
+    }
     x.sum = sum;
-    x.norm = norm(x.x, x.n);
+    x.norm = x.index ? norm(x.x, x.n) : squares;
     if (!x.selves.empty()) fill_selves(kernel, x);
 }
 
@@ -217,7 +305,7 @@ namespace onepass {
 
 const KernelLoops* ONEPASS_NAME(ONEPASS_ISA)() {
     static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::row,
-                                      ONEPASS_ISA::dot, ONEPASS_ISA::axpy};
+                                      ONEPASS_ISA::rows,         ONEPASS_ISA::dot,     ONEPASS_ISA::axpy};
     return &loops;
 }
 

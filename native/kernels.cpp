@@ -72,6 +72,7 @@ void Points::push(const Query& row) {
 void Points::replace(size_t at, const Query& row) { write(at, row); }
 
 void Points::write(size_t at, const Query& row) {
+    if (watched) touched.push_back(at / line);
     if (sparse_) {
         rows_[at].index.assign(row.index, row.index + row.n);
         rows_[at].x.assign(row.x, row.x + row.n);
@@ -86,6 +87,7 @@ void Points::write(size_t at, const Query& row) {
 
 void Points::remove(size_t at) {
     const size_t last = size_ - 1;
+    if (watched) touched.insert(touched.end(), {at / line, last / line});
     if (sparse_) {
         if (at != last) std::swap(rows_[at], rows_[last]);
         rows_.pop_back();
@@ -108,7 +110,23 @@ void Points::remove(size_t at) {
     size_ = last;
 }
 
-void Points::clear() { *this = Points(sparse_, columns_, slots_); }
+void Points::clear() {
+    // Whatever was known of the points is void; there are none to ask again.
+    const bool was_watched = watched;
+    *this = Points(sparse_, columns_, slots_);
+    watched = was_watched;
+}
+
+void Points::widen(size_t columns) {
+    if (columns <= columns_) return;
+    if (!sparse_) {
+        std::vector<double> wide(padded(size_) * columns, 0.0);
+        for (size_t g = 0; g * group < size_; ++g)
+            std::copy_n(dense_group(g), columns_ * group, wide.begin() + ptrdiff_t(g * columns * group));
+        dense_.swap(wide);
+    }
+    columns_ = columns;
+}
 
 double Points::value(size_t at, size_t column) const { return dense_group(at / group)[column * group + at % group]; }
 

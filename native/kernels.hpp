@@ -72,7 +72,7 @@ inline double diagonal(const Kernel& kernel, const Query& x) {
 // up with zeros. Sparse rows lie one by one.
 class Points {
  public:
-    static constexpr size_t group = 32;
+    static constexpr size_t group = 32, line = 8;
     struct SparsePoint {
         std::vector<int64_t> index;
         std::vector<double> x;
@@ -84,12 +84,18 @@ class Points {
     bool sparse() const { return sparse_; }
     size_t size() const { return size_; }
     size_t columns() const { return columns_; }
+    static size_t lined(size_t n) { return (n + line - 1) / line * line; }
     static size_t padded(size_t n) { return (n + group - 1) / group * group; }  // room that an `out` must have
 
     void push(const Query& row);
     void replace(size_t at, const Query& row);
     void remove(size_t at);  // the last one moves to `at`
     void clear();
+    // Lines of eight written to since the list was last cleared, for whoever keeps kernel rows of older points.
+    // Kept where `watched`.
+    bool watched = false;
+    std::vector<size_t> touched;
+    void widen(size_t columns);  // more features, zero so far
 
     // The row in a slot, in `keep`'s memory where it has to be put together.
     Query query(size_t at, std::vector<double>& keep) const;
@@ -120,8 +126,10 @@ struct KernelLoops {
     const char* name;
     // Fills in what kernels want to know of a row.
     void (*prepare)(const Kernel& kernel, Query& x);
-    // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::group, room for padded(to - from).
+    // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
+    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i).
+    void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs);
     // Sums in 16 lanes.
     double (*dot)(const double* a, const double* b, size_t n);
     // y[i] += factor * x[i]

@@ -81,7 +81,7 @@ struct Difference {
     int64_t* index;
 };
 
-enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full };
+enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full, indefinite };
 
 struct Outcome {
     Status status = Status::ok;

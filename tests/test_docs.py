@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import onepass
-from onepass import datasets, losses, metrics, rules, schedules
+from onepass import budgets, datasets, kernels, losses, metrics, rules, schedules
 
 ROOT = Path(__file__).parent.parent
 README, RULES, CONTRIBUTING, EVALUATION, LASVM = (
@@ -127,6 +127,43 @@ def test_every_public_name_is_listed():
     text = RULES.read_text()
     for name in onepass.__all__:
         assert f"`{name}`" in text, f"{name} is missing in docs/rules.md"
+
+
+@pytest.mark.parametrize(
+    ("page", "registry"), [("kernels", kernels.KERNELS), ("budgets", budgets.BUDGETS)], ids=["kernel", "budget"]
+)
+def test_every_kernel_and_budget_is_listed(page, registry):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    for name, kind in registry.items():
+        line = next((line for line in text.splitlines() if line.startswith("| `") and f"`{name}`" in line), "")
+        assert f"`{kind.__name__}`" in line, f"{name} is missing in docs/{page}.md"
+        for field in dataclasses.fields(kind):
+            assert f"`{field.name}`" in line, f"{name}'s parameter {field.name} is missing in docs/{page}.md"
+
+
+def test_the_table_of_budgets_says_which_rules_each_admits():
+    text = (ROOT / "docs/budgets.md").read_text()
+    for name, kind in budgets.BUDGETS.items():
+        cells = next(line for line in text.splitlines() if line.startswith(f"| `{name}`")).split("|")
+        said = cells[4].strip().split(" ")[0] if kind.rules == ("any",) else cells[4].split(", β")[0].strip()
+        assert said == ", ".join(kind.rules), name
+        tasks = "all" if len(kind.tasks) == 3 else ", ".join(kind.tasks)
+        assert cells[5].strip() == tasks, name
+
+
+@pytest.mark.parametrize("name", ["KernelClassifier", "KernelRegressor"])
+def test_every_kernel_option_is_listed(name):
+    text = (ROOT / "docs/kernels.md").read_text()
+    for option in getattr(onepass, name)().get_params(deep=False):
+        assert f"`{option}`" in text, f"{name}'s option {option} is missing in docs/kernels.md"
+
+
+@pytest.mark.parametrize("page", ["kernels", "budgets"])
+def test_pages_run_and_print_what_they_say(page, capsys):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    code, claimed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL).groups()
+    exec(compile(code, page, "exec", dont_inherit=True), {"__name__": "document"})
+    assert capsys.readouterr().out == claimed
 
 
 def test_links_resolve():

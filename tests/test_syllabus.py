@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from onepass import core, decoders, losses, reductions, rules, schedules, tasks
+from onepass import budgets, core, decoders, kernels, losses, reductions, rules, schedules, tasks
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "syllabus.md"
@@ -185,6 +185,8 @@ CHECKLIST = {
     "task": [f"{getattr(tasks, kind).name}|{kind}" for kind in tasks.__all__ if kind != "make"],
     "multiclass word": [*core.DIRECTIONS, *{kind.exact for kind in rules.RULES.values() if kind.exact}],
     "reduction": [name for name in reductions.__all__ if name != "load"],
+    "kernel": list(kernels.KERNELS),
+    "budget": list(budgets.BUDGETS),
     "decoder": [kind.__name__ for kind in decoders.DECODERS.values()],
 }
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import (
+        budgets,
         core,
         datasets,
         decoders,
         errors,
         evaluate,
+        expansion,
         kernels,
         losses,
+        maps,
         metrics,
         play,
         reductions,
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
     from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential
     from .files import load
+    from .kernel import KernelClassifier, KernelRegressor
+    from .kernel_model import KernelModel
     from .lasvm import LaSVMClassifier
     from .linear import LinearClassifier, LinearRegressor
     from .model import LinearModel
@@ -45,6 +50,9 @@ _HOME = {
     "Average": "core",
     "DelayedStream": "evaluate",
     "Distributed": "evaluate",
+    "KernelClassifier": "kernel",
+    "KernelModel": "kernel_model",
+    "KernelRegressor": "kernel",
     "LaSVMClassifier": "lasvm",
     "Last": "core",
     "LinearClassifier": "linear",
@@ -61,6 +69,7 @@ _HOME = {
     "Step": "core",
     "StructuredLearner": "structured",
     "Voted": "core",
+    "budgets": None,
     "check_rule": "checks",
     "core": None,
     "datasets": None,
@@ -68,9 +77,11 @@ _HOME = {
     "distributed": "evaluate",
     "errors": None,
     "evaluate": None,
+    "expansion": None,
     "kernels": None,
     "load": "files",
     "losses": None,
+    "maps": None,
     "metrics": None,
     "play": None,
     "prequential": "evaluate",
@@ -86,6 +97,9 @@ __all__ = [
     "Average",
     "DelayedStream",
     "Distributed",
+    "KernelClassifier",
+    "KernelModel",
+    "KernelRegressor",
     "LaSVMClassifier",
     "Last",
     "LinearClassifier",
@@ -102,6 +116,7 @@ __all__ = [
     "Step",
     "StructuredLearner",
     "Voted",
+    "budgets",
     "check_rule",
     "core",
     "datasets",
@@ -109,9 +124,11 @@ __all__ = [
     "distributed",
     "errors",
     "evaluate",
+    "expansion",
     "kernels",
     "load",
     "losses",
+    "maps",
     "metrics",
     "play",
     "prequential",

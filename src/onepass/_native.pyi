@@ -104,6 +104,20 @@ class Engine:
     def set_state(self, state: dict[str, NDArray[Any]]) -> None: ...
     def find(self, name: Any) -> int: ...
 
+class KernelEngine(Engine):
+    support: int
+    inversions: float
+    kernel_features: int
+    gram: NDArray[Any]
+    def __init__(
+        self,
+        task: str,
+        rule: dict[str, Any],
+        options: dict[str, Any],
+        make_kernel: Callable[[int], dict[str, Any]],
+        budget: dict[str, Any],
+    ) -> None: ...
+
 def isa() -> str: ...
 def isas() -> list[str]: ...
 def use_isa(name: str) -> None: ...

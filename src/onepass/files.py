@@ -8,6 +8,7 @@ from typing import Any
 
 from . import decoders, store
 from .errors import DamagedFileError, ForeignFileError
+from .kernel_model import KernelModel
 from .model import KIND, LinearModel, known_parameters
 from .parameters import from_config
 
@@ -15,6 +16,8 @@ __all__ = ["load"]
 
 # Estimator → its module, imported when a file asks for it.
 _HOMES = {
+    "KernelClassifier": "kernel",
+    "KernelRegressor": "kernel",
     "LinearClassifier": "linear",
     "LinearRegressor": "linear",
     "MultilabelClassifier": "multilabel",
@@ -33,9 +36,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         return importlib.import_module(".transforms.saving", __package__).from_state(config, arrays)
     if kind == "lasvm":
         return importlib.import_module(".lasvm", __package__).LaSVMClassifier.from_state(config, arrays)
-    if kind != KIND:
+    models: dict[str, type[LinearModel]] = {KIND: LinearModel, KernelModel.kind: KernelModel}
+    if kind not in models:
         raise ForeignFileError(f"{os.fspath(path)}: holds a model of kind {kind!r}, which this onepass does not know")
-    model = LinearModel.from_state(config, arrays)
+    model = models[kind].from_state(config, arrays)
     try:
         return estimator_of(model)
     except (AttributeError, KeyError, TypeError) as error:
@@ -55,6 +59,8 @@ def estimator_of(model: LinearModel, **given: Any) -> Any:
         "structured": "StructuredLearner",
     }
     name = model.extra.get("estimator") or by_task.get(model.task, "LinearClassifier")
+    if isinstance(model, KernelModel):
+        name = "KernelRegressor" if model.task == "regression" else "KernelClassifier"
     if name not in _HOMES:
         raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_HOMES)}")
     kind = getattr(importlib.import_module(f".{_HOMES[name]}", __package__), name)
@@ -63,7 +69,7 @@ def estimator_of(model: LinearModel, **given: Any) -> Any:
         params = _params(saved)
     else:
         shared = ["rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits"]
-        shared += ["multiclass", "costs", "radius"]
+        shared += ["multiclass", "costs", "radius", "kernel", "budget"]
         params = {key: getattr(model, key) for key in shared if key in kind._get_param_names()}
     return kind(**params, **given)._adopt(model, model.extra.get("fitted", {}))
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from . import _native, callback, core, geometry, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .budgets import BUDGETS
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
+from .kernels import KERNELS
 from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
@@ -47,6 +49,8 @@ class LinearModel:
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
     fit_intercept="auto" is True where an intercept does not cancel.
     """
+
+    kind = KIND
 
     def __init__(
         self,
@@ -93,6 +97,7 @@ class LinearModel:
             raise ParameterError(f"{self.rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
         self._columns = StreamColumns()
         self._engine = self._make_engine()
+        self._engine.on_new_label = self._new_label
         if classes is not None:
             self._declare(classes)
         # Bound natively: one call from Python into the loop.
@@ -483,13 +488,13 @@ class LinearModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state to a file that `load` resumes from, bit for bit."""
         config, arrays = self.state()
-        store.write(path, KIND, config, arrays)
+        store.write(path, self.kind, config, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         kind, config, arrays = store.read(path)
-        if kind != KIND:
-            raise ParameterError(f"{path} holds a model of kind {kind!r}; expected {KIND!r}")
+        if kind != cls.kind:
+            raise ParameterError(f"{path} holds a model of kind {kind!r}; expected {cls.kind!r}")
         return cls.from_state(config, arrays)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -503,11 +508,15 @@ class LinearModel:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _make_engine(self) -> _native.Engine:
+        return _native.Engine(*self._engine_parts())
+
+    def _engine_parts(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """The task, the rule and the options as the native half reads them."""
         rule, average = self.rule, self.readout
         averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
         kind = LOOPS.get(self.task, "classify")
         native = rule.code >= 0 and not rule.cfunc
-        engine = _native.Engine(
+        return (
             kind,
             {
                 "code": rule.code,
@@ -542,8 +551,6 @@ class LinearModel:
                 "to_row": to_row,
             },
         )
-        engine.on_new_label = self._new_label
-        return engine
 
     def _declare(self, classes: list[Any]) -> None:
         if len(set(classes)) != len(classes):
@@ -867,7 +874,14 @@ def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any]
 def known_parameters() -> dict[str, type[Parameters]]:
     """The classes a model file may name: ours, and the user's rules that this program has defined."""
     users: list[type[Parameters]] = [*_subclasses(Rule)]
-    families: tuple[dict[str, type[Any]], ...] = (LOSSES, SCHEDULES, core.READOUTS, rules.RULES)
+    families: tuple[Mapping[str, type[Any]], ...] = (
+        LOSSES,
+        SCHEDULES,
+        core.READOUTS,
+        rules.RULES,
+        KERNELS,
+        BUDGETS,
+    )
     ours: list[type[Parameters]] = [kind for family in families for kind in family.values()]
     return {config_name(kind): kind for kind in (*users, *ours)}
 

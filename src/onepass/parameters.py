@@ -27,14 +27,15 @@ def number(
     at_most: float | None = None,
     infinite: bool = False,
     integer: bool = False,
+    optional: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    """A dataclass field holding a number within a range (`None` is legal where it is the default)."""
+    """A dataclass field holding a number within a range (`None` is legal where it is the default, or `optional`)."""
     limits = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     return dataclasses.field(
         default=default,
         kw_only=kw_only,
-        metadata={"limits": limits, "infinite": infinite, "integer": integer},
+        metadata={"limits": limits, "infinite": infinite, "integer": integer, "optional": optional},
     )
 
 
@@ -55,7 +56,7 @@ def _check(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
         raise ParameterError(f"{owner}({field.name}={value!r}): expected one of {expected}")
     if "flag" in meta and not isinstance(value, bool):
         raise ParameterError(f"{owner}({field.name}={value!r}): expected True or False")
-    if "limits" not in meta or (value is None and field.default is None):
+    if "limits" not in meta or (value is None and (field.default is None or meta["optional"])):
         return
     wanted = _describe(meta)
     if isinstance(value, bool) or not _is_real(value):

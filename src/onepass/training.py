@@ -54,7 +54,8 @@ class Training:
         best, waited = math.inf, 0
         self.stopped_by = "passes"
         for number in range(1, self.passes + 1):
-            before, updates = model.weights(last=True), model.k
+            compares = self.mode != "online" and self.tol_w is not None and not model.rule.mistake_driven
+            before, updates = model.weights(last=True) if compares else None, model.k
             order = self._rows(table.rows)
             if self.mode == "batch":
                 loss, moved = self._batch_step(model, table, y, c, number)
@@ -69,11 +70,7 @@ class Training:
             if (self.mode == "batch" or model.rule.mistake_driven) and not moved:
                 self.stopped_by = "no update"
                 return
-            if (
-                self.tol_w is not None
-                and not model.rule.mistake_driven
-                and _still(before, model.weights(last=True), self.tol_w)
-            ):
+            if before is not None and self.tol_w is not None and _still(before, model.weights(last=True), self.tol_w):
                 self.stopped_by = "weights"
                 return
             if self.tol is not None and not model.rule.mistake_driven:

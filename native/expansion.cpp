@@ -1,0 +1,278 @@
+#include "expansion.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace onepass {
+
+namespace {
+
+constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
+constexpr double recompute_every = 1000.0;
+constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;
+
+// Row and column i of a square table away; the last ones take their place.
+void drop(Rows& rows, size_t i) {
+    for (std::vector<double>& row : rows) {
+        row[i] = row.back();
+        row.pop_back();
+    }
+    std::swap(rows[i], rows.back());
+    rows.pop_back();
+}
+
+void drop(std::vector<double>& values, size_t i) {
+    values[i] = values.back();
+    values.pop_back();
+}
+
+}  // namespace
+
+void Expansion::begin(const Kernel* with, bool sparse, size_t columns, size_t slots) {
+    kernel = with;
+    points = Points(sparse, columns, slots);
+}
+
+void Expansion::set_outputs(size_t count) {
+    const size_t wanted = count > 2 ? count : 1, before = outputs();
+    if (wanted == before) return;
+    if (before == 1) {
+        std::vector<double> half = coef[0];
+        for (double& each : half) each *= 0.5;
+        coef.assign(wanted, std::vector<double>(half.size(), 0.0));
+        coef[1] = half;
+        for (double& each : half) each = -each;
+        coef[0] = half;
+        ww *= 0.5;
+    } else {
+        coef.resize(wanted, std::vector<double>(coef[0].size(), 0.0));
+    }
+}
+
+void Expansion::negate() {
+    for (std::vector<double>& row : coef)
+        for (double& each : row) each = -each;
+    for (double& each : values) each = -each;
+}
+
+double Expansion::squared(size_t i) const {
+    double sum = 0.0;
+    for (size_t r = 0; r < outputs(); ++r) sum += c(i, r) * c(i, r);
+    return sum;
+}
+
+double Expansion::largest() const {
+    double most = 0.0;
+    for (const std::vector<double>& row : coef)
+        for (double each : row) most = std::max(most, std::abs(scale * each));
+    return most;
+}
+
+const double* Expansion::row(const Query& x) {
+    if (k_.size() < Points::padded(size())) k_.resize(2 * Points::padded(size()));
+    kernel_loops->row(*kernel, x, points, 0, size(), k_.data());
+    return k_.data();
+}
+
+void Expansion::score(const double* k, double* out) const {
+    for (size_t r = 0; r < outputs(); ++r) out[r] = scale * kernel_loops->dot(coef[r].data(), k, size());
+}
+
+double Expansion::value(size_t i, size_t r) {
+    const double* k;
+    if (keeps_gram) {
+        k = gram[i].data();
+    } else {
+        const Query x = points.query(i, keep_);
+        room_.resize(Points::padded(size()));
+        kernel_loops->row(*kernel, x, points, 0, size(), room_.data());
+        k = room_.data();
+    }
+    return scale * kernel_loops->dot(coef[r].data(), k, size());
+}
+
+void Expansion::rescale(double factor) {
+    if (factor == 1.0) return;
+    if (factor == 0.0) return clear();
+    scale *= factor;
+    ww *= factor * factor;
+    for (double& each : values) each *= factor;
+    if (!(std::abs(scale) >= smallest_scale && std::abs(scale) <= largest_scale)) fold();
+}
+
+void Expansion::fold() {
+    for (std::vector<double>& row : coef)
+        for (double& each : row) each *= scale;
+    scale = 1.0;
+}
+
+void Expansion::append(const Query& x, const double* k, double ktt, const double* scores, const double* row,
+                       double born) {
+    const size_t n = size();
+    if (keeps_gram) {
+        for (size_t i = 0; i < n; ++i) gram[i].push_back(k[i]);
+        gram.emplace_back(k, k + n);
+        gram.back().push_back(ktt);
+    }
+    if (keeps_values) {
+        kernel_loops->axpy(row[0], k, values.data(), n);
+        values.push_back(scores[0] + row[0] * ktt);
+    }
+    if (follows_norm)
+        for (size_t r = 0; r < outputs(); ++r) ww += 2.0 * row[r] * scores[r] + row[r] * row[r] * ktt;
+    points.push(x);
+    birth.push_back(born);
+    diagonals.push_back(ktt);
+    for (size_t r = 0; r < outputs(); ++r) {
+        coef[r].resize(Points::padded(n + 1), 0.0);
+        coef[r][n] = row[r] / scale;
+    }
+    changes += 1.0;
+    if (changes >= std::max(recompute_every, double(n))) {
+        if (follows_norm) recompute_norm();
+        if (keeps_values) recompute_values();
+        changes = 0.0;
+    }
+}
+
+void Expansion::add_to(size_t i, const double* row) {
+    for (size_t r = 0; r < outputs(); ++r) coef[r][i] += row[r] / scale;
+}
+
+void Expansion::remove(size_t i) {
+    const size_t last = size() - 1;
+    if (follows_norm) {
+        for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * (c(i, r) * diagonals[i] - 2.0 * value(i, r));
+        ww = std::max(0.0, ww);
+    }
+    if (keeps_values) {
+        kernel_loops->axpy(-c(i), gram[i].data(), values.data(), size());
+        drop(values, i);
+    }
+    if (keeps_gram) drop(gram, i);
+    points.remove(i);
+    drop(birth, i);
+    drop(diagonals, i);
+    for (std::vector<double>& row : coef) {
+        row[i] = row[last];
+        row[last] = 0.0;
+        row.resize(Points::padded(last));
+    }
+}
+
+void Expansion::clear() {
+    points.clear();
+    for (std::vector<double>& row : coef) row.clear();
+    birth.clear();
+    diagonals.clear();
+    gram.clear();
+    inverse.clear();
+    covariance.clear();
+    values.clear();
+    scale = 1.0;
+    ww = 0.0;
+}
+
+size_t Expansion::oldest() const { return size_t(std::min_element(birth.begin(), birth.end()) - birth.begin()); }
+
+std::vector<double> Expansion::solve(const double* k) const {
+    std::vector<double> d(size());
+    for (size_t i = 0; i < size(); ++i) d[i] = kernel_loops->dot(inverse[i].data(), k, size());
+    return d;
+}
+
+void Expansion::extend_inverse(const std::vector<double>& d, double delta2) {
+    const size_t n = d.size();
+    std::vector<double> last(n + 1);
+    for (size_t i = 0; i < n; ++i) {
+        kernel_loops->axpy(d[i] / delta2, d.data(), inverse[i].data(), n);
+        last[i] = -d[i] / delta2;
+        inverse[i].push_back(last[i]);
+    }
+    last[n] = 1.0 / delta2;
+    inverse.push_back(std::move(last));
+    insertions += 1.0;
+}
+
+void Expansion::reduce_inverse(size_t gone) {
+    const std::vector<double> out = inverse[gone];
+    for (size_t i = 0; i < inverse.size(); ++i)
+        if (i != gone) kernel_loops->axpy(-out[i] / out[gone], out.data(), inverse[i].data(), out.size());
+    drop(inverse, gone);
+}
+
+void Expansion::guard_inverse() {
+    const size_t n = size();
+    if (n == 0) return;
+    if (insertions >= reinvert_every) return invert();
+    const size_t at = size_t(insertions) % n;  // one row after the other: O(n^2) a look
+    double worst = 0.0;
+    for (size_t j = 0; j < n; ++j) {
+        const double entry = kernel_loops->dot(inverse[at].data(), gram[j].data(), n);
+        worst = std::max(worst, std::abs(entry - (at == j ? 1.0 : 0.0)));
+    }
+    if (!(worst <= tolerated)) invert();
+}
+
+// By Cholesky, K + jitter*mean diagonal*I = L L', ten times more jitter where that fails.
+void Expansion::invert() {
+    const size_t n = size();
+    double mean = 0.0;
+    for (double each : diagonals) mean += each / double(n);
+    Rows L(n);
+    for (double added = jitter * mean;; added *= 10.0) {
+        bool positive = true;
+        for (size_t i = 0; i < n && positive; ++i) {
+            L[i].assign(n, 0.0);
+            for (size_t j = 0; j <= i; ++j) {
+                double sum = gram[i][j] - kernel_loops->dot(L[i].data(), L[j].data(), j);
+                if (i == j) sum += added;
+                if (i == j) positive = sum > 0.0;
+                if (!positive) break;
+                L[i][j] = i == j ? std::sqrt(sum) : sum / L[j][j];
+            }
+        }
+        if (positive) break;
+    }
+    Rows M(n);  // L^-1, transposed: row j holds column j
+    for (size_t j = 0; j < n; ++j) {
+        M[j].assign(n, 0.0);
+        M[j][j] = 1.0 / L[j][j];
+        for (size_t i = j + 1; i < n; ++i)
+            M[j][i] = -kernel_loops->dot(L[i].data() + j, M[j].data() + j, i - j) / L[i][i];
+    }
+    inverse.assign(n, std::vector<double>(n));
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j <= i; ++j)
+            inverse[i][j] = inverse[j][i] = kernel_loops->dot(M[i].data() + i, M[j].data() + i, n - i);
+    inversions += 1.0;
+    insertions = 0.0;
+}
+
+// As it was built: the younger of two is the one that came to the other.
+void Expansion::rebuild_gram() {
+    const size_t n = size();
+    gram.assign(n, std::vector<double>(n));
+    for (size_t i = 0; i < n; ++i) {
+        const Query x = points.query(i, keep_);
+        room_.resize(Points::padded(n));
+        kernel_loops->row(*kernel, x, points, 0, n, room_.data());
+        for (size_t j = 0; j < n; ++j)
+            if (birth[j] < birth[i]) gram[i][j] = gram[j][i] = room_[j];
+        gram[i][i] = diagonals[i];
+    }
+}
+
+void Expansion::recompute_norm() {
+    ww = 0.0;
+    for (size_t i = 0; i < size(); ++i)
+        for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * value(i, r);
+    ww = std::max(0.0, ww);
+}
+
+void Expansion::recompute_values() {
+    for (size_t i = 0; i < size(); ++i) values[i] = value(i);
+}
+
+}  // namespace onepass

@@ -1,0 +1,662 @@
+#include "kernel_engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace onepass {
+
+using namespace nb::literals;
+
+// Rows of a dense matrix, or of a CSR one.
+struct KernelEngine::Table {
+    const double* x;
+    const int64_t *index, *starts;
+    size_t rows, columns, nonzeros;
+
+    Table(Matrix<double> X)
+        : x(X.data()), index(nullptr), starts(nullptr), rows(X.shape(0)), columns(X.shape(1)), nonzeros(X.size()) {}
+    Table(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> from, size_t columns)
+        : x(data.data()), index(indices.data()), starts(from.data()), columns(columns), nonzeros(data.shape(0)) {
+        if (from.shape(0) == 0 || data.shape(0) != indices.shape(0))
+            raise("InputError", "X is not a CSR matrix: its arrays do not fit together");
+        rows = from.shape(0) - 1;
+    }
+
+    struct Row {
+        const double* x;
+        const int64_t* index;
+        size_t n;
+    };
+    // A sparse row's indices rise; equal ones are added up.
+    Row row(size_t i) const {
+        if (!starts) return {x + i * columns, nullptr, columns};
+        const double* values = x + starts[i];
+        const int64_t* at = index + starts[i];
+        const size_t n = size_t(starts[i + 1] - starts[i]);
+        if (std::adjacent_find(at, at + n, [](int64_t a, int64_t b) { return a >= b; }) == at + n)
+            return {values, at, n};
+        const MergedRow merged = merge_row(values, at, n);
+        return {merged.x, merged.index, merged.n};
+    }
+};
+
+KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict options, nb::object make_kernel,
+                           nb::dict config)
+    : Engine(task, rule, options), make_kernel_(make_kernel) {
+    const int code = nb::cast<int>(config["code"]);
+    if (code < 0 || code >= budget_count) raise("ParameterError", "no such budget");
+    const BudgetEntry& entry = budget_table[code];
+    budget.admit = entry.admit;
+    budget.B = nb::cast<size_t>(config["B"]);
+    budget.every_round = entry.every_round;
+    size_t i = 0;
+    for (double each : nb::cast<std::vector<double>>(config["p"])) budget.p[i++] = each;
+    i = 0;
+    for (double each : nb::cast<std::vector<double>>(config["rule"])) budget.rule[i++] = each;
+    budget.random = nb::cast<uint64_t>(config["seed"]);
+    budget.merge_duplicates = nb::cast<bool>(config["merge_duplicates"]);
+    f.follows_norm = model.uses_ww || entry.norm;
+    f.keeps_gram = entry.gram || (model.uses_ww && budget.B > 0);
+    f.keeps_inverse = entry.inverse;
+    f.keeps_values = entry.values;
+    f.keeps_covariance = entry.covariance;
+    if (features.hashed()) width = model.w.features;
+}
+
+std::vector<nb::object*> KernelEngine::held() {
+    std::vector<nb::object*> out = Engine::held();
+    out.push_back(&make_kernel_);
+    for (KernelHolder* holder : {holder_.get(), sample_.get()})
+        if (holder)
+            for (nb::object& each : holder->callees) out.push_back(&each);
+    return out;
+}
+
+static bool has(const Kernel& kernel, KernelOp op) {
+    return kernel.op == op ||
+           std::any_of(kernel.parts.begin(), kernel.parts.end(), [op](const Kernel& part) { return has(part, op); });
+}
+
+static const Kernel* precomputed(const Kernel& kernel) {
+    if (kernel.op == KernelOp::precomputed) return &kernel;
+    for (const Kernel& part : kernel.parts)
+        if (const Kernel* found = precomputed(part)) return found;
+    return nullptr;
+}
+
+void KernelEngine::start(bool sparse, size_t d) {
+    if (holder_) return;
+    auto holder = std::make_unique<KernelHolder>(nb::cast<nb::dict>(make_kernel_(d)));
+    const bool dense_only = has(holder->kernel, KernelOp::foreign) || has(holder->kernel, KernelOp::precomputed);
+    if (dense_only && sparse && !positional)
+        raise("ParameterError", "this kernel takes rows of numbers, not mappings of names");
+    holder_ = std::move(holder);
+    kernel_features = d;
+    // Hashed columns are many and mostly empty.
+    f.begin(&holder_->kernel, (sparse || features.hashed()) && !dense_only, width, holder_->slots);
+}
+
+// The first example was refused: as if it had not come.
+void KernelEngine::unstart() {
+    holder_.reset();
+    kernel_features = 0;
+    f.begin(nullptr, false, 0, 0);
+}
+
+const Kernel& KernelEngine::any_kernel() {
+    if (holder_) return holder_->kernel;
+    if (!sample_) sample_ = std::make_unique<KernelHolder>(nb::cast<nb::dict>(make_kernel_(1)));
+    return sample_->kernel;
+}
+
+Query KernelEngine::as_query(const double* x, const int64_t* index, size_t n) {
+    Query out;
+    const size_t columns = f.points.columns();
+    if (f.points.sparse() == (index != nullptr) && (index || n == columns)) {
+        out = {x, index, n};
+    } else if (!f.points.sparse()) {
+        values_.assign(columns, 0.0);
+        for (size_t i = 0; i < n; ++i) values_[index ? size_t(index[i]) : i] = x[i];
+        out = {values_.data(), nullptr, columns};
+    } else {
+        values_.clear();
+        indices_.clear();
+        for (size_t j = 0; j < n; ++j)
+            if (x[j] != 0.0) {
+                values_.push_back(x[j]);
+                indices_.push_back(int64_t(j));
+            }
+        out = {values_.data(), indices_.data(), values_.size()};
+    }
+    out.selves.resize(holder_->slots);
+    return out;
+}
+
+// What kernels cannot take, though it is finite.
+void KernelEngine::check_row(const double* x, const int64_t* index, size_t n, size_t row) {
+    const Kernel& kernel = any_kernel();
+    const std::string where = "X[" + std::to_string(row) + "]";
+    if (kernel.nonnegative())
+        for (size_t i = 0; i < n; ++i)
+            if (x[i] < 0.0)
+                raise("InputError", "a histogram kernel wants numbers >= 0, but " + where + " holds " +
+                                        std::to_string(x[i]) + " at feature " +
+                                        std::to_string(index ? index[i] : int64_t(i)) +
+                                        "; shift the features, or use another kernel");
+    if (const Kernel* gram = precomputed(kernel)) {
+        const double at = n == 1 ? x[0] : -1.0;
+        if (index || !(at >= 0.0 && at < double(gram->size) && at == std::floor(at)))
+            raise("InputError", "a precomputed kernel takes rows of one whole number from 0 to " +
+                                    std::to_string(gram->size - 1) + ", its place in the matrix; " + where +
+                                    " is something else");
+    }
+}
+
+// Without branches, so that the compiler takes several at once.
+static bool all_finite(const double* x, size_t n) {
+    constexpr uint64_t exponent = uint64_t(0x7FF) << 52;
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n; ++i) bad |= uint64_t((std::bit_cast<uint64_t>(x[i]) & exponent) == exponent);
+    return bad == 0;
+}
+
+void KernelEngine::check(const Table& X) {
+    for (size_t i = 0; i < X.rows; ++i) {
+        if (X.starts) {
+            const int64_t begin = X.starts[i], end = X.starts[i + 1];
+            if (begin < 0 || end < begin || size_t(end) > X.nonzeros) refuse_row({Status::bad_starts, i, 0, 0.0});
+            for (int64_t at = begin; at < end; ++at)
+                if (X.index[at] < 0 || size_t(X.index[at]) >= X.columns)
+                    refuse_row({Status::bad_index, i, X.index[at], 0.0});
+        }
+        const size_t begin = X.starts ? size_t(X.starts[i]) : i * X.columns;
+        const size_t end = X.starts ? size_t(X.starts[i + 1]) : begin + X.columns;
+        for (size_t at = begin; at < end && !all_finite(X.x + begin, end - begin); ++at)
+            if (!std::isfinite(X.x[at]))
+                refuse_row({Status::not_finite, i, X.index ? X.index[at] : int64_t(at - begin), X.x[at]});
+        const Table::Row row = X.row(i);
+        check_row(row.x, row.index, row.n, i);
+    }
+}
+
+void KernelEngine::refuse_row(const Outcome& outcome) const {
+    if (outcome.status == Status::indefinite)
+        raise("InputError", "row " + std::to_string(outcome.row) +
+                                ": K(x, x) is below 0, so this is no kernel at x; the rows before it were learned");
+    refuse(outcome);
+}
+
+static const double* numbers(const nb::object& given, size_t rows, const char* name, Vector<double>& keep) {
+    if (given.is_none()) return nullptr;
+    keep = nb::cast<Vector<double>>(given);
+    if (keep.shape(0) != rows)
+        raise("InputError", std::string(name) + " has " + std::to_string(keep.shape(0)) + " entries, X has " +
+                                std::to_string(rows) + " rows");
+    return keep.data();
+}
+
+void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importance_given, nb::object scores) {
+    auto lock = own();
+    Vector<double> keep_y, keep_importance;
+    const double* y = numbers(y_given, X.rows, "y", keep_y);
+    const double* importance = numbers(importance_given, X.rows, "importance", keep_importance);
+    double* out = nullptr;
+    if (!scores.is_none()) {
+        Out room = nb::cast<Out>(scores);
+        if (room.shape(0) != X.rows || room.shape(1) != f.outputs()) raise("InputError", "scores has the wrong shape");
+        out = room.data();
+    }
+    for (size_t i = 0; i < X.rows; ++i)
+        if (!y || (model.task == Task::classify && !(y[i] >= 0.0 && y[i] < double(nb::len(classes)))))
+            raise("LabelError", "y must hold class indices, but y[" + std::to_string(i) + "] is outside the classes");
+    const bool was_positional = positional, started = holder_ != nullptr;
+    const size_t columns_before = columns, width_before = width;
+    const auto go_back = [&] {
+        if (started || model.t > 0.0) return;
+        unstart();
+        positional = was_positional;
+        columns = columns_before;
+        width = width_before;
+    };
+    Outcome outcome;
+    try {
+        positional = true;
+        columns = X.columns;
+        width = std::max(width, X.columns);
+        start(X.starts != nullptr, X.columns);
+        check(X);
+        const RuleScope scope(python_ ? &callback_ : nullptr);
+        const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
+        const auto run = [&] {
+            for (size_t i = 0; i < X.rows && outcome.status == Status::ok; ++i) {
+                outcome.row = i;
+                const double weight = importance ? importance[i] : 1.0;
+                double* to = out ? out + i * f.outputs() : nullptr;
+                if (looks_ahead) {
+                    if (i % ahead == 0) look_ahead(X, i);
+                    const double* k = looked_up(i % ahead);
+                    outcome.status = learn_kernel_round(model, f, budget, coming_[i % ahead], y[i], weight, to, k);
+                } else {
+                    const Table::Row row = X.row(i);
+                    Query x = as_query(row.x, row.index, row.n);
+                    kernel_loops->prepare(holder_->kernel, x);
+                    f.points.watched = false;
+                    outcome.status = learn_kernel_round(model, f, budget, x, y[i], weight, to);
+                }
+            }
+        };
+        if (in_python()) {
+            run();
+        } else {
+            nb::gil_scoped_release release;
+            run();
+        }
+    } catch (...) {
+        nb::error_scope keep_error;
+        go_back();
+        throw;
+    }
+    if (outcome.status == Status::ok && !PyErr_Occurred()) return;
+    go_back();
+    refuse_row(outcome);
+}
+
+void KernelEngine::look_ahead(const Table& X, size_t from) {
+    const size_t count = std::min(ahead, X.rows - from);
+    coming_.clear();
+    coming_stride_ = Points::padded(f.size() + 2 * ahead);  // some may be added on the way
+    if (coming_rows_.size() < ahead * coming_stride_) coming_rows_.resize(ahead * coming_stride_);
+    double* outs[ahead];
+    for (size_t q = 0; q < count; ++q) {
+        coming_.push_back(Query{X.x + (from + q) * X.columns, nullptr, X.columns});
+        coming_.back().selves.resize(holder_->slots);
+        kernel_loops->prepare(holder_->kernel, coming_.back());
+        outs[q] = coming_rows_.data() + q * coming_stride_;
+    }
+    f.points.watched = true;
+    f.points.touched.clear();
+    kernel_loops->rows(holder_->kernel, coming_.data(), count, f.points, outs);
+}
+
+const double* KernelEngine::looked_up(size_t q) {
+    std::vector<size_t>& touched = f.points.touched;
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    double* k = coming_rows_.data() + q * coming_stride_;
+    for (size_t line : touched) {
+        const size_t start = line * Points::line, end = std::min(start + Points::line, f.size());
+        if (start < end) kernel_loops->row(holder_->kernel, coming_[q], f.points, start, end, k + start);
+    }
+    return k;
+}
+
+void KernelEngine::score(const Table& X, Out scores) {
+    auto lock = own();
+    if (scores.shape(0) != X.rows || scores.shape(1) != f.outputs()) raise("InputError", "scores has the wrong shape");
+    check(X);
+    std::fill_n(scores.data(), X.rows * f.outputs(), 0.0);
+    if (!holder_) return;
+    const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
+    const auto run = [&] {
+        for (size_t i = 0; i < X.rows; ++i) {
+            if (looks_ahead) {
+                if (i % ahead == 0) look_ahead(X, i);
+                f.score(coming_rows_.data() + i % ahead * coming_stride_, scores.data() + i * f.outputs());
+                continue;
+            }
+            const Table::Row row = X.row(i);
+            Query x = as_query(row.x, row.index, row.n);
+            kernel_loops->prepare(holder_->kernel, x);
+            f.score(f.row(x), scores.data() + i * f.outputs());
+        }
+    };
+    if (in_python()) {
+        run();
+    } else {
+        nb::gil_scoped_release release;
+        run();
+    }
+    if (PyErr_Occurred()) throw nb::python_error();
+}
+
+void KernelEngine::learn_dense(Matrix<double> X, nb::object y, nb::object importance, nb::object scores) {
+    learn(Table(X), y, importance, scores);
+}
+void KernelEngine::learn_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
+                             nb::object y, nb::object importance, nb::object scores) {
+    learn(Table(data, indices, starts, columns), y, importance, scores);
+}
+void KernelEngine::score_dense(Matrix<double> X, Out scores) { score(Table(X), scores); }
+void KernelEngine::score_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
+                             Out scores) {
+    score(Table(data, indices, starts, columns), scores);
+}
+void KernelEngine::check_dense(Matrix<double> X) { check(Table(X)); }
+void KernelEngine::check_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns) {
+    check(Table(data, indices, starts, columns));
+}
+
+// A named row by rising index. Names that are not known here stand behind all others: no support vector has them, but
+// they are part of |x|.
+void KernelEngine::sort_named(bool admitted) {
+    for (int64_t& at : scratch_.index)
+        if (!admitted && at < 0) at = int64_t(features.size()) - 1 - at;
+    std::vector<size_t> order(scratch_.index.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scratch_.index[a] < scratch_.index[b]; });
+    values_.resize(order.size());
+    indices_.resize(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+        values_[i] = scratch_.value[order[i]];
+        indices_[i] = scratch_.index[order[i]];
+    }
+}
+
+void KernelEngine::teach(Read& row, double y, double importance, double, const uint8_t*) {
+    const bool was_positional = positional, started = holder_ != nullptr;
+    const size_t columns_before = columns, width_before = width;
+    size_t added = 0;
+    const auto go_back = [&] {
+        features.forget(added);
+        positional = was_positional;
+        columns = columns_before;
+        width = width_before;
+        if (!started) unstart();
+    };
+    Outcome outcome;
+    try {
+        Query x;
+        if (row.dense || row.columns) {
+            positional = true;
+            columns = row.dense ? row.n : row.columns;
+            width = std::max(width, columns);
+            start(!row.dense, columns);
+            if (!row.dense) {
+                sort_named(true);
+                scratch_.value = values_;
+                scratch_.index = indices_;
+                check_row(scratch_.value.data(), scratch_.index.data(), row.n, 0);
+                x = as_query(scratch_.value.data(), scratch_.index.data(), row.n);
+            } else {
+                check_row(row.x, nullptr, row.n, 0);
+                x = as_query(row.x, nullptr, row.n);
+            }
+        } else {
+            added = features.admit(scratch_);
+            width = features.hashed() ? model.w.features : features.size();
+            start(true, scratch_.index.size());
+            sort_named(true);
+            check_row(values_.data(), indices_.data(), values_.size(), 0);
+            f.points.widen(width);  // rows of a data frame may have come before, and now a new name
+            scratch_.value = values_;
+            scratch_.index = indices_;
+            x = as_query(scratch_.value.data(), scratch_.index.data(), scratch_.value.size());
+        }
+        kernel_loops->prepare(holder_->kernel, x);
+        f.points.watched = false;  // nobody looks ahead
+        const RuleScope scope(python_ ? &callback_ : nullptr);
+        outcome.status = learn_kernel_round(model, f, budget, x, y, importance, nullptr);
+    } catch (...) {
+        nb::error_scope keep_error;
+        go_back();
+        throw;
+    }
+    if (outcome.status == Status::ok && !PyErr_Occurred()) return;
+    go_back();
+    refuse_row(outcome);
+}
+
+void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight) {
+    // A label that is new reshapes the coefficients, so a refused round needs the old ones back.
+    const int known = model.task == Task::classify ? PyDict_Contains(labels.ptr(), y.ptr()) : 1;
+    PyErr_Clear();
+    if (known == 1) return Engine::learn_one(x, y, weight);
+    const auto coef = f.coef;
+    const auto values = f.values;
+    const double ww = f.ww;
+    try {
+        Engine::learn_one(x, y, weight);
+    } catch (...) {
+        f.coef = coef;
+        f.values = values;
+        f.ww = ww;
+        throw;
+    }
+}
+
+void KernelEngine::scores_of(nb::handle x, double* out) {
+    Read row;
+    read(x, row, true);  // as learning does: names that are new here still count in |x|
+    std::fill_n(out, f.outputs(), 0.0);
+    if (!holder_) return;
+    Query query;
+    if (row.dense) {
+        check_row(row.x, nullptr, row.n, 0);
+        query = as_query(row.x, nullptr, row.n);
+    } else {
+        sort_named(false);
+        scratch_.value = values_;
+        scratch_.index = indices_;
+        if (!scratch_.index.empty()) f.points.widen(size_t(scratch_.index.back()) + 1);
+        check_row(scratch_.value.data(), scratch_.index.data(), scratch_.value.size(), 0);
+        query = as_query(scratch_.value.data(), scratch_.index.data(), scratch_.value.size());
+    }
+    kernel_loops->prepare(holder_->kernel, query);
+    f.score(f.row(query), out);
+    if (PyErr_Occurred()) throw nb::python_error();
+}
+
+void KernelEngine::set_features(size_t d) {
+    width = d;
+    positional = true;
+    columns = d;
+}
+
+void KernelEngine::set_classes(nb::list all) {
+    Engine::set_classes(all);
+    if (model.task == Task::classify) f.set_outputs(nb::len(classes));
+}
+
+void KernelEngine::flip_classes() {
+    f.negate();
+    nb::list swapped;
+    swapped.append(classes[1]);
+    swapped.append(classes[0]);
+    set_classes(swapped);
+}
+
+template <class T>
+static nb::object array(std::vector<size_t> shape, std::vector<T>&& values) {
+    auto* owned = new std::vector<T>(std::move(values));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), shape.size(), shape.data(), owner));
+}
+
+static nb::object square(const Rows& rows) {
+    std::vector<double> all;
+    for (const std::vector<double>& row : rows) all.insert(all.end(), row.begin(), row.end());
+    return array({rows.size(), rows.size()}, std::move(all));
+}
+
+static Rows square_of(nb::object from, size_t n) {
+    const auto given = nb::cast<Matrix<double>>(from);
+    if (given.shape(0) != n || given.shape(1) != n) raise("ModelFileError", "a matrix has the wrong shape");
+    Rows rows;
+    for (size_t i = 0; i < n; ++i) rows.emplace_back(given.data() + i * n, given.data() + (i + 1) * n);
+    return rows;
+}
+
+nb::dict KernelEngine::state() {
+    auto lock = own();
+    const size_t n = f.size();
+    nb::dict out;
+    std::vector<double> values, coefficients;
+    if (f.points.sparse()) {
+        std::vector<int64_t> index, starts = {0};
+        for (size_t i = 0; i < n; ++i) {
+            const Points::SparsePoint& point = f.points.sparse_point(i);
+            values.insert(values.end(), point.x.begin(), point.x.end());
+            index.insert(index.end(), point.index.begin(), point.index.end());
+            starts.push_back(int64_t(values.size()));
+        }
+        const size_t stored = values.size();
+        out["support_data"] = array({stored}, std::move(values));
+        out["support_index"] = array({stored}, std::move(index));
+        out["support_starts"] = array({n + 1}, std::move(starts));
+    } else {
+        const size_t d = n > 0 ? width : 0;  // the points may be wider: names that were only asked about
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = 0; j < d; ++j) values.push_back(f.points.value(i, j));
+        out["support"] = array({n, d}, std::move(values));
+    }
+    for (size_t i = 0; i < n; ++i)
+        for (size_t r = 0; r < f.outputs(); ++r) coefficients.push_back(f.coef[r][i]);
+    out["coefficients"] = array({n, f.outputs()}, std::move(coefficients));
+    out["births"] = array({n}, std::vector<double>(f.birth));
+    if (f.keeps_inverse) out["inverse"] = square(f.inverse);
+    if (f.keeps_covariance) out["covariance"] = square(f.covariance);
+    if (f.keeps_values) out["values"] = array({n}, std::vector<double>(f.values));
+    out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
+    out["random"] = array({1}, std::vector<uint64_t>{budget.random});
+    out["scalars"] = array(
+        {13}, std::vector<double>{f.scale, f.ww, f.changes, f.insertions, f.inversions, budget.Q, budget.M, model.t,
+                                  model.k, model.skipped_zero, positional ? 1.0 : 0.0, double(columns), double(width)});
+    return out;
+}
+
+static std::vector<double> numbers_of(nb::object from, size_t n) {
+    const auto given = nb::cast<Vector<double>>(from);
+    if (given.shape(0) != n) raise("ModelFileError", "an array has the wrong length");
+    return {given.data(), given.data() + n};
+}
+
+void KernelEngine::set_state(nb::dict state) {
+    const auto coefficients = nb::cast<Matrix<double>>(state["coefficients"]);
+    const size_t n = coefficients.shape(0);
+    if (coefficients.shape(1) != f.outputs()) raise("ModelFileError", "the coefficients have the wrong shape");
+    const std::vector<double> scalars = numbers_of(state["scalars"], 13),
+                              slots = numbers_of(state["slots"], size_t(model.slots));
+    const std::vector<double> births = numbers_of(state["births"], n);
+    positional = scalars[10] != 0.0;
+    columns = size_t(scalars[11]);
+    width = size_t(scalars[12]);
+    const bool sparse = state.contains("support_data");
+    const double t = scalars[7];
+    const size_t d = nb::cast<size_t>(state["kernel_features"]);
+    if (d > 0 || n > 0) start(sparse, d);
+    f.scale = 1.0;
+    const std::vector<double> zeros(f.outputs(), 0.0);
+    const auto push = [&](const double* x, const int64_t* index, size_t size) {
+        check_row(x, index, size, f.size());
+        Query row{x, index, size};
+        row.selves.resize(holder_->slots);
+        kernel_loops->prepare(holder_->kernel, row);
+        f.points.push(row);
+        f.diagonals.push_back(diagonal(holder_->kernel, row));
+    };
+    if (sparse) {
+        const auto data = nb::cast<Vector<double>>(state["support_data"]);
+        const auto index = nb::cast<Vector<int64_t>>(state["support_index"]);
+        const auto starts = nb::cast<Vector<int64_t>>(state["support_starts"]);
+        if (starts.shape(0) != n + 1 || data.shape(0) != index.shape(0) || (n > 0 && !f.points.sparse()))
+            raise("ModelFileError", "the support vectors do not fit together");
+        for (size_t i = 0; i < n; ++i) {
+            const int64_t begin = starts.data()[i], end = starts.data()[i + 1];
+            if (begin < 0 || end < begin || size_t(end) > data.shape(0))
+                raise("ModelFileError", "the support vectors do not fit together");
+            for (int64_t at = begin; at < end; ++at)
+                if (index.data()[at] < (at > begin ? index.data()[at - 1] + 1 : 0) || size_t(index.data()[at]) >= width)
+                    raise("ModelFileError", "an index is outside its table");
+            push(data.data() + begin, index.data() + begin, size_t(end - begin));
+        }
+    } else if (n > 0) {
+        const auto support = nb::cast<Matrix<double>>(state["support"]);
+        if (support.shape(0) != n || support.shape(1) != width || f.points.sparse())
+            raise("ModelFileError", "the support vectors have the wrong shape");
+        for (size_t i = 0; i < n; ++i) push(support.data() + i * width, nullptr, width);
+    }
+    f.birth = births;
+    for (size_t r = 0; r < f.outputs(); ++r) {
+        f.coef[r].assign(Points::padded(n), 0.0);
+        for (size_t i = 0; i < n; ++i) f.coef[r][i] = coefficients.data()[i * f.outputs() + r];
+    }
+    f.scale = scalars[0];
+    f.ww = scalars[1];
+    f.changes = scalars[2];
+    f.insertions = scalars[3];
+    f.inversions = scalars[4];
+    budget.Q = scalars[5];
+    budget.M = scalars[6];
+    model.t = t;
+    model.k = scalars[8];
+    model.skipped_zero = scalars[9];
+    for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
+    budget.random = nb::cast<Vector<uint64_t>>(state["random"]).data()[0];
+    if (f.keeps_gram && n > 0) f.rebuild_gram();
+    if (f.keeps_inverse) f.inverse = square_of(state["inverse"], n);
+    if (f.keeps_covariance) f.covariance = square_of(state["covariance"], n);
+    if (f.keeps_values) f.values = numbers_of(state["values"], n);
+    if (budget.admit == budgets::bpa_nn) find_neighbours(budget, f);
+    model.size_scratch();
+}
+
+static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    for (nb::object* held : nb::inst_ptr<KernelEngine>(self)->held()) Py_VISIT(held->ptr());
+    return 0;
+}
+
+static int clear(PyObject* self) {
+    for (nb::object* held : nb::inst_ptr<KernelEngine>(self)->held()) *held = nb::none();
+    return 0;
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
+
+void bind_kernel_engine(nb::module_& module) {
+    // target and sets are for directions and label sets, which have no kernel form here; distinct and named for the
+    // chunks of streams, which models refuse.
+    nb::class_<KernelEngine, Engine>(module, "KernelEngine", nb::type_slots(slots))
+        .def(nb::init<const std::string&, nb::dict, nb::dict, nb::object, nb::dict>(), "task"_a, "rule"_a, "options"_a,
+             "make_kernel"_a, "budget"_a)
+        .def(
+            "learn",
+            [](KernelEngine& self, Matrix<double> X, nb::object y, nb::object importance, nb::object, nb::object,
+               nb::object scores) { self.learn_dense(X, y, importance, scores); },
+            nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(),
+            "scores"_a.none())
+        .def(
+            "learn_csr",
+            [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
+               nb::object y, nb::object importance, nb::object, nb::object, nb::object scores, bool,
+               bool) { self.learn_csr(data, indices, starts, columns, y, importance, scores); },
+            nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
+            "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),
+            "distinct"_a = false, "named"_a = false)
+        .def("score", &KernelEngine::score_dense, nb::arg("X").noconvert(), "scores"_a)
+        .def(
+            "score_csr",
+            [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
+               Out scores, bool) { self.score_csr(data, indices, starts, columns, scores); },
+            nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
+            "scores"_a, "distinct"_a = false)
+        .def("check", &KernelEngine::check_dense, nb::arg("X").noconvert())
+        .def(
+            "check_csr",
+            [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
+               bool) { self.check_csr(data, indices, starts, columns); },
+            nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
+            "distinct"_a = false)
+        .def_prop_ro("features", [](KernelEngine& self) { return self.width; })
+        .def_prop_ro("kernel_features", [](KernelEngine& self) { return self.kernel_features; })
+        .def_prop_ro("rows", [](KernelEngine& self) { return self.f.outputs(); })
+        .def_prop_ro("ww", [](KernelEngine& self) { return self.f.ww; })
+        .def_prop_ro("support", [](KernelEngine& self) { return self.f.size(); })
+        .def_prop_ro("inversions", [](KernelEngine& self) { return self.f.inversions; })
+        .def_prop_ro("gram", [](KernelEngine& self) { return square(self.f.gram); });
+}
+
+}  // namespace onepass

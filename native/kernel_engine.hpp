@@ -1,0 +1,73 @@
+// The native half of KernelModel: an Engine whose weights are an expansion.
+#pragma once
+#include <memory>
+
+#include "bind_kernels.hpp"
+#include "engine.hpp"
+#include "kernel_round.hpp"
+
+namespace onepass {
+
+class KernelEngine : public Engine {
+ public:
+    // make_kernel(d) gives the kernel's native form once the number of features is known.
+    KernelEngine(const std::string& task, nb::dict rule, nb::dict options, nb::object make_kernel, nb::dict budget);
+
+    void learn_dense(Matrix<double> X, nb::object y, nb::object importance, nb::object scores);
+    void learn_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns, nb::object y,
+                   nb::object importance, nb::object scores);
+    void score_dense(Matrix<double> X, Out scores);
+    void score_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns, Out scores);
+    void check_dense(Matrix<double> X);
+    void check_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns);
+
+    void learn_one(nb::handle x, nb::handle y, nb::handle importance) override;
+    void set_features(size_t d) override;
+    void set_classes(nb::list classes) override;
+    void flip_classes() override;
+    nb::dict state() override;
+    void set_state(nb::dict state) override;
+    void flush() override {}
+    std::vector<nb::object*> held() override;
+
+    Expansion f;
+    Budget budget;
+    size_t width = 0;            // features there may be: columns, or names so far
+    size_t kernel_features = 0;  // the d that the kernel was made for
+
+ protected:
+    void scores_of(nb::handle x, double* out) override;
+    void teach(Read& row, double y, double importance, double target, const uint8_t* set) override;
+
+ private:
+    struct Table;
+    void start(bool sparse, size_t d);
+    void unstart();
+    const Kernel& any_kernel();  // the kernel, or before the first example one for another d
+    void check(const Table& X);
+    void check_row(const double* x, const int64_t* index, size_t n, size_t row);
+    void learn(const Table& X, nb::object y, nb::object importance, nb::object scores);
+    // Kernel rows of some dense rows to come, all at once. What changes meanwhile is evaluated again: K(x, z) is a pure
+    // function, so the bits are those of row after row.
+    static constexpr size_t ahead = 4;
+    void look_ahead(const Table& X, size_t from);
+    const double* looked_up(size_t q);
+    void score(const Table& X, Out scores);
+    // A row in the form that the support vectors have.
+    Query as_query(const double* x, const int64_t* index, size_t n);
+    void sort_named(bool admitted);
+    [[noreturn]] void refuse_row(const Outcome& outcome) const;
+    bool in_python() const { return python_ || (holder_ && holder_->calls_python()); }
+
+    nb::object make_kernel_;
+    std::unique_ptr<KernelHolder> holder_, sample_;
+    std::vector<double> values_;
+    std::vector<int64_t> indices_;
+    std::vector<Query> coming_;
+    std::vector<double> coming_rows_;
+    size_t coming_stride_ = 0;
+};
+
+void bind_kernel_engine(nb::module_& module);
+
+}  // namespace onepass

@@ -1,0 +1,159 @@
+// Kernel learning without Python, meant for AddressSanitizer and UndefinedBehaviorSanitizer (scripts/check runs it so):
+// every kernel and every budget, dense and sparse, on every instruction set gives the same bits and stays within B.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "../kernel_round.hpp"
+#include "../rules.hpp"
+
+using namespace onepass;
+
+const KernelLoops* onepass::kernel_loops = kernel_loops_scalar();
+
+static int passed = 0, failed = 0;
+
+static void expect(bool holds, const char* what, int which = 0) {
+    holds ? ++passed : ++failed;
+    if (!holds) std::printf("FAILED: %s (%d)\n", what, which);
+}
+
+static std::vector<const KernelLoops*> instruction_sets() {
+    std::vector<const KernelLoops*> out = {kernel_loops_scalar()};
+#ifdef ONEPASS_X86
+    if (__builtin_cpu_supports("avx2")) out.push_back(kernel_loops_avx2());
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        out.push_back(kernel_loops_avx512());
+#endif
+    return out;
+}
+
+struct Examples {
+    std::vector<std::vector<double>> x;
+    std::vector<std::vector<int64_t>> index;
+    std::vector<double> y;
+    size_t columns = 5;
+
+    explicit Examples(bool sparse, size_t n = 150) {
+        std::mt19937_64 random(7);
+        std::uniform_real_distribution<double> number(0.0, 1.0);
+        for (size_t i = 0; i < n; ++i) {
+            x.emplace_back();
+            index.emplace_back();
+            double sum = 0.0;
+            for (size_t j = 0; j < columns; ++j) {
+                // Some rows come twice, one is empty.
+                const double value = i % 17 == 3 ? 0.5 : (i == 20 ? 0.0 : number(random));
+                if (sparse && value < 0.3) continue;
+                x.back().push_back(value);
+                index.back().push_back(int64_t(j));
+                sum += (j % 2 ? 1.0 : -1.0) * value;
+            }
+            y.push_back(sum > 0.0 ? 1.0 : 0.0);
+        }
+    }
+};
+
+static Kernel kernel_of(KernelOp op) {
+    Kernel out;
+    out.op = op;
+    out.p[0] = 0.7;
+    out.p[1] = 0.5;
+    out.p[2] = 3.0;
+    if (op == KernelOp::sum || op == KernelOp::product)
+        out.parts = {kernel_of(KernelOp::rbf), kernel_of(KernelOp::chi2)};
+    if (op == KernelOp::normalised) out.parts = {kernel_of(KernelOp::polynomial)};
+    return out;
+}
+
+struct Learned {
+    Expansion f;
+    Budget budget;
+    Model model;
+};
+
+static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examples& rows, bool sparse, int budget,
+                                 size_t B, size_t classes) {
+    const bool passive_aggressive = budget >= 8 && budget <= 10;
+    const BudgetEntry& entry = budget_table[budget];
+    out.budget.admit = entry.admit;
+    out.budget.every_round = entry.every_round;
+    out.budget.B = B;
+    for (double& each : out.budget.p) each = 0.5;
+    if (passive_aggressive) out.budget.p[0] = 0.0;
+    out.budget.rule[0] = passive_aggressive ? 1.0 : 0.0;
+    out.f.keeps_gram = entry.gram;
+    out.f.keeps_inverse = entry.inverse;
+    out.f.keeps_values = entry.values;
+    out.f.follows_norm = entry.norm;
+    out.f.keeps_covariance = entry.covariance;
+    out.f.begin(&kernel, sparse, rows.columns, 0);
+    out.f.set_outputs(classes);
+    out.model.w.set_rows(classes);
+    out.model.size_scratch();
+    out.model.step = rules::table[passive_aggressive ? 4 : 0].step;
+    if (passive_aggressive) out.model.params[0] = 1.0;
+    else out.model.params[3] = 1.0;  // a constant step of 1
+    for (size_t i = 0; i < rows.x.size(); ++i) {
+        Query x{rows.x[i].data(), sparse ? rows.index[i].data() : nullptr, rows.x[i].size()};
+        kernel_loops->prepare(kernel, x);
+        const double y = classes > 2 ? double(i % classes) : rows.y[i];
+        const Status status = learn_kernel_round(out.model, out.f, out.budget, x, y, 1.0, nullptr);
+        expect(status == Status::ok, "a round is refused", budget);
+        expect(B == 0 || out.f.size() <= B, "more vectors than the budget", budget);
+    }
+    std::vector<double> coefficients;
+    for (const auto& row : out.f.coef) coefficients.insert(coefficients.end(), row.begin(), row.end());
+    return coefficients;
+}
+
+int main() {
+    for (bool sparse : {false, true}) {
+        const Examples rows(sparse);
+        for (int op = 0; op <= int(KernelOp::normalised); ++op) {
+            if (KernelOp(op) == KernelOp::precomputed || KernelOp(op) == KernelOp::foreign) continue;
+            const Kernel kernel = kernel_of(KernelOp(op));
+            std::vector<double> first;
+            for (const KernelLoops* loops : instruction_sets()) {
+                kernel_loops = loops;
+                Learned learned;
+                const std::vector<double> c = learn(learned, kernel, rows, sparse, 0, 0, 2);
+                if (first.empty()) first = c;
+                expect(c == first, "instruction sets differ on a kernel", op);
+            }
+        }
+        const Kernel rbf = kernel_of(KernelOp::rbf);
+        for (int budget = 0; budget < budget_count; ++budget)
+            for (size_t B : {size_t(0), size_t(1), size_t(40)})
+                for (size_t classes : {size_t(2), size_t(3)}) {
+                    const bool limited = budget != 0 && budget != 4;
+                    const bool two_only = budget == 5 || budget == 6 || budget == 12;
+                    if ((limited && B == 0 && budget != 5 && budget != 7 && budget != 12) || (!limited && B > 0) ||
+                        (two_only && classes > 2))
+                        continue;
+                    std::vector<double> first;
+                    for (const KernelLoops* loops : instruction_sets()) {
+                        kernel_loops = loops;
+                        Learned learned;
+                        const std::vector<double> c = learn(learned, rbf, rows, sparse, budget, B, classes);
+                        if (first.empty()) first = c;
+                        expect(c == first, "instruction sets differ on a budget", budget);
+                        expect(learned.model.k > 0.0, "nothing is learned", budget);
+                    }
+                }
+    }
+    Points points(false, 3, 0);
+    std::vector<double> keep, x = {1.0, 2.0, 3.0};
+    for (size_t i = 0; i < 70; ++i) {
+        x[0] = double(i);
+        points.push(Query{x.data(), nullptr, 3});
+    }
+    points.remove(3);
+    points.widen(5);
+    expect(points.query(3, keep).x[0] == 69.0 && points.value(3, 4) == 0.0, "a removed slot is not the last one's");
+    while (points.size()) points.remove(0);
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,290 @@
+"""`KernelModel`: the kernel learner without scikit-learn. It is `LinearModel` in the kernel's feature space.
+
+Everything that a linear model does with examples, labels, names and files is inherited; the weights are an expansion
+f = Σ cᵢ K(xᵢ, ·) over support vectors, kept within a budget.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, budgets, kernels, store
+from .batches import Batch
+from .budgets import Budget
+from .core import Array, Readout, Rule, make_readout
+from .errors import DamagedFileError, FeatureError, ParameterError
+from .kernels import Kernel
+from .model import LinearModel, known_parameters
+from .parameters import from_config, to_config
+from .rules import make as make_rule
+
+__all__ = ["KernelModel"]
+
+KIND = "kernel"
+TASKS = ("auto", "binary", "multiclass", "regression")
+
+
+class KernelModel(LinearModel):
+    """A rule, a kernel, a budget, and the support vectors they have chosen.
+
+    The options are those of `LinearModel` where they mean something; `fit_intercept` adds intercept_scaling² to the
+    kernel, so that a rule's penalty shrinks the intercept too.
+    """
+
+    kind = KIND
+
+    def __init__(
+        self,
+        rule: str | Rule = "pa1",
+        task: str = "auto",
+        *,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        budget: str | Budget | None = None,
+        classes: Iterable[Hashable] | None = None,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        readout: str | Readout = "last",
+        hash_bits: int | None = None,
+        multiclass: str = "rival",
+        costs: Any = None,
+    ) -> None:
+        if task not in TASKS:
+            raise ParameterError(f"task={task!r}: a kernel learner has {', '.join(TASKS)}")
+        made = make_rule(rule)
+        _require(made, readout)
+        self.kernel = copy.deepcopy(kernels.make(kernel))
+        self.budget = copy.deepcopy(budgets.make(budget))
+        self.budget.require(made, task, self.kernel)
+        self._engine: _native.KernelEngine
+        super().__init__(
+            rule,
+            task,
+            classes=classes,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            readout=readout,
+            hash_bits=hash_bits,
+            multiclass=multiclass,
+            costs=costs,
+        )
+
+    def new_model(self, classes: Iterable[Hashable] | None = None) -> KernelModel:
+        """A model like this one that has learned nothing, for other classes."""
+        return KernelModel(
+            self.rule,
+            self.task,
+            kernel=self.kernel,
+            budget=self.budget,
+            classes=None if self.task == "regression" else classes,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            readout=self.readout,
+            hash_bits=self.hash_bits,
+            multiclass=self.multiclass,
+        )
+
+    def room_for(self, classes: int) -> None:
+        super().room_for(classes)
+        if classes > 2 and "multiclass" not in self.budget.tasks:
+            raise ParameterError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                f"{self.budget!r} is defined for two classes; use another budget, or reductions.OneVsAll"
+            )
+
+    # -- what was learned ------------------------------------------------------------------------------------------
+
+    @property
+    def n_support(self) -> int:
+        """Support vectors now."""
+        return int(self._engine.support)
+
+    @property
+    def support(self) -> Any:
+        """The support vectors: a table, or a CSR matrix where rows were sparse or named."""
+        s = self._engine.state()
+        if "support" in s:
+            return s["support"]
+        import scipy.sparse
+
+        parts = (s["support_data"], s["support_index"], s["support_starts"])
+        return scipy.sparse.csr_matrix(parts, shape=(self.n_support, self.n_features))
+
+    @property
+    def coefficients(self) -> Array:
+        """c, support vectors × outputs."""
+        s = self._engine.state()
+        return np.asarray(s["coefficients"] * s["scalars"][0])
+
+    @property
+    def births(self) -> NDArray[np.int64]:
+        """The round in which each support vector came."""
+        return self._engine.state()["births"].astype(np.int64)
+
+    @property
+    def kernel_features(self) -> int:
+        """The d of γ = 1/d: features of the first example; 0 before it."""
+        return int(self._engine.kernel_features)
+
+    def resolved_kernel(self) -> Kernel:
+        """The kernel as it is evaluated: γ filled in, the intercept added."""
+        return self._at(self.kernel_features) if self.kernel_features else self.kernel
+
+    def _at(self, d: int) -> Kernel:
+        kernel = self.kernel.resolved(d)
+        return kernel + kernels.Constant(self.intercept_scaling**2) if self.fit_intercept else kernel
+
+    def weights(self, *, last: bool = False) -> NoReturn:
+        raise ParameterError("a kernel learner has no weight per feature; see support and coefficients")
+
+    def named_weights(self) -> NoReturn:
+        self.weights()
+
+    def explain_one(self, x: Any, label: Hashable | None = None) -> NoReturn:
+        self.weights()
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        config, arrays = super().state()
+        config["kernel"], gram = _kernel_config(self.kernel)
+        config["budget"] = to_config(self.budget)
+        config["kernel_features"] = self.kernel_features
+        if gram is not None:
+            arrays["gram"] = gram
+        return config, arrays
+
+    @classmethod
+    def from_state(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kernel: Kernel | None = None
+    ) -> Self:
+        try:
+            parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
+            for key, value in arrays.items():
+                part, dot, name = key.partition(".")
+                parts[part if dot else ""][name or key] = value
+            own = parts[""]
+            gram = own.pop("gram", None)
+            known = known_parameters()
+            classes = store.decode_values(config["classes"])
+            _check_numbers(config, own, classes)
+            model = cls(
+                from_config(config["rule"], known),
+                config["task"],
+                kernel=kernel or (from_config(config["kernel"], known) if gram is None else kernels.Precomputed(gram)),
+                budget=from_config(config["budget"], known),
+                fit_intercept=config["fit_intercept"],
+                intercept_scaling=config["intercept_scaling"],
+                readout=from_config(config["readout"], known),
+                hash_bits=config["hash_bits"],
+                multiclass=config["multiclass"],
+                costs=config["costs"],
+                classes=None if config["costs"] is None else classes,
+            )
+            model.declared = config["declared"]
+            model.extra = dict(config["extra"])
+            model.extra_arrays = parts["extra"]
+            model._engine.set_classes(classes)
+            model._engine.set_names(store.decode_names(parts["names"]))
+            model._engine.set_state({**own, "kernel_features": int(config["kernel_features"])})  # type: ignore[dict-item]
+        except (KeyError, TypeError, AttributeError, RuntimeError, IndexError) as error:
+            detail = f"the model's parts do not fit together ({error})"
+            raise DamagedFileError(f"{detail}; restore it from a backup") from None
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        config, arrays = LinearModel.state(self)  # the kernel goes as it is: pickle knows functions
+        config |= {"budget": to_config(self.budget), "kernel_features": self.kernel_features, "kernel": None}
+        return {"config": config, "arrays": arrays, "kernel": self.kernel}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        model = self.from_state(state["config"], state["arrays"], state["kernel"])
+        self.__dict__.update(model.__dict__)
+        self._engine.on_new_label = self._new_label
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _make_engine(self) -> _native.Engine:
+        limit = self.budget.limit()
+        return _native.KernelEngine(
+            *self._engine_parts(),
+            self._native_kernel,
+            {
+                "code": self.budget.code,
+                "B": 0 if limit is None else limit,
+                "p": self.budget.numbers(),
+                "rule": self.budget.rule_numbers(self.rule),
+                "seed": self.budget.seed_number(),
+                "merge_duplicates": getattr(self.budget, "merge_duplicates", False),
+            },
+        )
+
+    def _native_kernel(self, d: int) -> dict[str, Any]:
+        return self._at(d).native()
+
+    def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
+        """In the two forms that the kernel loops read: float64, and 64-bit indices."""
+        if batch.distinct:
+            raise FeatureError(
+                "a kernel model does not read the chunks of op.stream; give it its examples: for x, y in stream"
+            )
+        placed = super()._placed(batch, learning=learning)
+        if placed.dense is not None:
+            dense = np.ascontiguousarray(placed.dense, dtype=np.float64)
+            return Batch(placed.rows, placed.columns, dense=dense, names=placed.names)
+        assert placed.csr is not None
+        data, indices, starts = placed.csr
+        csr = (data.astype(np.float64), indices.astype(np.int64), starts.astype(np.int64))
+        return Batch(placed.rows, placed.columns, csr=csr, names=placed.names)
+
+
+def _require(rule: Rule, readout: str | Readout) -> None:
+    """Refuse what an expansion cannot do, with the reason."""
+    if rule.uses_soft():
+        raise ParameterError(f"{rule!r} shrinks single weights, which a kernel learner has none of; use sgd with l2")
+    if rule.geometry() != 2:
+        raise ParameterError(f"{rule!r} has a p-norm geometry; a kernel is an inner product: use p=2")
+    if rule.minibatch()[0] > 1:
+        raise ParameterError(f"{rule!r}: a kernel learner takes one step a round; use batch_size=1")
+    if make_readout(readout, rule).name != "last":
+        raise ParameterError(
+            f"readout={make_readout(readout, rule).name!r}: a kernel learner predicts with its last expansion, "
+            "the others would store as many; use readout='last' (and rule='perceptron' for 'pocket')"
+        )
+
+
+def _kernel_config(kernel: Kernel) -> tuple[Any, Array | None]:
+    """The kernel as JSON; a precomputed one's matrix apart."""
+    if isinstance(kernel, kernels.Precomputed):
+        return None, kernel.gram
+    for part in _all_parts(kernel):
+        if isinstance(part, (kernels.Call, kernels.Precomputed)):
+            reason = "holds a function" if isinstance(part, kernels.Call) else "holds a matrix inside another kernel"
+            raise ParameterError(f"{kernel!r} {reason}: no model file can hold it; pickle the model instead")
+    return to_config(kernel), None
+
+
+def _all_parts(kernel: Kernel) -> list[Kernel]:
+    return [kernel, *(each for part in kernel.parts() for each in _all_parts(part))]
+
+
+def _check_numbers(config: Mapping[str, Any], s: dict[str, NDArray[Any]], classes: list[Any]) -> None:
+    """What the loops rely on: raise `DamagedFileError` if a file says otherwise."""
+    floats = {key: value for key, value in s.items() if value.dtype == np.float64}
+    outputs = len(classes) if config["task"] != "regression" and len(classes) > 2 else 1
+    scalars, limit = s["scalars"], (config["budget"]["params"] or {}).get("B")
+    for true, what in (
+        (all(np.isfinite(value).all() for value in floats.values()), "a number is not finite"),
+        (s["coefficients"].ndim == 2 and s["coefficients"].shape[1] == outputs, "coefficients and classes differ"),
+        (scalars.shape == (13,) and scalars[0] != 0, "the scale is 0"),
+        ((scalars[2:] >= 0).all(), "a counter is below 0"),
+        (limit is None or len(s["coefficients"]) <= limit, "there are more support vectors than the budget"),
+        (len(set(classes)) == len(classes), "a class appears twice"),
+        (isinstance(config["declared"], bool), "declared is neither true nor false"),
+    ):
+        if not true:
+            raise DamagedFileError(f"the model's parts do not fit together: {what}; restore it from a backup")
