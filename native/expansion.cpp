@@ -186,6 +186,13 @@ size_t Expansion::oldest() const {
     return size_t(std::find(birth.begin(), birth.end(), first) - birth.begin());
 }
 
+size_t Expansion::least(const std::vector<double>& scores) const {
+    size_t best = 0;
+    for (size_t i = 1; i < size(); ++i)
+        if (scores[i] < scores[best] || (scores[i] == scores[best] && birth[i] < birth[best])) best = i;
+    return best;
+}
+
 std::vector<double> Expansion::solve(const double* k) const {
     std::vector<double> d(size());
     for (size_t i = 0; i < size(); ++i) d[i] = kernel_loops->dot(inverse[i].data(), k, size());
