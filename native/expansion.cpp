@@ -174,7 +174,24 @@ void Expansion::clear() {
     ww = 0.0;
 }
 
-size_t Expansion::oldest() const { return size_t(std::min_element(birth.begin(), birth.end()) - birth.begin()); }
+// In eight chains: one would wait for each comparison.
+size_t Expansion::oldest() const {
+    const size_t n = size();
+    double least[8];
+    std::fill_n(least, 8, birth[0]);
+    for (size_t i = 0; i + 8 <= n; i += 8)
+        for (size_t l = 0; l < 8; ++l) least[l] = birth[i + l] < least[l] ? birth[i + l] : least[l];
+    for (size_t i = n - n % 8; i < n; ++i) least[0] = std::min(least[0], birth[i]);
+    const double first = *std::min_element(least, least + 8);
+    return size_t(std::find(birth.begin(), birth.end(), first) - birth.begin());
+}
+
+size_t Expansion::least(const std::vector<double>& scores) const {
+    size_t best = 0;
+    for (size_t i = 1; i < size(); ++i)
+        if (scores[i] < scores[best] || (scores[i] == scores[best] && birth[i] < birth[best])) best = i;
+    return best;
+}
 
 std::vector<double> Expansion::solve(const double* k) const {
     std::vector<double> d(size());

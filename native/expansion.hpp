@@ -55,6 +55,7 @@ class Expansion {
     void remove(size_t i);
     void clear();
     size_t oldest() const;
+    size_t least(const std::vector<double>& scores) const;  // whose score is lowest; the oldest among equals
 
     // K^-1 of the vectors and one more, whose projection on them is d at squared distance delta2; of all but one.
     void extend_inverse(const std::vector<double>& d, double delta2);

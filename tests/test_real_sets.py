@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import http.server
@@ -106,6 +107,7 @@ def test_what_is_wrong_leaves_no_file(server: str, cache: Path, mood: str, sha: 
 def test_offline_says_which_file_and_where_to_put_it(cache: Path) -> None:
     with pytest.raises(DatasetError, match=r"could not be had.*Put toy\.bin into"):
         find(toy("http://127.0.0.1:9/toy"))
+    gc.collect()  # so that it is reported here, not in another test
     assert list(cache.iterdir()) == []
     with pytest.raises(DatasetError, match=r"no download\. It comes from somewhere\. Put toy\.bin into"):
         find(File("toy", "toy.bin", None, "somewhere"))

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from .batches import Batch
 from .core import Array, Readout, Rule
-from .model import KIND, LinearModel
+from .model import LinearModel
 from .parameters import to_config
 from .store import write
 from .tables import TableEstimator, read_order
@@ -167,7 +167,7 @@ class LinearEstimator(TableEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
         config, arrays = self._state_with_parameters()
-        write(path, KIND, config, arrays)
+        write(path, self._fitted().kind, config, arrays)
 
     def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What a file holds: the model, and how the estimator was made."""

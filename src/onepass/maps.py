@@ -1,7 +1,7 @@
 """Feature maps z(x) in front of the linear learners: kernels without support vectors, in fixed memory.
 
 ⟨z(x), z(x')⟩ is K(x, x') or close to it, so `make_pipeline(RandomFourier(...), LinearClassifier("pa1"))` is a kernel
-learner whose cost does not grow. All three are scikit-learn transformers; z depends on x alone once they are fitted.
+learner whose cost does not grow. All three are scikit-learn transformers; once fitted, z is a pure function of x.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def test_a_row_of_zero_length_is_skipped() -> None:
 
 
 def test_parzen_classifier() -> None:
-    """Spec 10 §10, two classes: all examples are kept, f is the difference of the classes' sums; ties go to the first."""
+    """Spec 10 §10, two classes: every example is kept, f is the difference of the classes' sums."""
     model = learned("perceptron:beta=1e300", kernel=kernels.RBF(0.5))  # h = 1
     assert model.n_support_ == 4
     query = np.array([[0.2, 0.9]])
