@@ -121,7 +121,8 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
         for _ in range(TRIES):
             try:
                 done, whole = _receive(url, out, done, report)
-            except urllib.error.HTTPError:
+            except urllib.error.HTTPError as error:
+                error.close()
                 raise  # the server's answer will not change
             except (OSError, http.client.HTTPException) as error:
                 done, last = out.tell(), str(error) or type(error).__name__
