@@ -211,7 +211,12 @@ def memory() -> int:
 
 def peak_memory() -> int:
     """The most it ever had."""
-    import resource
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        pass
+    import resource  # on Linux it would count what the process had before it became this program, too
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
