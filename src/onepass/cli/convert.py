@@ -225,9 +225,8 @@ def _delimited(file: IO[bytes], header: list[str], rows: Iterator[list[Any]], de
 def _arrow(file: IO[bytes], header: list[str], rows: Iterator[list[Any]], to: str) -> None:
     from itertools import islice
 
-    from ..streams.tables import arrow
+    import pyarrow
 
-    pyarrow = arrow(to)
     writer = None
     while True:
         some = list(islice(rows, 4096))

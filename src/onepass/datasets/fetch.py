@@ -11,9 +11,10 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from ..errors import DatasetError
 
@@ -99,7 +100,7 @@ def _fetch(source: Source, target: Path, progress: Progress | None) -> None:
 
 
 @contextlib.contextmanager
-def _temporary(target: Path):  # type: ignore[no-untyped-def]
+def _temporary(target: Path) -> Iterator[Path]:
     """A new file beside `target`, gone at the end unless it was moved."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
@@ -139,7 +140,7 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
         raise OSError(f"its checksum is {got}, expected {sha256}: it has changed or was damaged on the way")
 
 
-def _receive(url: str, out, done: int, report: Progress) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+def _receive(url: str, out: BinaryIO, done: int, report: Progress) -> tuple[int, bool]:
     """Read on from byte `done`: (bytes now, is that all?)."""
     import urllib.request
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import _native
-from ..errors import InputError, LineError, MissingDependencyError, ParameterError
+from ..errors import InputError, LineError, ParameterError
 
 __all__ = ["FORMATS", "Block", "Source", "blocks", "count_of", "detect", "shorten", "sources_of"]
 
@@ -84,7 +84,7 @@ class Source:
             kind = next((kind for magic, kind in COMPRESSED.items() if ahead.peek(4).startswith(magic)), None)
         except OSError as error:
             raise InputError(f"cannot read {self.name}: {error.strerror or error}") from error
-        return ahead if kind is None else Ahead(_decompressed(ahead, kind, self.name), under=ahead)
+        return ahead if kind is None else Ahead(_decompressed(ahead, kind), under=ahead)
 
 
 class Ahead:
@@ -151,16 +151,13 @@ class Ahead:
         return False
 
 
-def _decompressed(file: Ahead, kind: str, name: str) -> Any:
+def _decompressed(file: Ahead, kind: str) -> Any:
     if kind == "gzip":
         import gzip
 
         return gzip.GzipFile(fileobj=file, mode="rb")  # type: ignore[call-overload]
-    try:
-        import pyarrow
-    except ImportError as error:
-        message = f"{name} is compressed with zstd, which needs pyarrow: pip install onepass[tables]"
-        raise MissingDependencyError(message) from error
+    import pyarrow
+
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, "r"), "zstd")
 
 

@@ -16,26 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..errors import InputError, MissingDependencyError
+from ..errors import InputError
 from .parts import BadLine, Part, in_order
 from .roles import Roles, words
 from .sources import Block, Source, count_of
 
-__all__ = ["MISSING", "Coded", "arrow", "coded_part", "of_arrow", "of_csv"]
+__all__ = ["MISSING", "Coded", "coded_part", "of_arrow", "of_csv"]
 
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
 SAMPLE = 1 << 20  # bytes of a CSV file that show what kinds its columns hold
 TOGETHER = 1 << 16  # rows of a record batch taken at once
 CROSSED = 1 << 10  # so too where interactions make many features of few
-
-
-def arrow(what: str) -> Any:
-    """pyarrow, or an error that says what to install."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingDependencyError(f"reading {what} needs pyarrow: pip install onepass[tables]") from error
-    return pyarrow
 
 
 @dataclass
@@ -151,7 +142,8 @@ class Layout:
 
 def layout(source: Source, stream: Any) -> Layout:
     """Read the beginning of a CSV source, without using it up."""
-    pyarrow = arrow("CSV")
+    import pyarrow
+
     first = source.beginning(SAMPLE).removeprefix(b"\xef\xbb\xbf")
     delimiter = "\t" if stream.format == "tsv" else ","
     text = first[: first.rfind(b"\n") + 1 or len(first)].decode("utf-8", "replace").replace("\0", "")
@@ -223,7 +215,8 @@ def _same_header(source: Source, block: Block, shape: Layout) -> None:
 
 
 def _csv_rows(shape: Layout, block: Block, first: bool) -> Coded:
-    pyarrow = arrow("CSV")
+    import pyarrow
+
     data = pyarrow.py_buffer(memoryview(block.buffer)[: block.size])
     bad: list[BadLine] = []
     lines = count_of(b"\n", block.buffer, block.size)
@@ -317,7 +310,8 @@ def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
 
 def coded_of(table: Any, roles: Roles) -> Coded:
     """The columns of an Arrow table as sparse rows."""
-    pyarrow = arrow("tables")
+    import pyarrow
+
     rows = table.num_rows
     names: list[str] = []
     columns: list[tuple[Any, int]] = []  # numbers and their code, or codes and what to add to them
@@ -342,7 +336,8 @@ def coded_of(table: Any, roles: Roles) -> Coded:
 
 def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, int]:
     """What `tabulate` takes: numbers and their code; or codes, below 0 where there is none, and what to add to them."""
-    pyarrow = arrow("tables")
+    import pyarrow
+
     types, kind = pyarrow.types, column.type
     if name in roles.categorical:
         column, kind = column.cast(pyarrow.string()), pyarrow.string()
@@ -447,6 +442,8 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
 
 
 def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
+    import pyarrow
+
     rows = np.repeat(np.arange(len(coded.y)), np.diff(coded.starts))
     wrong = np.zeros(len(coded.y), dtype=bool)
     wrong[rows[~np.isfinite(coded.values)]] = True
@@ -455,7 +452,7 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
             wrong |= np.isinf(column)
     if coded.weight is not None:
         wrong |= coded.weight < 0
-    good = batch.filter(arrow("tables").array(~wrong))
+    good = batch.filter(pyarrow.array(~wrong))
     result = coded_of(good, roles)
     for row in np.flatnonzero(wrong).tolist():
         text = str(batch.slice(row, 1).to_pylist()[0]).encode()
@@ -466,7 +463,8 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
 
 
 def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:
-    pyarrow = arrow(format)
+    import pyarrow
+
     file = source.random_access()
     try:
         for batch in _batches_in(file, format, pyarrow, together):
