@@ -178,6 +178,7 @@ class Engine {
     PythonRule callback_;
     bool python_ = false;
     NamedRow scratch_;
+    Zeroed<uint32_t> places_;  // see Difference; between calls all are 0
     std::mutex busy_;
     std::atomic<std::thread::id> owner_;
 };

@@ -42,11 +42,7 @@ nb::dict Engine::state() {
     out["z"] = table(w, w.z);
     out["bias"] = array({w.rows}, std::vector<double>(w.bias));
     out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
-    if (w.lazy) {
-        std::vector<double> owed(w.owed_then.data(), w.owed_then.data() + w.owed_then.size());
-        out["owed"] = array({owed.size()}, std::move(owed));
-        out["owed_now"] = array({1}, {w.owed_now});
-    }
+    if (w.lazy) out["owed_now"] = array({1}, {w.owed});
     if (w.votes.on) {
         out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
         put(out, "votes_", w.votes.updates);
@@ -139,11 +135,18 @@ void Engine::set_state(nb::dict state) {
     fill(w.bias, state["bias"]);
     fill(w.bias_sum, state["bias_sum"]);
     if (w.lazy) {
-        std::vector<double> owed(w.features), now(1);
-        fill(owed, state["owed"]);
+        std::vector<double> now(1);
+        if (state.contains("owed")) {  // a file from before weights were stored raised: each feature's debt beside it
+            std::vector<double> then(w.features);
+            fill(then, state["owed"]);
+            for (size_t j = 0; j < w.features; ++j)
+                for (size_t r = 0; r < w.rows; ++r) {
+                    w.owed = then[j];
+                    w.v.data()[j * w.stride + r] = w.raised(w.v.data()[j * w.stride + r]);
+                }
+        }
         fill(now, state["owed_now"]);
-        std::copy(owed.begin(), owed.end(), w.owed_then.data());
-        w.owed_now = now[0];
+        w.owed = now[0];
     }
     if (w.votes.on) {
         w.votes.counts = numbers_of(state["votes_counts"]);

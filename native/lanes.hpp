@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
@@ -74,31 +75,50 @@ inline Eight load(const double* p, __mmask8 mask) { return Eight(_mm512_maskz_lo
 inline Eight load(const float* p, __mmask8 mask) { return Eight(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))); }
 #endif
 
+// The difference p - q of two arrays, read like an array of its own but never written down.
+struct Minus {
+    const double *p, *q;
+    double operator[](size_t i) const { return p[i] - q[i]; }
+    Minus operator+(size_t i) const { return {p + i, q + i}; }
+};
+
+inline Eight load(Minus x) { return load(x.p) - load(x.q); }
+inline Four load_four(Minus x) { return load_four(x.p) - load_four(x.q); }
+#ifdef __AVX512F__
+inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
+#endif
+
 // Do the elements rise strictly, from 0 or more?
 #ifdef __AVX512F__
-inline bool rising(const int32_t* index, size_t n) {
+struct Narrow {
+    static constexpr size_t width = 16;
+    static __m512i load(const int32_t* index, unsigned mask) {
+        return _mm512_maskz_loadu_epi32(__mmask16(mask), index);
+    }
+    static unsigned falls(__m512i here, __m512i before) {
+        return _mm512_cmple_epi32_mask(here, _mm512_alignr_epi32(here, before, 15));
+    }
+};
+struct Wide {
+    static constexpr size_t width = 8;
+    static __m512i load(const int64_t* index, unsigned mask) { return _mm512_maskz_loadu_epi64(__mmask8(mask), index); }
+    static unsigned falls(__m512i here, __m512i before) {
+        return _mm512_cmple_epi64_mask(here, _mm512_alignr_epi64(here, before, 7));
+    }
+};
+template <class I>
+inline bool rising(const I* index, size_t n) {
+    using Register = std::conditional_t<sizeof(I) == 4, Narrow, Wide>;
+    constexpr size_t width = Register::width;
     unsigned falls = 0;
     __m512i before = _mm512_set1_epi32(-1);
-    for (; n >= 16; n -= 16, index += 16) {
+    for (; n >= width; n -= width, index += width) {
         const __m512i here = _mm512_loadu_si512(index);
-        falls |= _mm512_cmple_epi32_mask(here, _mm512_alignr_epi32(here, before, 15));
+        falls |= Register::falls(here, before);
         before = here;
     }
-    const __mmask16 rest = __mmask16((1u << n) - 1u);
-    const __m512i here = _mm512_maskz_loadu_epi32(rest, index);
-    return (falls | _mm512_mask_cmple_epi32_mask(rest, here, _mm512_alignr_epi32(here, before, 15))) == 0;
-}
-inline bool rising(const int64_t* index, size_t n) {
-    unsigned falls = 0;
-    __m512i before = _mm512_set1_epi64(-1);
-    for (; n >= 8; n -= 8, index += 8) {
-        const __m512i here = _mm512_loadu_si512(index);
-        falls |= _mm512_cmple_epi64_mask(here, _mm512_alignr_epi64(here, before, 7));
-        before = here;
-    }
-    const __mmask8 rest = __mmask8((1u << n) - 1u);
-    const __m512i here = _mm512_maskz_loadu_epi64(rest, index);
-    return (falls | _mm512_mask_cmple_epi64_mask(rest, here, _mm512_alignr_epi64(here, before, 7))) == 0;
+    const unsigned rest = (1u << n) - 1u;
+    return (falls | (rest & Register::falls(Register::load(index, rest), before))) == 0;
 }
 #else
 template <class I>
@@ -113,9 +133,9 @@ struct DotNorm {
     double dot, norm;  // x.v and x.x
 };
 
-// Of a row and weights that lie next to each other.
-template <class V>
-inline DotNorm dot_norm(const V* x, size_t n, const double* v) {
+// Of a row's values x (an array, or Minus) and weights that lie next to each other.
+template <class X>
+inline DotNorm dot_norm(X x, size_t n, const double* v) {
     Sum dot, norm;
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) {
@@ -177,26 +197,26 @@ struct Indexed {
 struct FourSums {
     Four dot{}, norm{};
 
-    template <class V, class Weights, class... Count>
-    void add(const V* x, const Weights& weights, size_t i, Count... count) {
+    template <class X, class Weights, class... Count>
+    void add(X x, const Weights& weights, size_t i, Count... count) {
         const Four values = four_of(x + i, count...);
         dot += values * weights.four(i, count...);
         norm += values * values;
     }
-    template <class V>
-    static Four four_of(const V* x) {
+    template <class X>
+    static Four four_of(X x) {
         return load_four(x);
     }
-    template <class V>
-    static Four four_of(const V* x, size_t count) {
+    template <class X>
+    static Four four_of(X x, size_t count) {
         return Four{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
     }
 };
 
 // The same with weights that have to be fetched. Four at a time: putting eight scattered numbers into one register
 // costs more than it saves, and so does the processor's own gather.
-template <class V, class Weights>
-inline DotNorm dot_norm_of(const V* x, size_t n, const Weights& weights) {
+template <class X, class Weights>
+inline DotNorm dot_norm_of(X x, size_t n, const Weights& weights) {
     FourSums a, b, c, d;  // not an array: they should stay in registers
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) {
@@ -218,8 +238,8 @@ inline DotNorm dot_norm_of(const V* x, size_t n, const Weights& weights) {
     return {add_up((a.dot + c.dot) + (b.dot + d.dot)), add_up((a.norm + c.norm) + (b.norm + d.norm))};
 }
 
-template <class V>
-inline double norm(const V* x, size_t n) {
+template <class X>
+inline double norm(X x, size_t n) {
     Sum sum;
     size_t i = 0;
     for (; i + lanes <= n; i += lanes) {

@@ -1,31 +1,45 @@
-// L1 by laziness: a feature pays what it owes when it is met. Paying is worked out as the row is scored, and kept, so
-// that a move of the row adds to what was paid. Included once per instruction set.
+// L1 by laziness: a weight pays what it owes when its feature is met. Paying is worked out as the row is scored, and
+// kept, so that a move of the row adds to what is left. Included once per instruction set.
 #pragma once
 #include "lanes.hpp"
 #include "weights.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// Weights::paid, several at a time.
-template <class Wide>
-inline Wide paid(Wide value, Wide gap, double threshold) {
-    using Bits = decltype(value > value);
-    const Bits sign = Bits(value) & INT64_MIN;
-    const Wide size = Wide(Bits(value) ^ sign), less = size - gap;
-    const Wide kept = Wide(Bits(less > 0.0 ? less : Wide{}) | sign);
-    return size > threshold ? value : kept;
-}
+// Weights::paid and Weights::raised, several at a time and with the same bits.
+struct Debt {
+    double owed, threshold;
+    int64_t flag;
+    explicit Debt(const Weights& w) : owed(w.owed), threshold(w.threshold), flag(w.flag()) {}
+
+    template <class Wide>
+    Wide paid(Wide stored) const {
+        using Bits = decltype(stored > stored);
+        const Bits sign = Bits(stored) & INT64_MIN;
+        const Wide less = Wide(Bits(stored) ^ sign) - owed;
+        const Wide left = Wide(Bits(less > 0.0 ? less : Wide{}) | sign);
+        return (Bits(stored) & flag) != 0 ? stored : left;
+    }
+    template <class Wide>
+    Wide raised(Wide value) const {
+        using Bits = decltype(value > value);
+        const Bits sign = Bits(value) & INT64_MIN;
+        const Wide size = Wide(Bits(value) ^ sign);
+        const Wide higher = Wide((Bits(size + owed) & ~flag) | sign);
+        return size > threshold ? Wide(Bits(value) | 1) : higher;
+    }
+};
 
 // Weights as they are after paying, in place of the stored ones, and kept side by side.
 template <class Where>
 struct Paid {
-    Where v, then;
-    double now, threshold;
+    Where stored;
+    Debt debt;
     double* kept;
 
     template <class... Count>
     Four four(size_t i, Count... count) const {
-        const Four value = paid(v.four(i, count...), now - then.four(i, count...), threshold);
+        const Four value = debt.paid(stored.four(i, count...));
         std::memcpy(kept + i, &value, sizeof value);
         return value;
     }
@@ -33,8 +47,8 @@ struct Paid {
 
 template <class Row>
 inline auto paid_weights(const Weights& w, const Row& row, double* kept) {
-    const auto v = row.where(w.v.data());
-    return Paid<decltype(v)>{v, row.where(w.owed_then.data()), w.owed_now, w.threshold, kept};
+    const auto stored = row.where(w.v.data());
+    return Paid<decltype(stored)>{stored, Debt(w), kept};
 }
 
 // The same for class rows, feature after feature.
@@ -46,48 +60,36 @@ inline const double* paid_side_by_side(const Weights& w, const Row& row, double*
         if (row.n % 4) weights.four(row.n - row.n % 4, row.n % 4);
         return kept;
     }
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        const Eight gap = Eight{} + (w.owed_now - w.owed_then.data()[j]);
+    const Debt debt(w);
+    for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < w.stride; r += 8) {
-            const Eight value = paid(load(w.v.data() + j * w.stride + r), gap, w.threshold);
+            const Eight value = debt.paid(load(w.v.data() + row.column(i) * w.stride + r));
             std::memcpy(kept + i * w.stride + r, &value, sizeof value);
         }
-    }
     return kept;
 }
 
-// Settles what the features of a row owe, before they are moved.
+// v = kept + c * x, where `kept` is what a row's weights are after paying.
 template <class Row>
-inline void settle(Weights& w, const Row& row) {
-    double *v = w.v.data(), *then = w.owed_then.data();
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        const double gap = w.owed_now - then[j];
-        if (gap == 0.0) continue;
-        then[j] = w.owed_now;
-        for (size_t r = 0; r < w.rows; ++r) v[j * w.stride + r] = w.paid(v[j * w.stride + r], gap);
+inline void add_to_paid(Weights& w, const Row& row, const double* __restrict kept, double c) {
+    const Debt debt(w);
+    double* __restrict v = w.v.data();
+    size_t i = 0;
+    for (; i + 4 <= row.n; i += 4) {
+        const Four moved = debt.raised(load_four(kept + i) + c * load_four(row.x + i));
+        for (size_t l = 0; l < 4; ++l) v[row.column(i + l)] = moved[l];
     }
+    for (; i < row.n; ++i) v[row.column(i)] = w.raised(kept[i] + c * double(row.x[i]));
 }
 
-// The features of a row have paid: v = kept, and v = kept + c * x for one row of weights.
+// The same for any number of class rows, from the stored weights. Those that do not move are left as they are.
 template <class Row>
-inline void settle_and_add(Weights& w, const Row& row, const double* __restrict kept, double c) {
-    double* __restrict v = w.v.data(), * __restrict then = w.owed_then.data();
-    const double now = w.owed_now;
-#pragma GCC unroll 8
+inline void pay_and_add(Weights& w, const Row& row, const double* coefficients, double over) {
     for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        v[j] = kept[i] + c * double(row.x[i]);
-        then[j] = now;
-    }
-}
-template <class Row>
-inline void settle_rows(Weights& w, const Row& row, const double* kept) {
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        std::memcpy(w.v.data() + j * w.stride, kept + i * w.stride, w.stride * sizeof(double));
-        w.owed_then.data()[j] = w.owed_now;
+        double* v = w.v.data() + row.column(i) * w.stride;
+        const double x = over * double(row.x[i]);
+        for (size_t r = 0; r < w.rows; ++r)
+            if (coefficients[r] != 0.0) v[r] = w.raised(w.paid(v[r]) + coefficients[r] * x);
     }
 }
 

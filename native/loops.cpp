@@ -3,9 +3,6 @@
 
 #include <type_traits>
 
-// Passing a row's parts through memory costs a tenth of a round.
-#define ONEPASS_INLINE __attribute__((always_inline)) inline
-
 namespace onepass::ONEPASS_ISA {
 
 enum class Order { sorted, unsorted, outside };
@@ -111,7 +108,8 @@ inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
 
 template <class Batch>
 Outcome learn(Model& M, const Batch& X, const Answers& in) {
-    if (is_plain(M) && !in.scores) return learn_rows<Path<false, true>>(M, X, in);
+    if (is_plain(M) && !in.scores)
+        return M.w.lazy ? learn_rows<Path<false, true, true>>(M, X, in) : learn_rows<Path<false, true>>(M, X, in);
     return M.w.stride > 1 ? learn_rows<Path<true, false>>(M, X, in) : learn_rows<Path<false, false>>(M, X, in);
 }
 

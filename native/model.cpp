@@ -11,36 +11,48 @@
 
 namespace onepass {
 
-Buffer::Buffer(const Buffer& other) { *this = other; }
+template <class T>
+Zeroed<T>::Zeroed(const Zeroed& other) {
+    *this = other;
+}
 
-Buffer& Buffer::operator=(const Buffer& other) {
+template <class T>
+Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     if (this == &other) return *this;
-    Buffer copy;
+    Zeroed copy;
     copy.grow(other.size_);
-    if (other.size_) std::memcpy(copy.data_, other.data_, other.size_ * sizeof(double));
+    if (other.size_) std::memcpy(copy.data_, other.data_, other.size_ * sizeof(T));
     *this = std::move(copy);
     return *this;
 }
 
-Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+template <class T>
+Zeroed<T>::Zeroed(Zeroed&& other) noexcept {
+    *this = std::move(other);
+}
 
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
+template <class T>
+Zeroed<T>& Zeroed<T>::operator=(Zeroed&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
     return *this;
 }
 
-Buffer::~Buffer() { std::free(data_); }
+template <class T>
+Zeroed<T>::~Zeroed() {
+    std::free(data_);
+}
 
-void Buffer::grow(size_t size) {
+template <class T>
+void Zeroed<T>::grow(size_t size) {
     if (size <= size_) return;
     if (size > capacity_) {
         // The first allocation is exact (a table of fixed size stays so); growth is geometric.
         const size_t capacity = capacity_ ? std::max(size, capacity_ + capacity_ / 2) : size;
-        double* bigger = static_cast<double*>(std::calloc(capacity, sizeof(double)));
+        T* bigger = static_cast<T*>(std::calloc(capacity, sizeof(T)));
         if (!bigger) throw std::bad_alloc();
-        if (size_) std::memcpy(bigger, data_, size_ * sizeof(double));
+        if (size_) std::memcpy(bigger, data_, size_ * sizeof(T));
         std::free(data_);
         data_ = bigger;
         capacity_ = capacity;
@@ -48,22 +60,26 @@ void Buffer::grow(size_t size) {
     size_ = size;
 }
 
-void Buffer::shrink(size_t size) {
+template <class T>
+void Zeroed<T>::shrink(size_t size) {
     if (size >= size_) return;
-    std::memset(data_ + size, 0, (size_ - size) * sizeof(double));
+    std::memset(data_ + size, 0, (size_ - size) * sizeof(T));
     size_ = size;
 }
 
-void Buffer::clear() {
-    if (size_) std::memset(data_, 0, size_ * sizeof(double));
+template <class T>
+void Zeroed<T>::clear() {
+    if (size_) std::memset(data_, 0, size_ * sizeof(T));
 }
+
+template class Zeroed<double>;
+template class Zeroed<uint32_t>;
 
 void Weights::set_features(size_t d) {
     if (d <= features) return;
     v.grow(d * stride);
     if (averaging != Averaging::none) z.grow(d * stride);
     if (pocketing) pocket.grow(d * stride);
-    if (lazy) owed_then.grow(d);  // a weight of zero pays nothing, whatever it owes
     features = d;
 }
 
@@ -72,7 +88,6 @@ void Weights::drop_features(size_t d) {
     v.shrink(d * stride);
     z.shrink(d * stride);
     pocket.shrink(d * stride);
-    owed_then.shrink(d);
     features = d;
 }
 
@@ -101,10 +116,12 @@ void Weights::set_rows(size_t classes) {
     const size_t wanted = (classes + 7) / 8 * 8;
     const double half = linked() ? std::pow(2.0, -2.0 / p) : 0.5;  // the part of theta that halves w
     if (stride == 1 || wanted > stride) {
+        pay();
         v = widened(v, features, rows, stride, wanted, half);
         if (averaging != Averaging::none) z = widened(z, features, rows, stride, wanted);
         if (pocketing) pocket = widened(pocket, features, rows, stride, wanted);
         if (stride == 1) ww *= half;
+        raise();
         stride = wanted;
     }
     widen(bias, classes, half);
@@ -130,16 +147,14 @@ void Weights::anchor() {
 }
 
 void Weights::pay() {
-    for (size_t j = 0; j < owed_then.size(); ++j) {
-        const double gap = owed_now - owed_then.data()[j];
-        owed_then.data()[j] = 0.0;
-        if (gap == 0.0) continue;
-        for (size_t r = 0; r < rows; ++r) {
-            double& value = v.data()[j * stride + r];
-            value = paid(value, gap);
-        }
-    }
-    owed_now = 0.0;
+    if (owed == 0.0) return;
+    for (size_t i = 0; i < v.size(); ++i) v.data()[i] = paid(v.data()[i]);
+    owed = 0.0;
+}
+
+void Weights::raise() {
+    if (!lazy || (owed == 0.0 && !flag())) return;
+    for (size_t i = 0; i < v.size(); ++i) v.data()[i] = raised(v.data()[i]);
 }
 
 void Weights::keep() {
@@ -187,6 +202,7 @@ void Weights::fold() {
     for (size_t i = 0; i < v.size(); ++i) v.data()[i] *= a;
     peak *= std::abs(a);
     a = 1.0;
+    raise();
 }
 
 void Weights::clear() {

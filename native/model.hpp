@@ -75,10 +75,12 @@ struct Meetings {
     double* scores;  // where to write each arriving row's score before its pairs, or null
 };
 
-// Room for the difference of two rows: twice the longest.
+// Room to work out the differences of sparse rows: where each feature of the arriving row stands in it, from 1 on, and
+// 0 at all others; that row's values; one more than twice the longest row for the values and indices of a difference.
 struct Difference {
-    double* x;
-    int64_t* index;
+    uint32_t* place;
+    double *arrived, *x;
+    void* index;  // of the rows' own kind
 };
 
 enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full, indefinite };

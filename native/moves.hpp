@@ -46,7 +46,7 @@ bool overflows(const Weights& w, const Row& row, const Move& move, double a, dou
         for (size_t r = 0; r < w.rows; ++r) {
             const size_t at = row.column(i) * w.stride + r;
             const double delta = move.of<many>(r) * over * double(row.x[i]);
-            const double moved = kept * w.v.data()[at] + delta;
+            const double moved = kept * (w.lazy ? w.paid(w.v.data()[at]) : w.v.data()[at]) + delta;
             if (!finite(moved) || !finite(a * moved)) return true;
             if (w.averaging != Averaging::none && !finite(w.z.data()[at] + A * delta)) return true;
         }
@@ -135,11 +135,11 @@ inline void cover(Weights& w) {
 }
 
 // What a round has to ask about, settled before the loop. `plain` is the commonest: one row of weights, the last ones
-// predict, no L1, no |w|, no mini-batch. There the questions about all else are compiled away.
-template <bool many_, bool plain_>
+// predict, no |w|, no mini-batch. There the questions about all else are compiled away, and with or without L1 are two.
+template <bool many_, bool plain_, bool lazy_ = false>
 struct Path {
     static constexpr bool many = many_, plain = plain_;
-    static bool lazy(const Model& M) { return !plain && M.w.lazy; }
+    static bool lazy(const Model& M) { return plain ? lazy_ : M.w.lazy; }
     static bool averages(const Model& M) { return !plain && M.w.averaging != Averaging::none; }
     static bool covered(const Model& M) { return averages(M) && M.t + 1.0 >= M.w.average_from; }
     static bool votes(const Model& M) { return !plain && M.w.votes.on; }
@@ -152,8 +152,8 @@ struct Path {
 
 inline bool is_plain(const Model& M) {
     using Any = Path<false, false>;
-    return M.w.stride == 1 && !Any::lazy(M) && !Any::averages(M) && !Any::votes(M) && !Any::pockets(M) &&
-           !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) && !Any::oneclass(M);
+    return M.w.stride == 1 && !Any::averages(M) && !Any::votes(M) && !Any::pockets(M) && !Any::uses_ww(M) &&
+           !Any::linked(M) && !Any::batched(M) && !Any::oneclass(M);
 }
 
 // Is a scale too far from 1 to divide by?
@@ -173,8 +173,12 @@ inline void rescale(Weights& w, double kappa) {
 // The proximal step that ends an update.
 inline void soften(Weights& w, double soft, double shrink) {
     if (!w.lazy) return;
-    w.owed_now += soft / w.a;
+    w.owed += soft / w.a;
     w.a *= shrink;
+    if (!(w.owed < safe)) {  // no sum of weight and debt may overflow
+        w.pay();
+        w.raise();
+    }
 }
 
 // Applies a move, or refuses it whole.
@@ -211,15 +215,13 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
     if (!lazy) {
         write<many>(w, row, move, over);
-    } else if (move.largest != 0.0) {  // a row that does not move goes on owing
-        if (fold || kappa == 0.0) {    // all has been paid, and what was kept is of another scale
-            for (size_t i = 0; i < row.n; ++i) w.owed_then.data()[row.column(i)] = w.owed_now;
-            write<many>(w, row, move, over);
-        } else if constexpr (many) {
-            settle_rows(w, row, M.kept.data());
-            write<many>(w, row, move, over);
+    } else if (move.largest != 0.0) {        // a row that does not move goes on owing
+        if (many || fold || kappa == 0.0) {  // folded or cleared, what was kept is of another scale
+            double* coefficients = M.scratch();
+            for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
+            pay_and_add(w, row, coefficients, over);
         } else {
-            settle_and_add(w, row, M.kept.data(), move.coefficient * over);
+            add_to_paid(w, row, M.kept.data(), move.coefficient * over);
         }
     }
     for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
@@ -270,8 +272,8 @@ inline void finish_batch(Model& M) {
             Move move{};
             move.coefficient = coefficients[0];
             move.coefficients = coefficients;
-            if (w.lazy) settle(w, row);
-            write<many>(w, row, move, over);
+            if (w.lazy) pay_and_add(w, row, coefficients, over);
+            else write<many>(w, row, move, over);
             for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
         }
         soften(w, batch.soft, batch.shrink);

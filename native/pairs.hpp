@@ -4,78 +4,57 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// phi = sign * (a - b), written into `out`.
+// An arriving row, ready to be compared with many: phi = it - other, or the reverse where the other is ahead.
+template <class Row>
+struct Arrival;
+
 template <class V>
-inline DenseRow<double> difference(const DenseRow<V>& a, const DenseRow<V>& b, double sign, Difference& out) {
-    const V* __restrict p = a.x, * __restrict q = b.x;
-    double* __restrict x = out.x;
-    for (size_t i = 0; i < a.n; ++i) x[i] = sign * (double(p[i]) - double(q[i]));
-    return {x, a.n};
-}
+struct Arrival<DenseRow<V>> {
+    const DenseRow<V> row;
+    Arrival(const DenseRow<V>& row, Difference&) : row(row) {}
+    DenseValues<Minus> compare(const DenseRow<V>& other, bool ahead) const {
+        return {ahead ? Minus{other.x, row.x} : Minus{row.x, other.x}, row.n};
+    }
+};
 
-// An element of the difference of two sparse rows: a, where `left`, less b, where `right`. Whose turn it is, is a
-// coin's toss, so it is masked, not branched on. False where nothing is left.
-inline bool subtract(const double& a, const double& b, bool left, bool right, uint64_t minus, double* out) {
-    uint64_t bits_a, bits_b, bits;
-    std::memcpy(&bits_a, &a, sizeof a);
-    std::memcpy(&bits_b, &b, sizeof b);
-    bits_a &= 0 - uint64_t(left);
-    bits_b &= 0 - uint64_t(right);
-    double p, q;
-    std::memcpy(&p, &bits_a, sizeof p);
-    std::memcpy(&q, &bits_b, sizeof q);
-    p -= q;
-    std::memcpy(&bits, &p, sizeof bits);
-    const uint64_t signed_bits = bits ^ minus;
-    std::memcpy(out, &signed_bits, sizeof signed_bits);
-    return bits << 1;
-}
-
-// The same of two sorted sparse rows: sorted again, zeros left out. Both ends are merged at once, as each step waits
-// for the one before it.
+// Of sparse rows: the arriving row's features in their order, those it shares with the other as differences, then the
+// other's own. Nothing is sorted, and which is which is not branched on: it is a coin's toss.
 template <class I>
-inline SparseRow<double, int64_t> difference(const SparseRow<double, I>& a, const SparseRow<double, I>& b, double sign,
-                                             Difference& out) {
-    const uint64_t minus = uint64_t(sign < 0.0) << 63;
-    const ptrdiff_t room = ptrdiff_t(a.n + b.n);
-    const double* __restrict ax = a.x, * __restrict bx = b.x;
-    const I* __restrict at = a.index, * __restrict bt = b.index;
-    double* __restrict x = out.x;
-    int64_t* __restrict index = out.index;
-    ptrdiff_t i = 0, j = 0, i_last = ptrdiff_t(a.n) - 1, j_last = ptrdiff_t(b.n) - 1;
-    ptrdiff_t front = 0, back = room;
-    while (i < i_last && j < j_last) {  // two of each are left, so the two ends take different ones
-        const I p = at[i], q = bt[j], r = at[i_last], s = bt[j_last];
-        index[front] = int64_t(p < q ? p : q);
-        front += subtract(ax[i], bx[j], p <= q, q <= p, minus, x + front);
-        index[back - 1] = int64_t(r > s ? r : s);
-        back -= subtract(ax[i_last], bx[j_last], r >= s, s >= r, minus, x + back - 1);
-        i += p <= q;
-        j += q <= p;
-        i_last -= r >= s;
-        j_last -= s >= r;
+struct Arrival<SparseRow<double, I>> {
+    const SparseRow<double, I> row;
+    const Difference room;
+
+    Arrival(const SparseRow<double, I>& row, Difference& room) : row(row), room(room) {
+        I* __restrict index = static_cast<I*>(room.index);
+        room.arrived[0] = 0.0;
+        for (size_t i = 0; i < row.n; ++i) {
+            room.place[row.index[i]] = uint32_t(i + 1);
+            room.arrived[i + 1] = row.x[i];
+            index[i + 1] = row.index[i];
+        }
     }
-    for (; i <= i_last && j <= j_last;) {
-        const I p = at[i], q = bt[j];
-        index[front] = int64_t(p < q ? p : q);
-        front += subtract(ax[i], bx[j], p <= q, q <= p, minus, x + front);
-        i += p <= q;
-        j += q <= p;
+    Arrival(const Arrival&) = delete;
+    ~Arrival() {
+        for (size_t i = 0; i < row.n; ++i) room.place[row.index[i]] = 0;
     }
-    for (; i <= i_last; ++i) {
-        index[front] = int64_t(at[i]);
-        front += subtract(ax[i], 0.0, true, false, minus, x + front);
+
+    SparseRow<double, I> compare(const SparseRow<double, I>& other, bool ahead) const {
+        const uint32_t* __restrict place = room.place;
+        const double* __restrict arrived = room.arrived;
+        double* __restrict x = room.x;
+        I* __restrict index = static_cast<I*>(room.index);
+        const double sign = ahead ? -1.0 : 1.0;
+        for (size_t i = 1; i <= row.n; ++i) x[i] = sign * arrived[i];
+        size_t end = row.n + 1;
+        for (size_t i = 0; i < other.n; ++i) {
+            const size_t shared = place[other.index[i]], at = shared ? shared : end;
+            x[at] = sign * (arrived[shared] - other.x[i]);
+            index[at] = other.index[i];
+            end += !shared;
+        }
+        return {x + 1, index + 1, end - 1};
     }
-    for (; j <= j_last; ++j) {
-        index[front] = int64_t(bt[j]);
-        front += subtract(0.0, bx[j], false, true, minus, x + front);
-    }
-    for (; back < room; ++back, ++front) {
-        x[front] = x[back];
-        index[front] = index[back];
-    }
-    return {x, index, size_t(front)};
-}
+};
 
 template <class V>
 inline DenseRow<V> plain_row(const DenseBatch<V>& X, size_t i) {
@@ -108,11 +87,11 @@ inline bool tame(const Row& row, double importance) {
 }
 
 // Are all differences of example i, and their importances, finite? If not, none of its pairs is learned.
-template <class Batch>
-bool all_finite(const Batch& X, size_t i, const Meetings& in, Difference& phi) {
+template <class Row, class Batch>
+bool all_finite(const Arrival<Row>& arrival, const Batch& X, size_t i, const Meetings& in) {
     for (size_t j = size_t(in.begin[i]); j < i; ++j) {
         if (in.relevance[j] == in.relevance[i]) continue;
-        const auto row = difference(plain_row(X, i), plain_row(X, j), 1.0, phi);
+        const auto row = arrival.compare(plain_row(X, j), false);
         for (size_t e = 0; e < row.n; ++e)
             if (!finite(row.x[e])) return false;
         if (!finite(in.importance[i] * in.importance[j])) return false;
@@ -122,7 +101,7 @@ bool all_finite(const Batch& X, size_t i, const Meetings& in, Difference& phi) {
 
 // Learns examples in.first, in.first + 1, ...; the outcome's row is the first that was not.
 template <class Path, class Batch>
-Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference& phi) {
+Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference& room) {
     if (!clean(X)) return {Status::bad_starts, in.first, 0, 0.0};
     size_t after_wild = 0;  // one past the last example that is not tame
     for (size_t i = 0; i < X.rows; ++i) {
@@ -131,11 +110,11 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference&
         if (i < in.first) continue;
         if (in.scores) score_row(M, row, in.scores + (i - in.first), M.scores.data());
         const size_t begin = size_t(in.begin[i]);
-        if (after_wild > begin && !all_finite(X, i, in, phi)) return {Status::overflow, i, 0, 0.0};
+        const Arrival<decltype(plain_row(X, 0))> arrival(row, room);
+        if (after_wild > begin && !all_finite(arrival, X, i, in)) return {Status::overflow, i, 0, 0.0};
         for (size_t j = begin; j < i; ++j) {
             if (in.relevance[j] == in.relevance[i]) continue;
-            const double sign = in.relevance[j] < in.relevance[i] ? 1.0 : -1.0;
-            const auto direction = difference(row, plain_row(X, j), sign, phi);
+            const auto direction = arrival.compare(plain_row(X, j), in.relevance[j] > in.relevance[i]);
             const Status status =
                 learn_row<Path>(M, direction, 1.0, in.importance[i] * in.importance[j], 1.0, nullptr, nullptr);
             if (status != Status::ok) return {status == Status::not_finite ? Status::overflow : status, i, 0, 0.0};
@@ -145,9 +124,9 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference&
 }
 
 template <class Batch>
-Outcome learn_pairs(Model& M, const Batch& X, const Meetings& in, Difference& phi) {
-    return is_plain(M) ? learn_pairs_by<Path<false, true>>(M, X, in, phi)
-                       : learn_pairs_by<Path<false, false>>(M, X, in, phi);
+Outcome learn_pairs(Model& M, const Batch& X, const Meetings& in, Difference& room) {
+    return is_plain(M) && !M.w.lazy ? learn_pairs_by<Path<false, true>>(M, X, in, room)
+                                    : learn_pairs_by<Path<false, false>>(M, X, in, room);
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -1,14 +1,11 @@
 // The ranking loop's side of the engine.
 #include <algorithm>
+#include <type_traits>
 
 #include "engine.hpp"
 
 namespace onepass {
 
-template <class V>
-static size_t longest(const DenseBatch<V>& X) {
-    return X.columns;
-}
 template <class V, class I>
 static size_t longest(const CsrBatch<V, I>& X) {
     size_t most = 0;
@@ -34,9 +31,16 @@ void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double
     }
     set_features(X.columns);
     const RuleScope scope(python_ ? &callback_ : nullptr);
-    std::vector<double> x(2 * longest(X));
-    std::vector<int64_t> index(x.size());
-    Difference phi{x.data(), index.data()};
+    Difference phi{};
+    std::vector<double> numbers;
+    std::vector<int64_t> index;
+    if constexpr (!std::is_same_v<Batch, DenseBatch<double>>) {
+        const size_t most = longest(X);
+        numbers.resize(3 * most + 2);
+        index.resize(2 * most + 1);
+        places_.grow(X.columns);
+        phi = {places_.data(), numbers.data(), numbers.data() + most + 1, index.data()};
+    }
     Outcome outcome;
     if (python_) {
         outcome = loop(model, X, in, phi);

@@ -15,14 +15,17 @@ namespace onepass::ONEPASS_ISA {
 
 inline bool finite(double x) { return std::abs(x) <= DBL_MAX; }  // false for NaN
 
-template <class V>
-struct DenseRow {
-    const V* x;
+// Values next to each other: an array, or the difference of two.
+template <class X>
+struct DenseValues {
+    X x;
     size_t n;
     size_t column(size_t i) const { return i; }
     Dense where(const double* v) const { return {v}; }
     DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, v); }
 };
+template <class V>
+using DenseRow = DenseValues<const V*>;
 
 template <class V, class I>
 struct SparseRow {
@@ -35,9 +38,9 @@ struct SparseRow {
 };
 
 // v += c * x
-template <class V>
-inline void add(const DenseRow<V>& row, double c, double* __restrict v) {
-    const V* __restrict x = row.x;
+template <class X>
+inline void add(const DenseValues<X>& row, double c, double* __restrict v) {
+    const X x = row.x;
     for (size_t i = 0; i < row.n; ++i) v[i] += c * double(x[i]);
 }
 template <class V, class I>
@@ -48,8 +51,8 @@ inline void add(const SparseRow<V, I>& row, double c, double* __restrict v) {
     for (size_t i = 0; i < row.n; ++i) v[index[i]] += c * double(x[i]);
 }
 
-template <class V>
-inline DenseRow<V> side_by_side(const DenseRow<V>& row) {
+template <class X>
+inline DenseValues<X> side_by_side(const DenseValues<X>& row) {
     return row;
 }
 template <class V, class I>

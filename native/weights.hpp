@@ -7,34 +7,39 @@
 //
 // In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#define ONEPASS_INLINE __attribute__((always_inline)) inline
+
 namespace onepass {
 
-// Zeroed doubles. calloc leaves untouched pages of a large hash table to the operating system.
-class Buffer {
+// Zeroed numbers. calloc leaves untouched pages of a large hash table to the operating system.
+template <class T>
+class Zeroed {
  public:
-    Buffer() = default;
-    Buffer(const Buffer& other);
-    Buffer& operator=(const Buffer& other);
-    Buffer(Buffer&& other) noexcept;
-    Buffer& operator=(Buffer&& other) noexcept;
-    ~Buffer();
+    Zeroed() = default;
+    Zeroed(const Zeroed& other);
+    Zeroed& operator=(const Zeroed& other);
+    Zeroed(Zeroed&& other) noexcept;
+    Zeroed& operator=(Zeroed&& other) noexcept;
+    ~Zeroed();
 
     void grow(size_t size);  // keeps what is there, zeroes what is new
     void shrink(size_t size);
     void clear();
-    double* data() { return data_; }
-    const double* data() const { return data_; }
+    T* data() { return data_; }
+    const T* data() const { return data_; }
     size_t size() const { return size_; }
 
  private:
-    double* data_ = nullptr;
+    T* data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
 };
+using Buffer = Zeroed<double>;
 
 enum class Averaging { none, predictor, post };
 
@@ -92,11 +97,11 @@ struct Weights {
     std::vector<double> bias_sum = {0.0};
     double averaged = 0.0;  // rounds covered
 
-    // L1 by laziness: every feature owes the soft-thresholding `owed_now - owed_then[j]` (in units of v).
+    // L1 by laziness. `owed` is all soft-thresholding so far, in units of v. A weight is stored raised by what was owed
+    // when it was written, so that |stored| - owed, if positive, is what is left of it: one number tells both.
     bool lazy = false;
-    Buffer owed_then;
-    double owed_now = 0.0;
-    double threshold = HUGE_VAL;  // larger weights owe nothing
+    double owed = 0.0;
+    double threshold = HUGE_VAL;  // larger weights owe nothing: they are not raised, and their last bit says so
 
     // The pocket: the weights of the longest run without an update.
     bool pocketing = false;
@@ -133,17 +138,25 @@ struct Weights {
     void anchor();                  // z <- z - A*v, A <- 0: the sum so far no longer depends on v
     void fold();                    // v <- a*v, a <- 1
     void clear();                   // w <- 0; what was averaged stays averaged
-    void pay();                     // settles what every feature owes
+    void pay();                     // settles what every weight owes; v is then plain numbers, until
+    void raise();                   // they are stored again
     void keep();                    // puts the weights into the pocket
     void recompute_norm();
     void recompute_peaks();
-    size_t numbers() const { return v.size() + z.size() + owed_then.size() + pocket.size(); }
+    size_t numbers() const { return v.size() + z.size() + pocket.size(); }
 
-    // A weight after paying: towards zero by `gap`, unless it is above the threshold.
-    double paid(double value, double gap) const {
-        const double size = std::abs(value), less = size - gap;
-        const double kept = std::copysign(less > 0.0 ? less : 0.0, value);  // no branch on the sign: it is a coin's
-        return size > threshold ? value : kept;
+    // The bit of a stored weight that says it owes nothing; none where all do.
+    int64_t flag() const { return threshold < HUGE_VAL; }
+    // A stored weight after paying, and back. Inlined, lest one instruction set call another's.
+    ONEPASS_INLINE double paid(double stored) const {
+        if (std::bit_cast<int64_t>(stored) & flag()) return stored;
+        const double less = std::abs(stored) - owed;
+        return std::copysign(less > 0.0 ? less : 0.0, stored);
+    }
+    ONEPASS_INLINE double raised(double value) const {
+        const double size = std::abs(value);
+        if (size > threshold) return std::bit_cast<double>(std::bit_cast<int64_t>(value) | 1);
+        return std::copysign(std::bit_cast<double>(std::bit_cast<int64_t>(size + owed) & ~flag()), value);
     }
 };
 

@@ -185,10 +185,10 @@ class LinearModel:
             w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
         elif isinstance(self.readout, core.Pocket) and s["pocket_scalars"][2] > 0 and not last:
             w, bias = s["pocket_scalars"][0] * s["pocket"], s["pocket_bias"]
-        elif "owed" in s:
-            gap = (s["owed_now"] - s["owed"])[:, np.newaxis]
-            small = np.abs(s["v"]) <= self.rule.theta()
-            w, bias = a * np.where(small, np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - gap), s["v"]), s["bias"]
+        elif "owed_now" in s:
+            spared = (s["v"].view(np.int64) & 1 != 0) & (self.rule.theta() < np.inf)  # see native/weights.hpp
+            paid = np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - s["owed_now"])
+            w, bias = a * np.where(spared, s["v"], paid), s["bias"]
         else:
             both = geometry.link(np.vstack([a * s["v"], s["bias"]]), self.rule.geometry())
             w, bias = both[:-1], both[-1]
