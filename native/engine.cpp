@@ -51,6 +51,12 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.batch.size = nb::cast<double>(rule["batch_size"]);
     model.w.batch.mean = nb::cast<bool>(rule["mean"]);
     model.w.ball = nb::cast<double>(rule["ball"]);
+    std::vector<Plane> kinds;  // (start, odd, dead) of what the rule keeps of every weight
+    for (nb::handle each : nb::cast<nb::list>(rule["planes"])) {
+        nb::tuple kind = nb::cast<nb::tuple>(each);
+        kinds.push_back({nb::cast<double>(kind[0]), nb::cast<bool>(kind[1]), nb::cast<double>(kind[2])});
+    }
+    if (!kinds.empty()) model.w.set_kinds(std::move(kinds), nb::cast<size_t>(rule["row_planes"]));
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
     model.calibrated = nb::cast<bool>(options["calibrated"]);
     model.w.ratchet = nb::cast<bool>(options["ratchet"]);

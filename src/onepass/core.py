@@ -99,6 +99,17 @@ DIRECTIONS = ("rival", "uniform", "proportional")
 THRESHOLDS = ("uncalibrated", "calibrated")
 
 
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """One number that a rule keeps beside every weight (and of every intercept)."""
+
+    name: str
+    start: float = 0.0  # of a weight that was never met
+    odd: bool = False  # changes sign with the weight and is halved with it, where classes are swapped or become rows
+    dead: float = 0.0  # of an odd plane only what is beyond this is halved
+    of_row: bool = False  # kept once for a row of weights, beside its intercept
+
+
 @dataclasses.dataclass(repr=False)
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
@@ -171,6 +182,10 @@ class Rule(Parameters):
     def ball(self) -> float:
         """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
         return math.inf
+
+    def planes(self) -> Sequence[Plane]:
+        """What it keeps beside every weight; those of a row as a whole come last."""
+        return ()
 
     def adds_up(self) -> bool:
         """May its steps for several directions of a round be added? What else a step does must not depend on m."""
