@@ -532,6 +532,8 @@ class LinearModel:
                 "ball": rule.ball(),
                 "batch_size": rule.minibatch()[0],
                 "mean": rule.minibatch()[1] == "mean",
+                "coordinates": rule.coordinates(),
+                "clips": rule.clips(),
                 "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
                 "row_planes": sum(p.of_row for p in rule.planes()),
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
