@@ -51,6 +51,14 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.batch.size = nb::cast<double>(rule["batch_size"]);
     model.w.batch.mean = nb::cast<bool>(rule["mean"]);
     model.w.ball = nb::cast<double>(rule["ball"]);
+    model.coordinates = Coordinates(nb::cast<int>(rule["coordinates"]));
+    model.clips = model.task == Task::regress && nb::cast<bool>(rule["clips"]);
+    std::vector<Plane> kinds;  // (start, odd, dead) of what the rule keeps of every weight
+    for (nb::handle each : nb::cast<nb::list>(rule["planes"])) {
+        nb::tuple kind = nb::cast<nb::tuple>(each);
+        kinds.push_back({nb::cast<double>(kind[0]), nb::cast<bool>(kind[1]), nb::cast<double>(kind[2])});
+    }
+    if (!kinds.empty()) model.w.set_kinds(std::move(kinds), nb::cast<size_t>(rule["row_planes"]));
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
     model.calibrated = nb::cast<bool>(options["calibrated"]);
     model.w.ratchet = nb::cast<bool>(options["ratchet"]);
@@ -414,10 +422,16 @@ void Engine::set_classes(nb::list all) {
     }
     if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_rows(classes.size());
     model.size_scratch();
+    loops->derive(model);
 }
 
 void Engine::flip_classes() {
     model.w.negate();
+    if (model.coordinates == Coordinates::vowpal) {  // the least and the greatest label trade places
+        const double low = model.state[1];
+        model.state[1] = 0.0 - model.state[2];
+        model.state[2] = 0.0 - low;
+    }
     nb::list swapped;
     swapped.append(classes[1]);
     swapped.append(classes[0]);

@@ -159,7 +159,7 @@ Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, doub
 void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
-    score_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
+    predict_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
 }
 
 template <class Batch>
@@ -167,7 +167,7 @@ void score(const Model& M, const Batch& X, double* scores) {
     double* scratch = M.scratch();
     for (size_t i = 0; i < X.rows; ++i)
         with_row(X, i, [&](const auto& row) {
-            score_row(M, row, scores + i * M.w.rows, scratch);
+            predict_row(M, row, scores + i * M.w.rows, scratch);
             return Status::ok;
         });
 }
@@ -192,6 +192,7 @@ const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
 #undef ONEPASS_FILL
             ONEPASS_ISA::learn_one,
         ONEPASS_ISA::finish,
+        ONEPASS_ISA::derive,
         ONEPASS_ISA::score_one,
         ONEPASS_ISA::learn_pairs<DenseBatch<double>>,
         ONEPASS_ISA::learn_pairs<CsrBatch<double, int32_t>>,

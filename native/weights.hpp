@@ -4,6 +4,9 @@
 //   bias[row]            weight of the constant feature, not under the scale
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
+//   planes               what a rule keeps of every weight beside v: planes[(j * count + plane) * stride + row], so
+//   that
+//                        all that belongs to a feature lies together
 //
 // In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
@@ -83,6 +86,13 @@ struct MiniBatch {
     void clear();
 };
 
+// One number that a rule keeps beside every weight.
+struct Plane {
+    double start = 0.0;  // of a weight that was never met
+    bool odd = false;    // changes sign with the weight, and is halved with it; otherwise the same for both signs
+    double dead = 0.0;   // odd planes: only what is beyond this is halved
+};
+
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
     bool row_each = false;  // a row for every class, even for one or two
@@ -102,6 +112,16 @@ struct Weights {
     bool lazy = false;
     double owed = 0.0;
     double threshold = HUGE_VAL;  // larger weights owe nothing: they are not raised, and their last bit says so
+
+    // What a rule keeps of every weight. The intercepts have all kinds, features only those before `row_kinds`.
+    std::vector<Plane> kinds;
+    size_t row_kinds = 0;  // the last so many kinds are of a row as a whole
+    Buffer planes;
+    std::vector<double> bias_planes;  // [kind * stride + row]
+    size_t plane_count() const { return kinds.size() - row_kinds; }
+    double* planes_of(size_t feature) { return planes.data() + feature * plane_count() * stride; }
+    const double* planes_of(size_t feature) const { return planes.data() + feature * plane_count() * stride; }
+    void set_kinds(std::vector<Plane> kinds, size_t row_kinds);
 
     // The pocket: the weights of the longest run without an update.
     bool pocketing = false;
@@ -143,7 +163,7 @@ struct Weights {
     void keep();                    // puts the weights into the pocket
     void recompute_norm();
     void recompute_peaks();
-    size_t numbers() const { return v.size() + z.size() + pocket.size(); }
+    size_t numbers() const { return v.size() + z.size() + pocket.size() + planes.size(); }
 
     // The bit of a stored weight that says it owes nothing; none where all do.
     int64_t flag() const { return threshold < HUGE_VAL; }

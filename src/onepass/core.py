@@ -99,6 +99,28 @@ DIRECTIONS = ("rival", "uniform", "proportional")
 THRESHOLDS = ("uncalibrated", "calibrated")
 
 
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """One number that a rule keeps beside every weight (and of every intercept)."""
+
+    name: str
+    start: float = 0.0  # of a weight that was never met
+    odd: bool = False  # changes sign with the weight and is halved with it, where classes are swapped or become rows
+    dead: float = 0.0  # of an odd plane only what is beyond this is halved
+    of_row: bool = False  # kept once for a row of weights, beside its intercept
+    square: bool = False  # a matrix over the coordinates: in `Learner` alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """A round as rules see it that keep planes: whole vectors, the constant feature last."""
+
+    x: Array
+    scores: Array  # of every row
+    labels: Array  # of every row: ±1, or the number to predict
+    pull: Array  # step.add·φ
+
+
 @dataclasses.dataclass(repr=False)
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
@@ -116,6 +138,7 @@ class Rule(Parameters):
     additive: ClassVar[bool] = False  # does it only ever add multiples of φ? (the voted readout needs that)
     mistake_driven: ClassVar[bool] = False  # is a pass without an update the end of learning?
     batch: ClassVar[bool] = False  # is its step a gradient, which may be summed over a whole set?
+    own_moves: ClassVar[bool] = False  # does `moved` move its weights, by what is kept beside each?
     readout: ClassVar[str] = "last"  # what readout="last" means for this rule
     code: ClassVar[int] = -1
     cfunc: ClassVar[int] = 0
@@ -171,6 +194,34 @@ class Rule(Parameters):
     def ball(self) -> float:
         """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
         return math.inf
+
+    def planes(self) -> Sequence[Plane]:
+        """What it keeps beside every weight; those of a row as a whole come last."""
+        return ()
+
+    def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
+        """The weights after a round, for rules with `own_moves`; changes its planes in place."""
+        raise NotImplementedError(f"{type(self).__name__} moves its weights by steps along φ")
+
+    def moves_all(self) -> bool:
+        """Do all weights move in every round, also where nothing pulls?"""
+        return False
+
+    def coordinates(self) -> int:
+        """Which formula of `native/coordinates.hpp` moves its weights; 0 where a step along φ does."""
+        return 0
+
+    def derived(self) -> bool:
+        """Do its weights follow from its planes?"""
+        return False
+
+    def each_row(self) -> bool:
+        """With several classes, does every row learn for itself, its class against the rest?"""
+        return False
+
+    def clips(self) -> bool:
+        """In regression, do predictions stay within the labels seen so far?"""
+        return False
 
     def adds_up(self) -> bool:
         """May its steps for several directions of a round be added? What else a step does must not depend on m."""
@@ -280,6 +331,8 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     made = readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
     if isinstance(made, Voted) and not rule.additive:
         raise ParameterError(f"readout='voted' sums the updates of a rule that only adds; {rule!r} also shrinks")
+    if rule.own_moves and not isinstance(made, (Last, Average)):
+        raise ParameterError(f"readout={made.name!r} is not defined for {rule!r}; use readout='last' or 'average'")
     if rule.uses_soft() and not isinstance(made, Last):
         cost = f"O(features) a round under the lazy L1 of {rule!r}"
         raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
@@ -388,6 +441,7 @@ class Learner:
         self._run = self._best_run = 0
         self._in_pocket = False
         self._pocket_errors = math.inf
+        self.planes: dict[str, Array] = {}  # what the rule keeps beside the weights, in their shape
         self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
 
     @property
@@ -448,13 +502,14 @@ class Learner:
             side=direction.side,
             state=dict(self.state),
         )
-        if self.calibrated:
+        if self.calibrated or self.rule.each_row():
             s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
         all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
         if self.calibrated:
             loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
-        skip = importance == 0 or s.xx < ZERO_NORM
+        zero = s.xx < ZERO_NORM and not self.rule.moves_all()
+        skip = importance == 0 or zero
         step = PASSIVE
         if not skip:
             if self.calibrated:
@@ -477,6 +532,13 @@ class Learner:
         batch_step = self._batch_step if skip else step
         full = self._batch_rounds + 1 == self.rule.minibatch()[0]
         moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
+        planes = self._planes_of(theta)
+        if self.rule.own_moves and not skip:
+            seen = Seen(ax, scores, self._labels(y, len(scores)), step.add * phi)
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved = self.rule.moved(theta, seen, planes, s)
+            if not all(np.all(np.isfinite(plane)) for plane in planes.values()):
+                raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
 
@@ -485,11 +547,15 @@ class Learner:
 
         prediction = self.predict(x)
         updated = full and any(bool(np.any(part)) for part in batch)
+        if self.rule.own_moves:
+            before = self._planes_of(theta)
+            updated = not (np.array_equal(moved, theta) and all(np.array_equal(before[p], planes[p]) for p in planes))
         after = self._linked(moved)
         record = Record(self.t + 1, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
         self._cover(w, after)
         self._keep(w, after, not step.passive, skip)
         self._theta = moved
+        self.planes = planes
         self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
         self._batch_rounds = 0 if full else self._batch_rounds + 1
         self._steps += full
@@ -497,7 +563,7 @@ class Learner:
         self.t += 1
         self.k += record.updated
         self.mistakes += _differs(prediction, y)
-        self.skipped_zero += s.xx < ZERO_NORM
+        self.skipped_zero += zero
         self.cumulative_loss += importance * loss
         self.sum_weight += importance
         self.records.append(record)
@@ -528,6 +594,22 @@ class Learner:
             if self.rule.ball() < math.inf:
                 moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
         return moved
+
+    def _planes_of(self, w: Array) -> dict[str, Array]:
+        """The planes beside weights like w, to be changed: as they are, or at their start."""
+        if self.planes:
+            return {name: plane.copy() for name, plane in self.planes.items()}
+        d = w.shape[1]
+        shapes = {p.name: (d, d) if p.square else (w.shape[:1] if p.of_row else w.shape) for p in self.rule.planes()}
+        return {p.name: np.full(shapes[p.name], p.start) for p in self.rule.planes()}
+
+    def _labels(self, y: Any, rows: int) -> Array:
+        """What each row of weights should say."""
+        if self.task.name in ("multiclass", "multilabel"):
+            return np.where(
+                np.isin(np.arange(rows), list(y) if self.task.name == "multilabel" else [int(y)]), 1.0, -1.0
+            )
+        return np.array([float(y)])
 
     def _sides(self, scores: Array, y: Any, s: Scalars) -> list[tuple[int, Scalars]]:
         """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""

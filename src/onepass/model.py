@@ -18,6 +18,7 @@ from .budgets import BUDGETS
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
+from .kept import packed, unpacked
 from .kernels import KERNELS
 from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
@@ -446,7 +447,7 @@ class LinearModel:
             "features": self.n_features,
             "extra": self.extra,
         }
-        arrays: dict[str, NDArray[Any]] = dict(self._engine.state())
+        arrays = packed(self._engine.state(), self.rule)
         arrays.update({f"names.{key}": value for key, value in store.encode_names(self.names).items()})
         arrays.update({f"extra.{key}": value for key, value in self.extra_arrays.items()})
         return config, arrays
@@ -459,9 +460,12 @@ class LinearModel:
                 part, dot, name = key.partition(".")
                 parts[part if dot else ""][name or key] = value
             classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
-            _check_parts(config, classes, names, parts[""])
+            rule = from_config(config["rule"], known_parameters())
+            rows, averaged = _rows(config, classes), config["readout"]["type"] == "readout:Average"
+            parts[""] = unpacked(parts[""], rule, config["features"], rows, averaged)
+            _check_parts(config, classes, names, parts[""], rule)
             model = cls(
-                from_config(config["rule"], known_parameters()),
+                rule,
                 config["task"],
                 fit_intercept=config["fit_intercept"],
                 intercept_scaling=config["intercept_scaling"],
@@ -531,6 +535,10 @@ class LinearModel:
                 "ball": rule.ball(),
                 "batch_size": rule.minibatch()[0],
                 "mean": rule.minibatch()[1] == "mean",
+                "coordinates": rule.coordinates(),
+                "clips": rule.clips(),
+                "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
+                "row_planes": sum(p.of_row for p in rule.planes()),
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
@@ -839,18 +847,29 @@ def as_targets(y: Any) -> Array:
     return targets
 
 
-def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]]) -> None:
+def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
+    """Rows of weights."""
+    if config["task"] == "multilabel":
+        return max(1, len(classes))
+    return len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
+
+
+def _check_parts(
+    config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]], rule: Rule
+) -> None:
     """The sizes that must agree, and numbers that learning can only leave finite: raise `DamagedFileError` if not.
 
     A checksum detects damage, not a forger; the loops index by these sizes.
     """
     d, bits = config["features"], config["hash_bits"]
-    rows = len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
-    if config["task"] == "multilabel":
-        rows = max(1, len(classes))
+    rows = _rows(config, classes)
     averaged = config["readout"]["type"] == "readout:Average"
     table, row = (d, rows), (rows,)
-    shapes = {"v": table, "z": table if averaged else (0, rows), "bias": row, "bias_sum": row, "scalars": (10,)}
+    shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
+    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
+    if kinds := rule.planes():
+        shapes["planes"] = (d, sum(not kind.of_row for kind in kinds), rows)
+        shapes["bias_planes"] = (1, len(kinds), rows)
     for key, shape in shapes.items():
         if s[key].shape != shape and not (key == "z" and d == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"

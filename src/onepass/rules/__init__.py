@@ -5,7 +5,9 @@ from __future__ import annotations
 from ..core import Rule, Scalars, Step
 from ..parameters import from_text
 from .adaline import Adaline, NormalizedLMS
+from .adaptive import AdaDelta, AdaGrad, AdaGradFull, Adam, RMSProp
 from .alma import ALMA
+from .ftrl import FTRL
 from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
 from .mira import MIRA
 from .passive_aggressive import PA, PA1, PA2
@@ -13,10 +15,12 @@ from .perceptron import Perceptron, Pocket
 from .ranking import MROC, PAMIR
 from .romma import ROMMA, AggressiveROMMA
 from .shifting import Shifting
+from .vowpal import VW
 
 __all__ = [
     "ALMA",
     "FOBOS",
+    "FTRL",
     "MIRA",
     "MROC",
     "PA",
@@ -26,12 +30,18 @@ __all__ = [
     "ROMMA",
     "RULES",
     "SGD",
+    "VW",
+    "AdaDelta",
+    "AdaGrad",
+    "AdaGradFull",
     "Adaline",
+    "Adam",
     "AggressiveROMMA",
     "NormalizedLMS",
     "Pegasos",
     "Perceptron",
     "Pocket",
+    "RMSProp",
     "Rule",
     "Scalars",
     "Shifting",
@@ -59,6 +69,12 @@ RULES: dict[str, type[Rule]] = {
         FOBOS,
         TruncatedGradient,
         Pegasos,
+        AdaGrad,
+        AdaDelta,
+        RMSProp,
+        Adam,
+        FTRL,
+        VW,
         PAMIR,
         MROC,
     )
