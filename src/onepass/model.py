@@ -93,8 +93,7 @@ class LinearModel:
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
         self.extra_arrays: dict[str, NDArray[Any]] = {}
-        if self.rule.uses_ww() and self.fit_intercept and not self.bias_in_norm:
-            raise ParameterError(f"{self.rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
+        core.require_norm(self.rule, self.fit_intercept, self.bias_in_norm)
         self._columns = StreamColumns()
         self._engine = self._make_engine()
         self._engine.on_new_label = self._new_label
@@ -362,7 +361,8 @@ class LinearModel:
         rule = self.rule
         if self.task == "regression":
             side = -1.0 if y < scores[0] else 1.0
-            return rule.suffer(Scalars(side * scores[0], side * y - rule.epsilon_tube(), 1.0, 0.0, 1.0, 1, 0, side))
+            target = side * y - rule.epsilon_tube()
+            return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
         if len(scores) == 1:
             return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
         if rule.sees_all_scores("multiclass", self.multiclass):

@@ -6,6 +6,7 @@ from ..core import Rule, Scalars, Step
 from ..parameters import from_text
 from .adaline import Adaline, NormalizedLMS
 from .alma import ALMA
+from .gaussian import AROW, CW, NHERD, ONS, RLS, SCW1, SCW2, Kalman
 from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
 from .mira import MIRA
 from .passive_aggressive import PA, PA1, PA2
@@ -16,18 +17,26 @@ from .shifting import Shifting
 
 __all__ = [
     "ALMA",
+    "AROW",
+    "CW",
     "FOBOS",
     "MIRA",
     "MROC",
+    "NHERD",
+    "ONS",
     "PA",
     "PA1",
     "PA2",
     "PAMIR",
+    "RLS",
     "ROMMA",
     "RULES",
+    "SCW1",
+    "SCW2",
     "SGD",
     "Adaline",
     "AggressiveROMMA",
+    "Kalman",
     "NormalizedLMS",
     "Pegasos",
     "Perceptron",
@@ -61,6 +70,14 @@ RULES: dict[str, type[Rule]] = {
         Pegasos,
         PAMIR,
         MROC,
+        RLS,
+        Kalman,
+        AROW,
+        CW,
+        SCW1,
+        SCW2,
+        NHERD,
+        ONS,
     )
 }
 
