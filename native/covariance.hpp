@@ -1,6 +1,6 @@
-// How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row, packed
-// row after row, so that a new feature appends to it; the constant feature comes first. The diagonal is a plane beside
-// the weights.
+// How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row,
+// packed row after row, so that a new feature appends to it; the constant feature comes first. The diagonal is a plane
+// beside the weights.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -21,6 +21,14 @@ static nb::object table(const Weights& w, const Buffer& buffer) {
     return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
 }
 
+// The planes of features (or of the one intercept) without the padding: features x kinds x rows.
+static nb::object plane_table(const Weights& w, size_t features, size_t count, const double* planes) {
+    std::vector<double> out(features * count * w.rows);
+    for (size_t i = 0; i < features * count; ++i)
+        for (size_t r = 0; r < w.rows; ++r) out[i * w.rows + r] = planes[i * w.stride + r];
+    return array({features, count, w.rows}, std::move(out));
+}
+
 static nb::object whole(const std::vector<int64_t>& values) {
     return array({values.size()}, std::vector<double>(values.begin(), values.end()));
 }
@@ -64,6 +72,19 @@ nb::dict Engine::state() {
         const size_t count = scalars.size();
         out["pocket_scalars"] = array({count}, std::move(scalars));
     }
+    if (w.sigma.full) {
+        const Covariance& sigma = w.sigma;
+        const size_t count = Covariance::row_at(sigma.size);
+        std::vector<double> all;
+        all.reserve(sigma.numbers());
+        for (const Buffer& each : sigma.triangle) all.insert(all.end(), each.data(), each.data() + count);
+        out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
+        out["sigma_waited"] = array({1}, {sigma.waited});
+    }
+    if (!w.kinds.empty()) {
+        out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes.data());
+        out["bias_planes"] = plane_table(w, 1, w.kinds.size(), w.bias_planes.data());
+    }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
                                   positional ? 1.0 : 0.0, double(columns)});
@@ -80,6 +101,18 @@ static void fill(const Weights& w, Buffer& buffer, nb::object values) {
             const double value = from.data()[j * w.rows + r];
             // Leaves untouched pages untouched; -0.0 is not nothing, it has its own bits.
             if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[j * w.stride + r] = value;
+        }
+}
+
+static void fill_planes(const Weights& w, size_t features, size_t count, double* planes, nb::object values) {
+    auto from = nb::cast<nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(values);
+    if (from.shape(0) != features || from.shape(1) != count || from.shape(2) != w.rows)
+        raise("ModelFileError", "the planes beside the weights have the wrong shape");
+    for (size_t i = 0; i < features * count; ++i)
+        for (size_t r = 0; r < w.rows; ++r) {
+            const double value = from.data()[i * w.rows + r];
+            double& kept = planes[i * w.stride + r];
+            if (std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(kept)) kept = value;
         }
 }
 
@@ -144,6 +177,22 @@ void Engine::set_state(nb::dict state) {
         fill(now, state["owed_now"]);
         std::copy(owed.begin(), owed.end(), w.owed_then.data());
         w.owed_now = now[0];
+    }
+    if (w.sigma.full) {
+        Covariance& sigma = w.sigma;
+        std::vector<double> waited(1);
+        fill(waited, state["sigma_waited"]);
+        sigma.waited = waited[0];
+        auto from = nb::cast<Matrix<double>>(state["sigma"]);
+        const size_t count = Covariance::row_at(sigma.size);
+        if (from.shape(0) != sigma.triangle.size() || from.shape(1) != count)
+            raise("ModelFileError", "the covariance has the wrong shape");
+        for (size_t r = 0; r < sigma.triangle.size(); ++r)
+            std::copy(from.data() + r * count, from.data() + (r + 1) * count, sigma.triangle[r].data());
+    }
+    if (!w.kinds.empty()) {
+        fill_planes(w, w.features, w.plane_count(), w.planes.data(), state["planes"]);
+        fill_planes(w, 1, w.kinds.size(), w.bias_planes.data(), state["bias_planes"]);
     }
     if (w.votes.on) {
         w.votes.counts = numbers_of(state["votes_counts"]);

@@ -58,13 +58,32 @@ void Buffer::clear() {
     if (size_) std::memset(data_, 0, size_ * sizeof(double));
 }
 
+// Gives new elements of planes their start values. Zeros are there already, on pages that nobody touched.
+static void start_planes(const std::vector<Plane>& kinds, size_t count, size_t stride, double* planes, size_t from,
+                         size_t to) {
+    bool zeros = true;
+    for (size_t p = 0; p < count; ++p) zeros &= kinds[p].start == 0.0;
+    for (size_t i = from; i < to && !zeros; ++i) planes[i] = kinds[i / stride % count].start;
+}
+
 void Weights::set_features(size_t d) {
     if (d <= features) return;
     v.grow(d * stride);
     if (averaging != Averaging::none) z.grow(d * stride);
     if (pocketing) pocket.grow(d * stride);
     if (lazy) owed_then.grow(d);  // a weight of zero pays nothing, whatever it owes
+    const size_t had = planes.size();
+    sigma.set_features(d);
+    planes.grow(d * plane_count() * stride);
+    start_planes(kinds, plane_count(), stride, planes.data(), had, planes.size());
     features = d;
+}
+
+void Weights::set_kinds(std::vector<Plane> all, size_t of_rows) {
+    kinds = std::move(all);
+    row_kinds = of_rows;
+    bias_planes.resize(kinds.size() * stride);
+    start_planes(kinds, kinds.size(), stride, bias_planes.data(), 0, bias_planes.size());
 }
 
 void Weights::drop_features(size_t d) {
@@ -73,6 +92,8 @@ void Weights::drop_features(size_t d) {
     z.shrink(d * stride);
     pocket.shrink(d * stride);
     owed_then.shrink(d);
+    planes.shrink(d * plane_count() * stride);
+    sigma.drop_features(d);
     features = d;
 }
 
@@ -90,6 +111,26 @@ static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t st
     return wide;
 }
 
+// The same for a plane: an even one goes to both rows as it is.
+static double part_of(const Plane& kind, double value, size_t row) {
+    if (!kind.odd) return value;
+    const double beyond = std::abs(value) - kind.dead;
+    const double size = beyond > 0.0 ? kind.dead + 0.5 * beyond : std::abs(value);
+    return half_of(std::copysign(size, value), row, 1.0);
+}
+
+static void widen_planes(const std::vector<Plane>& kinds, size_t count, size_t features, size_t rows, size_t stride,
+                         size_t new_stride, const double* from, double* to) {
+    for (size_t j = 0; j < features; ++j)
+        for (size_t p = 0; p < count; ++p)
+            for (size_t r = 0; r < new_stride; ++r) {
+                const double* old = from + (j * count + p) * stride;
+                double& made = to[(j * count + p) * new_stride + r];
+                if (stride == 1) made = r < 2 ? part_of(kinds[p], old[0], r) : kinds[p].start;
+                else made = r < rows ? old[r] : kinds[p].start;
+            }
+}
+
 static void widen(std::vector<double>& values, size_t classes, double half = 0.5) {
     if (values.size() == 1 && classes > 1) values = {half_of(values[0], 0, half), half_of(values[0], 1, half)};
     values.resize(classes, 0.0);
@@ -104,9 +145,21 @@ void Weights::set_rows(size_t classes) {
         v = widened(v, features, rows, stride, wanted, half);
         if (averaging != Averaging::none) z = widened(z, features, rows, stride, wanted);
         if (pocketing) pocket = widened(pocket, features, rows, stride, wanted);
+        if (!kinds.empty()) {
+            Buffer wide;
+            wide.grow(features * plane_count() * wanted);
+            widen_planes(kinds, plane_count(), features, rows, stride, wanted, planes.data(), wide.data());
+            planes = std::move(wide);
+            std::vector<double> bias_wide(kinds.size() * wanted);
+            std::vector<Plane> of_bias = kinds;
+            for (Plane& kind : of_bias) kind.dead = 0.0;  // penalties spare the intercept
+            widen_planes(of_bias, kinds.size(), 1, rows, stride, wanted, bias_planes.data(), bias_wide.data());
+            bias_planes = std::move(bias_wide);
+        }
         if (stride == 1) ww *= half;
         stride = wanted;
     }
+    sigma.set_rows(classes);
     widen(bias, classes, half);
     widen(bias_sum, classes);
     widen(pocket_bias, classes);
@@ -116,6 +169,11 @@ void Weights::set_rows(size_t classes) {
 void Weights::negate() {
     for (Buffer* buffer : {&v, &z, &pocket})
         for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = 0.0 - buffer->data()[i];
+    const size_t count = plane_count();
+    for (size_t i = 0; i < planes.size(); ++i)
+        if (kinds[i / stride % count].odd) planes.data()[i] = 0.0 - planes.data()[i];
+    for (size_t i = 0; i < bias_planes.size(); ++i)
+        if (kinds[i / stride].odd) bias_planes[i] = 0.0 - bias_planes[i];
     for (double& b : bias) b = 0.0 - b;
     for (double& b : bias_sum) b = 0.0 - b;
     for (double& b : pocket_bias) b = 0.0 - b;
@@ -276,6 +334,19 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double*
         for (size_t r = 0; r < w.rows; ++r) scores[r] += coefficients[r] * dot;
     }
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
+}
+
+void Model::room_along(size_t size) {
+    const size_t own = w.sigma.shared ? 1 : w.rows, all = own * (size + 1) + 16;
+    if (along.z.size() < all) {
+        along.z.resize(all);
+        along.made.resize(all);
+    }
+    if (along.x.size() < size + 16) along.x.resize(size + 16);
+    if (along.parts.size() < w.rows) {
+        along.parts.resize(w.rows);
+        along.constants.resize(w.rows);
+    }
 }
 
 double* Model::room_to_keep(size_t size) {

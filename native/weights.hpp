@@ -4,6 +4,9 @@
 //   bias[row]            weight of the constant feature, not under the scale
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
+//   planes               what a rule keeps of every weight beside v: planes[(j * count + plane) * stride + row], so
+//   that
+//                        all that belongs to a feature lies together
 //
 // In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
@@ -12,29 +15,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "buffer.hpp"
+#include "covariance.hpp"
+
 namespace onepass {
-
-// Zeroed doubles. calloc leaves untouched pages of a large hash table to the operating system.
-class Buffer {
- public:
-    Buffer() = default;
-    Buffer(const Buffer& other);
-    Buffer& operator=(const Buffer& other);
-    Buffer(Buffer&& other) noexcept;
-    Buffer& operator=(Buffer&& other) noexcept;
-    ~Buffer();
-
-    void grow(size_t size);  // keeps what is there, zeroes what is new
-    void shrink(size_t size);
-    void clear();
-    double* data() { return data_; }
-    const double* data() const { return data_; }
-    size_t size() const { return size_; }
-
- private:
-    double* data_ = nullptr;
-    size_t size_ = 0, capacity_ = 0;
-};
 
 enum class Averaging { none, predictor, post };
 
@@ -78,6 +62,13 @@ struct MiniBatch {
     void clear();
 };
 
+// One number that a rule keeps beside every weight.
+struct Plane {
+    double start = 0.0;  // of a weight that was never met
+    bool odd = false;    // changes sign with the weight, and is halved with it; otherwise the same for both signs
+    double dead = 0.0;   // odd planes: only what is beyond this is halved
+};
+
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
     bool row_each = false;  // a row for every class, even for one or two
@@ -97,6 +88,18 @@ struct Weights {
     Buffer owed_then;
     double owed_now = 0.0;
     double threshold = HUGE_VAL;  // larger weights owe nothing
+
+    // What a rule keeps of every weight. The intercepts have all kinds, features only those before `row_kinds`.
+    std::vector<Plane> kinds;
+    size_t row_kinds = 0;  // the last so many kinds are of a row as a whole
+    Buffer planes;
+    std::vector<double> bias_planes;  // [kind * stride + row]
+    size_t plane_count() const { return kinds.size() - row_kinds; }
+    double* planes_of(size_t feature) { return planes.data() + feature * plane_count() * stride; }
+    const double* planes_of(size_t feature) const { return planes.data() + feature * plane_count() * stride; }
+    void set_kinds(std::vector<Plane> kinds, size_t row_kinds);
+
+    Covariance sigma;  // of Gaussian weights
 
     // The pocket: the weights of the longest run without an update.
     bool pocketing = false;
@@ -137,7 +140,7 @@ struct Weights {
     void keep();                    // puts the weights into the pocket
     void recompute_norm();
     void recompute_peaks();
-    size_t numbers() const { return v.size() + z.size() + owed_then.size() + pocket.size(); }
+    size_t numbers() const { return v.size() + z.size() + owed_then.size() + pocket.size() + planes.size(); }
 
     // A weight after paying: towards zero by `gap`, unless it is above the threshold.
     double paid(double value, double gap) const {

@@ -11,6 +11,7 @@ class Engine:
     columns: int
     features: int
     rows: int
+    variances: int
     ww: float
     t: int
     k: int

@@ -101,6 +101,17 @@ DIRECTIONS = ("rival", "uniform", "proportional")
 THRESHOLDS = ("uncalibrated", "calibrated")
 
 
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """One number that a rule keeps beside every weight (and of every intercept)."""
+
+    name: str
+    start: float = 0.0  # of a weight that was never met
+    odd: bool = False  # changes sign with the weight and is halved with it, where classes are swapped or become rows
+    dead: float = 0.0  # of an odd plane only what is beyond this is halved
+    of_row: bool = False  # kept once for a row of weights, beside its intercept
+
+
 @dataclasses.dataclass(repr=False)
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
@@ -181,6 +192,10 @@ class Rule(Parameters):
     def noise(self, state: Mapping[str, float]) -> float:
         """The variance it takes an observation to have beyond that of the weights, by its slots."""
         raise ParameterError(f"{self!r} has no variances to predict; use rls, kalman or arow")
+    def planes(self) -> Sequence[Plane]:
+        """What it keeps beside every weight; those of a row as a whole come last."""
+        spread = self.spread()
+        return () if spread is None or spread.full else (Plane("variance", spread.start),)
 
     def adds_up(self) -> bool:
         """May its steps for several directions of a round be added? What else a step does must not depend on m."""

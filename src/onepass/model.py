@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -459,9 +460,10 @@ class LinearModel:
                 part, dot, name = key.partition(".")
                 parts[part if dot else ""][name or key] = value
             classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
-            _check_parts(config, classes, names, parts[""])
+            rule = from_config(config["rule"], known_parameters())
+            _check_parts(config, classes, names, parts[""], rule)
             model = cls(
-                from_config(config["rule"], known_parameters()),
+                rule,
                 config["task"],
                 fit_intercept=config["fit_intercept"],
                 intercept_scaling=config["intercept_scaling"],
@@ -531,6 +533,9 @@ class LinearModel:
                 "ball": rule.ball(),
                 "batch_size": rule.minibatch()[0],
                 "mean": rule.minibatch()[1] == "mean",
+                "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
+                "row_planes": sum(p.of_row for p in rule.planes()),
+                "spread": None if rule.spread() is None else dataclasses.asdict(rule.spread()),
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
@@ -839,7 +844,9 @@ def as_targets(y: Any) -> Array:
     return targets
 
 
-def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]]) -> None:
+def _check_parts(
+    config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]], rule: Rule
+) -> None:
     """The sizes that must agree, and numbers that learning can only leave finite: raise `DamagedFileError` if not.
 
     A checksum detects damage, not a forger; the loops index by these sizes.
@@ -850,7 +857,15 @@ def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any]
         rows = max(1, len(classes))
     averaged = config["readout"]["type"] == "readout:Average"
     table, row = (d, rows), (rows,)
-    shapes = {"v": table, "z": table if averaged else (0, rows), "bias": row, "bias_sum": row, "scalars": (10,)}
+    shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
+    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
+    if kinds := rule.planes():
+        shapes["planes"] = (d, sum(not kind.of_row for kind in kinds), rows)
+        shapes["bias_planes"] = (1, len(kinds), rows)
+    if (spread := rule.spread()) and spread.full:
+        size = d + int(config["fit_intercept"])
+        own = 1 if rule.sees_all_scores("multiclass", config["multiclass"]) else rows
+        shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
     for key, shape in shapes.items():
         if s[key].shape != shape and not (key == "z" and d == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
