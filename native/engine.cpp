@@ -51,6 +51,8 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.batch.size = nb::cast<double>(rule["batch_size"]);
     model.w.batch.mean = nb::cast<bool>(rule["mean"]);
     model.w.ball = nb::cast<double>(rule["ball"]);
+    model.coordinates = Coordinates(nb::cast<int>(rule["coordinates"]));
+    model.clips = model.task == Task::regress && nb::cast<bool>(rule["clips"]);
     std::vector<Plane> kinds;  // (start, odd, dead) of what the rule keeps of every weight
     for (nb::handle each : nb::cast<nb::list>(rule["planes"])) {
         nb::tuple kind = nb::cast<nb::tuple>(each);
@@ -484,6 +486,7 @@ void Engine::set_classes(nb::list all) {
     }
     if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_rows(classes.size());
     model.size_scratch();
+    loops->derive(model);
 }
 
 void Engine::flip_classes() {

@@ -241,6 +241,7 @@ void Engine::set_state(nb::dict state) {
     model.skipped_zero = scalars[7];
     positional = scalars[8] != 0.0;
     columns = size_t(scalars[9]);
+    loops->derive(model);
     w.recompute_peaks();
     model.size_scratch();
 }

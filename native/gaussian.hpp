@@ -285,10 +285,12 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
         out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, &constant);
 }
 
-// The readout's scores of one row; under the forecast of Vovk, Azoury and Warmuth over 1 + v.
+// The readout's scores of one row as predictions: VW's stay within the labels seen so far, and the forecast of Vovk,
+// Azoury and Warmuth is over 1 + v.
 template <class Row>
-inline void read_row(const Model& M, const Row& row, double* out, double* scratch) {
+inline void predict_row(const Model& M, const Row& row, double* out, double* scratch) {
     score_row(M, row, out, scratch);
+    if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
     if (!M.w.sigma.vaw) return;
     double v;  // there is one Sigma: class rows share it
     variance_row(M, row, &v);

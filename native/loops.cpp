@@ -165,7 +165,7 @@ void variance_one(const Model& M, const double* x, const int64_t* index, size_t 
 void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
-    read_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
+    predict_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
 }
 
 template <class Batch>
@@ -173,7 +173,7 @@ void score(const Model& M, const Batch& X, double* scores) {
     double* scratch = M.scratch();
     for (size_t i = 0; i < X.rows; ++i)
         with_row(X, i, [&](const auto& row) {
-            read_row(M, row, scores + i * M.w.rows, scratch);
+            predict_row(M, row, scores + i * M.w.rows, scratch);
             return Status::ok;
         });
 }
@@ -209,6 +209,7 @@ const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
 #undef ONEPASS_FILL
             ONEPASS_ISA::learn_one,
         ONEPASS_ISA::finish,
+        ONEPASS_ISA::derive,
         ONEPASS_ISA::score_one,
         ONEPASS_ISA::variance_one,
         ONEPASS_ISA::learn_pairs<DenseBatch<double>>,

@@ -3,7 +3,9 @@
 // Nothing here may call an out-of-line function of the standard library: the linker could pick another
 // instruction set's copy.
 #pragma once
+#include "coordinates.hpp"
 #include "gaussian.hpp"
+#include "vowpal.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
@@ -184,6 +186,46 @@ inline void survive(Model& M) {
     w.in_pocket = true;
 }
 
+// A round of a rule by coordinates: what its loss pulls, or what VW makes of it; then the weights, each in its own way.
+template <bool many, class Row>
+Status learn_coordinates(Model& M, const Row& row, double y, double importance, const uint8_t* set, Scalars& s,
+                         Move& move) {
+    const bool vowpal = M.coordinates == Coordinates::vowpal;
+    const bool always = M.coordinates == Coordinates::adam;  // moves where nothing pulls, too
+    const bool zero = s.xx < DBL_MIN && !always, skip = zero || (vowpal ? importance : s.importance) == 0.0;
+    Status status = Status::ok;
+    double state[max_slots];
+    bool moves = false;
+    for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
+    if (!skip && vowpal) {
+        status =
+            covering<many>(M, [&] { return learn_vowpal<many>(M, row, y, set, s, move, importance, state, &moves); });
+    } else if (!skip) {
+        Step step = passive;
+        state[0] += 1.0;
+        const bool all_scores = many && (M.solve || M.calibrated);
+        if (many && M.calibrated) calibrate(M, s, move, state, &step);
+        else if (all_scores)
+            M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
+                    &step);
+        else M.step(&s, M.params, state, &step);
+        move.largest = std::abs(step.add);
+        move.coefficient *= step.add;
+        if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
+        if (!all_scores && move.coefficients)  // shares of one pull
+            for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
+        moves = move.largest != 0.0;
+        if (moves || always) status = move_coordinates<many>(M, row, move, state);
+    }
+    if (status != Status::ok) return status;
+    if ((skip || !(moves || always || vowpal)) && Path<many, false>::covered(M)) cover<many>(M.w);
+    for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
+    M.k += moves;
+    M.t += 1.0;
+    M.skipped_zero += zero;
+    return Status::ok;
+}
+
 // One round: score, rule, step, counters. Refused rounds leave the model as it was.
 template <class Path, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
@@ -194,13 +236,15 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
               0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0,
               M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
     Move move;
-    if (out) read_row(M, row, out, M.scores.data());
+    if (out) predict_row(M, row, out, M.scores.data());
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
     else status = face<Path>(M, row, y, s, move);
     const bool gaussian = Path::gaussian(M);
     if (gaussian && status == Status::ok) status = spread_out<many>(M, row, s, move);
     if (status != Status::ok) return status;
+    if constexpr (!Path::plain)
+        if (M.coordinates != Coordinates::none) return learn_coordinates<many>(M, row, y, importance, set, s, move);
     if (Path::linked(M)) s.ww = M.w.theta_norm() * M.w.theta_norm();
     else if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
 

@@ -17,6 +17,20 @@ enum class Task { classify, regress, direction, multilabel, oneclass };
 // With several classes: which rows of phi take the -x.
 enum class Against { rival, uniform, proportional };
 
+// Rules that move every weight by its own history (coordinates.hpp, vowpal.hpp).
+enum class Coordinates {
+    none,
+    adagrad,
+    adadelta,
+    adadelta_exact,
+    rmsprop,
+    rmsprop_exact,
+    adam,
+    adam_lazy,
+    ftrl,
+    vowpal
+};
+
 struct Model {
     Weights w;
     Task task = Task::classify;
@@ -29,6 +43,8 @@ struct Model {
     double constant = 1.0;  // value of the constant feature; 0 without an intercept
     bool bias_in_norm = true;
     bool uses_ww = false;
+    Coordinates coordinates = Coordinates::none;
+    bool clips = false;  // regression: predictions lie between state[1] and state[2], the labels seen
     Against against = Against::rival;
     bool calibrated = false;    // multilabel: in above 0 and out below it, a step each
     std::vector<double> roots;  // with class costs: classes x classes, their square roots
@@ -111,6 +127,7 @@ struct Loops {
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
                         double target, const uint8_t* set);
     void (*finish_batch)(Model&);
+    void (*derive)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
     void (*variance_one)(const Model&, const double* x, const int64_t* index, size_t n, double* variances);
     Outcome (*learn_pairs_dense)(Model&, const DenseBatch<double>&, const Meetings&, Difference&);

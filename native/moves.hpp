@@ -192,8 +192,9 @@ struct Path {
 
 inline bool is_plain(const Model& M) {
     using Any = Path<false, false>;
-    return M.w.stride == 1 && !Any::lazy(M) && !Any::averages(M) && !Any::votes(M) && !Any::pockets(M) &&
-           !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) && !Any::gaussian(M) && !Any::oneclass(M);
+    return M.w.stride == 1 && M.coordinates == Coordinates::none && !Any::lazy(M) && !Any::averages(M) &&
+           !Any::votes(M) && !Any::pockets(M) && !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) &&
+           !Any::gaussian(M) && !Any::oneclass(M);
 }
 
 // Is a scale too far from 1 to divide by?

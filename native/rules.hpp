@@ -62,14 +62,23 @@ inline void truncate(const Scalars* s, const double* p, double eta, Step* step) 
 }
 using Penalty = void (*)(const Scalars*, const double*, double, Step*);
 
+// What a loss adds to the multiplier of phi for each unit of the rate.   params: loss, its parameter
+inline double pull_of(const Scalars* s, const double* p) {
+    const Loss loss = Loss(int(p[0]));
+    return of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
+                           : s->side * pull(loss, p[1], s->side * (s->target - s->m));
+}
+
 template <Penalty penalty>
 inline void descent(const Scalars* s, const double* p, double*, Step* step) {
     const double eta = sgd_eta(s, p);
-    const Loss loss = Loss(int(p[0]));
-    const double pulled = of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
-                                          : s->side * pull(loss, p[1], s->side * (s->target - s->m));
-    step->add = eta * s->importance * pulled;
+    step->add = eta * s->importance * pull_of(s, p);
     penalty(s, p, eta, step);
+}
+
+// Rules by coordinates: the gradient alone, whose way into the weights is theirs.   params: loss, its parameter, theirs
+inline void gradient(const Scalars* s, const double* p, double*, Step* step) {
+    step->add = s->importance * pull_of(s, p);
 }
 
 // eta = 1/(lam*t); w <- (1 - 1/t)*w + eta*phi [m < target]; then onto the ball 1/sqrt(lam).   params: lam, project
@@ -95,11 +104,9 @@ inline void one_hot(const Scalars* s, const double* scores, int64_t classes, int
     step->add = 1.0;
 }
 
-// Descent on softmax cross-entropy (logistic) or on squares with targets +-1.   params: as descent
-template <Penalty penalty>
-inline void descent_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
-                         double* coefficients, Step* step) {
-    const double eta = sgd_eta(s, p), c = eta * s->importance;
+// The pull of softmax cross-entropy (logistic) or of squares with targets +-1 on every row, times c.
+inline void pull_rows(const double* scores, int64_t classes, int64_t y, const double* p, double c,
+                      double* coefficients) {
     if (Loss(int(p[0])) == Loss::logistic) {
         double top = scores[0], sum = 0.0;
         for (int64_t r = 1; r < classes; ++r) top = std::max(top, scores[r]);
@@ -108,8 +115,22 @@ inline void descent_rows(const Scalars* s, const double* scores, int64_t classes
     } else {
         for (int64_t r = 0; r < classes; ++r) coefficients[r] = c * ((r == y ? 1.0 : -1.0) - scores[r]);
     }
+}
+
+// Descent by that.   params: as descent
+template <Penalty penalty>
+inline void descent_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
+                         double* coefficients, Step* step) {
+    const double eta = sgd_eta(s, p);
+    pull_rows(scores, classes, y, p, eta * s->importance, coefficients);
     step->add = 1.0;
     penalty(s, p, eta, step);
+}
+
+inline void gradient_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double*,
+                          double* coefficients, Step* step) {
+    pull_rows(scores, classes, y, p, s->importance, coefficients);
+    step->add = 1.0;
 }
 
 // MIRA: alpha = clip((beta - m)/xx, 0, c*cap).   params: beta, cap, step on a tie
@@ -347,6 +368,7 @@ inline constexpr Entry table[] = {
     {mroc, nullptr},
     {descent<elastic_net>, descent_rows<elastic_net>},
     {descent<truncate>, descent_rows<truncate>},
+    {gradient, gradient_rows},
     {rls, rls_rows},
     {arow, nullptr},
     {confidence_weighted<alpha_cw>, nullptr},

@@ -138,6 +138,21 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "pa2-all": ("pa2", ("multiclass",)),
     "mira-mira": ("mira", ("multiclass",)),
     "pa1-costs": ("pa1", ("multiclass",)),
+    "adagrad": ("adagrad", CLASSIFY),
+    "adagrad-squared": ("adagrad:loss=squared,eta=0.3,delta=0.01,eps_inside=true", TASKS),
+    "adadelta": ("adadelta:loss=squared_hinge,eps=0.01", CLASSIFY),
+    "adadelta-exact": ("adadelta:loss=huber,lr=2,eps=0.01,absent=exact", REGRESS),
+    "rmsprop": ("rmsprop:loss=hinge,eta=0.1", CLASSIFY),
+    "rmsprop-exact": ("rmsprop:loss=absolute,eta=0.1,absent=exact", REGRESS),
+    "adam": ("adam:loss=logistic,eta=0.05", CLASSIFY),
+    "adam-lazy": ("adam:loss=squared,eta=0.1,absent=lazy", TASKS),
+    "ftrl": ("ftrl:alpha=0.5,lam1=0.3,lam2=0.1", CLASSIFY),
+    "ftrl-squared": ("ftrl:loss=squared,beta=0,lam1=0.2", TASKS),
+    "vw": ("vw", CLASSIFY),
+    "vw-squared": ("vw:loss=squared", TASKS),
+    "vw-invariant": ("vw:loss=hinge,eta=0.3,power=0.3,adaptive=false,normalized=false,clip=false", CLASSIFY),
+    "vw-normalized": ("vw:loss=quantile(tau=0.7),power=0.4,adaptive=false", REGRESS),
+    "vw-adaptive": ("vw:loss=huber,power=0.6,normalized=false,invariant=false", REGRESS),
     "user-python": (Tempered, TASKS),
     "user-c": (tempered_in_c, TASKS),
 }
@@ -183,6 +198,8 @@ READOUTS: dict[str, Any] = {
 def admits(name: str, readout: str) -> bool:
     """Voting needs a rule that only adds; under lazy L1 only the last can be read in O(nnz); a link has no mean."""
     rule = make_rule(name)
+    if rule.own_moves:
+        return readout in ("last", "average", "post")
     if rule.uses_soft() or (name == "pocket" and readout == "last"):
         return readout == "last"
     if rule.geometry() != 2 and readout in ("average", "post"):

@@ -110,6 +110,17 @@ class Plane:
     odd: bool = False  # changes sign with the weight and is halved with it, where classes are swapped or become rows
     dead: float = 0.0  # of an odd plane only what is beyond this is halved
     of_row: bool = False  # kept once for a row of weights, beside its intercept
+    square: bool = False  # a matrix over the coordinates: in `Learner` alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """A round as rules see it that keep planes: whole vectors, the constant feature last."""
+
+    x: Array
+    scores: Array  # of every row
+    labels: Array  # of every row: ±1, or the number to predict
+    pull: Array  # step.add·φ
 
 
 @dataclasses.dataclass(repr=False)
@@ -129,6 +140,7 @@ class Rule(Parameters):
     additive: ClassVar[bool] = False  # does it only ever add multiples of φ? (the voted readout needs that)
     mistake_driven: ClassVar[bool] = False  # is a pass without an update the end of learning?
     batch: ClassVar[bool] = False  # is its step a gradient, which may be summed over a whole set?
+    own_moves: ClassVar[bool] = False  # does `moved` move its weights, by what is kept beside each?
     readout: ClassVar[str] = "last"  # what readout="last" means for this rule
     code: ClassVar[int] = -1
     cfunc: ClassVar[int] = 0
@@ -192,10 +204,35 @@ class Rule(Parameters):
     def noise(self, state: Mapping[str, float]) -> float:
         """The variance it takes an observation to have beyond that of the weights, by its slots."""
         raise ParameterError(f"{self!r} has no variances to predict; use rls, kalman or arow")
+
     def planes(self) -> Sequence[Plane]:
         """What it keeps beside every weight; those of a row as a whole come last."""
         spread = self.spread()
         return () if spread is None or spread.full else (Plane("variance", spread.start),)
+
+    def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
+        """The weights after a round, for rules with `own_moves`; changes its planes in place."""
+        raise NotImplementedError(f"{type(self).__name__} moves its weights by steps along φ")
+
+    def moves_all(self) -> bool:
+        """Do all weights move in every round, also where nothing pulls?"""
+        return False
+
+    def coordinates(self) -> int:
+        """Which formula of `native/coordinates.hpp` moves its weights; 0 where a step along φ does."""
+        return 0
+
+    def derived(self) -> bool:
+        """Do its weights follow from its planes?"""
+        return False
+
+    def each_row(self) -> bool:
+        """With several classes, does every row learn for itself, its class against the rest?"""
+        return False
+
+    def clips(self) -> bool:
+        """In regression, do predictions stay within the labels seen so far?"""
+        return False
 
     def adds_up(self) -> bool:
         """May its steps for several directions of a round be added? What else a step does must not depend on m."""
@@ -305,6 +342,8 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     made = readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
     if isinstance(made, Voted) and not rule.additive:
         raise ParameterError(f"readout='voted' sums the updates of a rule that only adds; {rule!r} also shrinks")
+    if rule.own_moves and not isinstance(made, (Last, Average)):
+        raise ParameterError(f"readout={made.name!r} is not defined for {rule!r}; use readout='last' or 'average'")
     if rule.uses_soft() and not isinstance(made, Last):
         cost = f"O(features) a round under the lazy L1 of {rule!r}"
         raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
@@ -424,6 +463,7 @@ class Learner:
         self._run = self._best_run = 0
         self._in_pocket = False
         self._pocket_errors = math.inf
+        self.planes: dict[str, Array] = {}  # what the rule keeps beside the weights, in their shape
         self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
 
     @property
@@ -501,18 +541,18 @@ class Learner:
         covariance = self._covariance or self._start_covariance(phi.shape)
         along = phi  # what the step multiplies
         if covariance:
-            seen = ax[np.newaxis] if all_scores else phi
-            along = covariance.through(seen)
-            s.xx = float(np.sum(seen * along))
+            faced = ax[np.newaxis] if all_scores else phi
+            along = covariance.through(faced)
+            s.xx = float(np.sum(faced * along))
             if s.xx < 0:
                 raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {s.xx} < 0; Σ is no longer positive definite")
-        if self.calibrated:
+        if self.calibrated or self.rule.each_row():
             s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
         loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
         if self.calibrated:
             loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
         forgets = covariance is not None and covariance.spread.forgets
-        zero = s.xx < ZERO_NORM and not forgets
+        zero = s.xx < ZERO_NORM and not (forgets or self.rule.moves_all())
         skip = importance == 0 or zero
         step = PASSIVE
         if not skip:
@@ -538,9 +578,16 @@ class Learner:
         batch_step = self._batch_step if skip else step
         full = self._batch_rounds + 1 == self.rule.minibatch()[0]
         moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
+        planes = self._planes_of(theta) if self.rule.own_moves else {}
+        if self.rule.own_moves and not skip:
+            seen = Seen(ax, scores, self._labels(y, len(scores)), step.add * phi)
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved = self.rule.moved(theta, seen, planes, s)
+            if not all(np.all(np.isfinite(plane)) for plane in planes.values()):
+                raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
-        table = covariance.updated(seen, step.gain, step.forget) if covariance and not (skip or step.passive) else None
+        table = covariance.updated(faced, step.gain, step.forget) if covariance and not (skip or step.passive) else None
 
         if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
             raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
@@ -555,6 +602,7 @@ class Learner:
         self._covariance = covariance
         if covariance and table is not None:
             covariance.table = table
+        self.planes = planes
         self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
         self._batch_rounds = 0 if full else self._batch_rounds + 1
         self._steps += full
@@ -593,6 +641,22 @@ class Learner:
             if self.rule.ball() < math.inf:
                 moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
         return moved
+
+    def _planes_of(self, w: Array) -> dict[str, Array]:
+        """The planes beside weights like w, to be changed: as they are, or at their start."""
+        if self.planes:
+            return {name: plane.copy() for name, plane in self.planes.items()}
+        d = w.shape[1]
+        shapes = {p.name: (d, d) if p.square else (w.shape[:1] if p.of_row else w.shape) for p in self.rule.planes()}
+        return {p.name: np.full(shapes[p.name], p.start) for p in self.rule.planes()}
+
+    def _labels(self, y: Any, rows: int) -> Array:
+        """What each row of weights should say."""
+        if self.task.name in ("multiclass", "multilabel"):
+            return np.where(
+                np.isin(np.arange(rows), list(y) if self.task.name == "multilabel" else [int(y)]), 1.0, -1.0
+            )
+        return np.array([float(y)])
 
     def _sides(self, scores: Array, y: Any, s: Scalars) -> list[tuple[int, Scalars]]:
         """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""

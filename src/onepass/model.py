@@ -533,6 +533,8 @@ class LinearModel:
                 "ball": rule.ball(),
                 "batch_size": rule.minibatch()[0],
                 "mean": rule.minibatch()[1] == "mean",
+                "coordinates": rule.coordinates(),
+                "clips": rule.clips(),
                 "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
                 "row_planes": sum(p.of_row for p in rule.planes()),
                 "spread": None if rule.spread() is None else dataclasses.asdict(rule.spread()),

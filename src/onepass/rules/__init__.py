@@ -5,7 +5,9 @@ from __future__ import annotations
 from ..core import Rule, Scalars, Step
 from ..parameters import from_text
 from .adaline import Adaline, NormalizedLMS
+from .adaptive import AdaDelta, AdaGrad, AdaGradFull, Adam, RMSProp
 from .alma import ALMA
+from .ftrl import FTRL
 from .gaussian import AROW, CW, NHERD, ONS, RLS, SCW1, SCW2, Kalman
 from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
 from .mira import MIRA
@@ -14,12 +16,14 @@ from .perceptron import Perceptron, Pocket
 from .ranking import MROC, PAMIR
 from .romma import ROMMA, AggressiveROMMA
 from .shifting import Shifting
+from .vowpal import VW
 
 __all__ = [
     "ALMA",
     "AROW",
     "CW",
     "FOBOS",
+    "FTRL",
     "MIRA",
     "MROC",
     "NHERD",
@@ -34,13 +38,19 @@ __all__ = [
     "SCW1",
     "SCW2",
     "SGD",
+    "VW",
+    "AdaDelta",
+    "AdaGrad",
+    "AdaGradFull",
     "Adaline",
+    "Adam",
     "AggressiveROMMA",
     "Kalman",
     "NormalizedLMS",
     "Pegasos",
     "Perceptron",
     "Pocket",
+    "RMSProp",
     "Rule",
     "Scalars",
     "Shifting",
@@ -68,6 +78,12 @@ RULES: dict[str, type[Rule]] = {
         FOBOS,
         TruncatedGradient,
         Pegasos,
+        AdaGrad,
+        AdaDelta,
+        RMSProp,
+        Adam,
+        FTRL,
+        VW,
         PAMIR,
         MROC,
         RLS,

@@ -39,7 +39,7 @@ class RLS(LeastSquares):
     """
 
     name = "rls"
-    code = 16
+    code = 17
     tasks = ("binary", "multiclass", "regression")
     slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "rounds": 0.0}
     lam: float = number(1.0, above=0)
@@ -89,7 +89,7 @@ class Kalman(Rule):
     """
 
     name = "kalman"
-    code = 17
+    code = 18
     tasks = ("regression",)
     q: float = number(0.0, at_least=0)
     r: float = number(1.0, above=0)
@@ -154,7 +154,7 @@ class AROW(Confident):
     """
 
     name = "arow"
-    code = 17
+    code = 18
     tasks = (*MARGINS, "regression")
     lam: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "exact", kw_only=True)
@@ -225,7 +225,7 @@ class CW(ConfidenceWeighted):
     """
 
     name = "cw"
-    code = 18
+    code = 19
     eta: float = number(0.7, above=0.5, below=1)
     form: str = choice("std", "std", "variance", kw_only=True)
 
@@ -254,7 +254,7 @@ class SCW1(ConfidenceWeighted):
     """SCW-I (Wang, Zhao and Hoi 2012): CW with the price C·max(0, φ√v − m) in place of the constraint: α = min(cC, α_CW)."""
 
     name = "scw1"
-    code = 19
+    code = 20
     C: float = number(1.0, above=0)
     eta: float = number(0.75, above=0.5, below=1)
 
@@ -273,7 +273,7 @@ class SCW2(ConfidenceWeighted):
     """SCW-II (Wang, Zhao and Hoi 2012): the price is C·max(0, φ√v − m)²; C → ∞ gives CW, as in SCW-I."""
 
     name = "scw2"
-    code = 20
+    code = 21
     C: float = number(1.0, above=0)
     eta: float = number(0.9, above=0.5, below=1)
 
@@ -298,7 +298,7 @@ class NHERD(Confident):
     """
 
     name = "nherd"
-    code = 21
+    code = 22
     C: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "project", kw_only=True)
 
@@ -329,7 +329,7 @@ class ONS(Gaussian):
     """
 
     name = "ons"
-    code = 22
+    code = 23
     tasks = (*MARGINS, "regression")
     loss: str | losses.Loss = "logistic"
     gamma: float = number(0.5, above=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,18 +19,63 @@ __all__ = ["FOBOS", "SGD", "Pegasos", "TruncatedGradient"]
 
 
 @dataclasses.dataclass(repr=False)
-class GradientDescent(Rule):
+class LossRule(Rule):
+    """A rule that follows the gradient of a loss. What it does with the gradient is its own.
+
+    With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
+    in every row, and the other margin losses act on the best rival.
+    """
+
+    tasks: ClassVar[Sequence[str]] = ("binary", "multiclass", "regression", "ranking", "structured")
+    loss: str | losses.Loss = "hinge"
+
+    def validate(self) -> None:
+        losses.make(self.loss)
+
+    def defined_for(self) -> Sequence[str]:
+        loss = losses.make(self.loss)
+        if loss.name == "squared":
+            return ("binary", "multiclass", "regression")
+        return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
+
+    def pull(self, s: Scalars) -> float:
+        """How hard the loss pulls along φ."""
+        loss = losses.make(self.loss)
+        # A target other than 1 (a structured cost) moves the margin at which the loss ends.
+        return loss.pull(s.m + (1.0 - s.target)) if loss.margin else s.side * loss.pull(s.residual)
+
+    def pull_rows(self, scores: Array, y: int) -> Array:
+        """How hard it pulls each class row along x."""
+        if losses.make(self.loss).name == "logistic":
+            e = np.exp(scores - np.max(scores))
+            return np.asarray((np.arange(len(scores)) == y) - e / np.sum(e))
+        return one_hot(scores, y) - scores
+
+    def suffer(self, s: Scalars) -> float:
+        loss = losses.make(self.loss)
+        return loss.value(s.m + (1.0 - s.target)) if loss.margin else loss.value(s.residual)
+
+    def suffer_all(self, scores: Array, y: int) -> float:
+        if losses.make(self.loss).name == "logistic":
+            return float(np.max(scores) - scores[y] + np.log(np.sum(np.exp(scores - np.max(scores)))))
+        return float(0.5 * np.sum((one_hot(scores, y) - scores) ** 2))
+
+    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
+        return task == "multiclass" and losses.make(self.loss).name in ("logistic", "squared")
+
+    def proba(self, task: str) -> bool:
+        return losses.make(self.loss).name == "logistic" and task in ("binary", "multiclass")
+
+
+@dataclasses.dataclass(repr=False)
+class GradientDescent(LossRule):
     """What descent on a loss shares: w ← w − η_t c ∇ℓ, c the importance; a penalty follows.
 
     `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates.
     With `batch_size` b > 1 the gradients of b rounds in a row are taken at the same w, and their mean (or sum:
     `reduction`) makes one step; t then counts steps. An unfinished batch waits, in files too.
-    With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
-    in every row, and the other margin losses act on the best rival.
     """
 
-    tasks = ("binary", "multiclass", "regression", "ranking", "structured")
-    loss: str | losses.Loss = "hinge"
     schedule: str | schedules.Schedule = "inv_sqrt"
     eta: float | None = number(None, above=0)
     clock: str = choice("rounds", "rounds", "updates", kw_only=True)
@@ -37,14 +83,8 @@ class GradientDescent(Rule):
     reduction: str = choice("mean", "mean", "sum", kw_only=True)
 
     def validate(self) -> None:
-        losses.make(self.loss)
+        super().validate()
         self._schedule()
-
-    def defined_for(self) -> Sequence[str]:
-        loss = losses.make(self.loss)
-        if loss.name == "squared":
-            return ("binary", "multiclass", "regression")
-        return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
 
     def adds_up(self) -> bool:
         return True  # the penalty looks at η alone
@@ -62,37 +102,11 @@ class GradientDescent(Rule):
 
     def step(self, s: Scalars) -> Step:
         eta = self._eta(s)
-        loss = losses.make(self.loss)
-        if loss.margin:
-            # A target other than 1 (a structured cost) moves the margin at which the loss ends.
-            pull = loss.pull(s.m + (1.0 - s.target))
-        else:
-            pull = s.side * loss.pull(s.residual)
-        return self.penalised(eta * s.importance * pull, eta, s)
-
-    def suffer(self, s: Scalars) -> float:
-        loss = losses.make(self.loss)
-        return loss.value(s.m + (1.0 - s.target)) if loss.margin else loss.value(s.residual)
-
-    def suffer_all(self, scores: Array, y: int) -> float:
-        if losses.make(self.loss).name == "logistic":
-            return float(np.max(scores) - scores[y] + np.log(np.sum(np.exp(scores - np.max(scores)))))
-        return float(0.5 * np.sum((one_hot(scores, y) - scores) ** 2))
-
-    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
-        return task == "multiclass" and losses.make(self.loss).name in ("logistic", "squared")
+        return self.penalised(eta * s.importance * self.pull(s), eta, s)
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
         eta = self._eta(s)
-        if losses.make(self.loss).name == "logistic":
-            e = np.exp(scores - np.max(scores))
-            pull = (np.arange(len(scores)) == y) - e / np.sum(e)
-        else:
-            pull = one_hot(scores, y) - scores
-        return eta * s.importance * pull, self.penalised(1.0, eta, s)
-
-    def proba(self, task: str) -> bool:
-        return losses.make(self.loss).name == "logistic" and task in ("binary", "multiclass")
+        return eta * s.importance * self.pull_rows(scores, y), self.penalised(1.0, eta, s)
 
     def native(self) -> Sequence[float]:
         loss, schedule = losses.make(self.loss), self._schedule()

@@ -1,0 +1,276 @@
+// Rules that move every weight by its own history: AdaGrad, AdaDelta, RMSProp, Adam, FTRL-Proximal. A round's gradient
+// is -coefficient * x; each rule is one function of a weight, its gradient and the planes beside it, compiled into the
+// loop. Included once per instruction set.
+// Nothing here may call an out-of-line function of the standard library: the linker could pick another
+// instruction set's copy.
+#pragma once
+#include "moves.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+// What has gone by since a weight was last met, for rules whose absent weights fade: rho^(rounds without it).
+inline double faded(double rho, double rounds, double& met) {
+    const double absent = rounds - met - 1.0;
+    met = rounds;
+    return absent > 0.0 ? std::pow(rho, absent) : 1.0;
+}
+
+// The formulas of rules/adaptive.py and rules/ftrl.py. planes[kind * stride] are those of the weight. Parameters come
+// after the loss's two; `rounds` is the rule's own count, this one included.
+
+struct AdaGrad {
+    static constexpr size_t count = 1;
+    double eta, delta;
+    bool inside;
+    AdaGrad(const double* p, double) : eta(p[0]), delta(p[1]), inside(p[2] != 0.0) {}
+    AdaGrad for_intercept() const { return *this; }
+    double operator()(double w, double g, double* planes, size_t) const {
+        const double G = planes[0] + g * g;
+        planes[0] = G;
+        const double root = inside ? std::sqrt(G + delta) : delta + std::sqrt(G);
+        return root > 0.0 ? w - eta * g / root : w;
+    }
+};
+
+template <bool exact>
+struct AdaDelta {
+    static constexpr size_t count = exact ? 3 : 2;
+    double rho, eps, lr, rounds;
+    AdaDelta(const double* p, double rounds) : rho(p[0]), eps(p[1]), lr(p[2]), rounds(rounds) {}
+    AdaDelta for_intercept() const { return *this; }
+    double operator()(double w, double g, double* planes, size_t stride) const {
+        const double fade = exact ? faded(rho, rounds, planes[2 * stride]) : 1.0;
+        const double E = rho * (fade * planes[0]) + (1.0 - rho) * (g * g), before = fade * planes[stride];
+        const double move = -(std::sqrt(before + eps) / std::sqrt(E + eps)) * g;
+        planes[0] = E;
+        planes[stride] = rho * before + (1.0 - rho) * (move * move);
+        return w + lr * move;
+    }
+};
+
+template <bool exact>
+struct RMSProp {
+    static constexpr size_t count = exact ? 2 : 1;
+    double eta, rho, eps, rounds;
+    RMSProp(const double* p, double rounds) : eta(p[0]), rho(p[1]), eps(p[2]), rounds(rounds) {}
+    RMSProp for_intercept() const { return *this; }
+    double operator()(double w, double g, double* planes, size_t stride) const {
+        const double fade = exact ? faded(rho, rounds, planes[stride]) : 1.0;
+        const double E = rho * (fade * planes[0]) + (1.0 - rho) * (g * g);
+        planes[0] = E;
+        return w - eta * g / std::sqrt(E + eps);
+    }
+};
+
+struct Adam {
+    static constexpr size_t count = 2;
+    double eta, beta1, beta2, eps, unbias1, unbias2;
+    Adam(const double* p, double rounds)
+        : eta(p[0]),
+          beta1(p[1]),
+          beta2(p[2]),
+          eps(p[3]),
+          unbias1(1.0 - std::pow(p[1], rounds)),
+          unbias2(1.0 - std::pow(p[2], rounds)) {}
+    Adam for_intercept() const { return *this; }
+    double operator()(double w, double g, double* planes, size_t stride) const {
+        const double mean = beta1 * planes[0] + (1.0 - beta1) * g;
+        const double square = beta2 * planes[stride] + (1.0 - beta2) * (g * g);
+        planes[0] = mean;
+        planes[stride] = square;
+        return w - eta * (mean / unbias1) / (std::sqrt(square / unbias2) + eps);
+    }
+};
+
+struct FTRL {
+    static constexpr size_t count = 2;
+    double alpha, beta, lam1, lam2;
+    FTRL(const double* p, double) : alpha(p[0]), beta(p[1]), lam1(p[2]), lam2(p[3]) {}
+    FTRL for_intercept() const {  // penalties spare it
+        FTRL free = *this;
+        free.lam1 = free.lam2 = 0.0;
+        return free;
+    }
+    double operator()(double w, double g, double* planes, size_t stride) const {
+        const double n = planes[stride] + g * g, root = std::sqrt(n);
+        const double sigma = (root - std::sqrt(planes[stride])) / alpha;
+        const double z = planes[0] + g - sigma * w;
+        planes[0] = z;
+        planes[stride] = n;
+        return weight(z, root);
+    }
+    double weight(double z, double root) const {
+        const double curvature = (beta + root) / alpha + lam2;
+        const double beyond = z - std::copysign(lam1, z);
+        return std::abs(z) <= lam1 || curvature == 0.0 ? 0.0 : -beyond / curvature;
+    }
+};
+
+// Keeps what a round overwrites, so that a round that turns out to overflow can be taken back.
+struct Undo {
+    double* at;
+    bool sound = true;
+    void keep(double value) { *at++ = value; }
+};
+
+// Moves the weights of one feature (or the intercepts): those of the rows that have a gradient.
+template <class Rule, bool many>
+inline void move_feature(const Rule& rule, const Weights& w, const Move& move, double x, double* v, double* planes,
+                         double* z, Undo* undo) {
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
+        const double g = -(move.of<many>(r) * x);
+        if (g == 0.0) continue;
+        const size_t stride = many ? w.stride : 1;
+        const double before = v[r];
+        undo->keep(before);
+        for (size_t p = 0; p < Rule::count; ++p) undo->keep(planes[p * stride + r]);
+        v[r] = rule(before, g, planes + r, stride);
+        bool sound = finite(v[r]);
+        for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r]);
+        if (z) {
+            undo->keep(z[r]);
+            z[r] += w.A * (v[r] - before);
+            sound &= finite(z[r]);
+        }
+        undo->sound &= sound;
+    }
+}
+
+template <class Rule, bool many>
+inline void put_back(const Weights& w, const Move& move, double x, double* v, double* planes, double* z, Undo* undo) {
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
+        if (-(move.of<many>(r) * x) == 0.0) continue;
+        const size_t stride = many ? w.stride : 1;
+        v[r] = *undo->at++;
+        for (size_t p = 0; p < Rule::count; ++p) planes[p * stride + r] = *undo->at++;
+        if (z) z[r] = *undo->at++;
+    }
+}
+
+// The round's move of all weights that have a gradient, or none of them.
+template <class Rule, bool many, class Row>
+Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule) {
+    Weights& w = M.w;
+    const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
+    Undo undo{M.room_to_keep((row.n + 1) * numbers)};
+    double* const start = undo.at;
+    const bool averages = w.averaging != Averaging::none;
+    auto z_of = [&](size_t j) { return averages ? w.z.data() + j * w.stride : nullptr; };
+    const size_t width = Rule::count * w.stride;
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v.data() + j * w.stride,
+                                 w.planes.data() + j * width, z_of(j), &undo);
+    }
+    move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr,
+                             &undo);
+    if (undo.sound) return Status::ok;
+    undo.at = start;
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        put_back<Rule, many>(w, move, double(row.x[i]), w.v.data() + j * w.stride, w.planes.data() + j * width, z_of(j),
+                             &undo);
+    }
+    put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr, &undo);
+    return Status::overflow;
+}
+
+// Adam with momentum for absent features too: every weight moves in every round. Tried first, then done.
+template <class Rule, bool many, class Row>
+Status move_all(Model& M, const Row& row, const Move& move, const Rule& rule) {
+    Weights& w = M.w;
+    const size_t rows = many ? w.rows : 1;
+    double* x = M.room_to_keep(w.features);
+    for (size_t j = 0; j < w.features; ++j) x[j] = 0.0;
+    for (size_t i = 0; i < row.n; ++i) x[row.column(i)] = double(row.x[i]);
+    const bool averages = w.averaging != Averaging::none;
+    auto visit = [&](bool write) {
+        for (size_t j = 0; j < w.features + (M.constant != 0.0); ++j) {
+            const bool bias = j == w.features;
+            double* v = bias ? w.bias.data() : w.v.data() + j * w.stride;
+            double* planes = bias ? w.bias_planes.data() : w.planes_of(j);
+            for (size_t r = 0; r < rows; ++r) {
+                const double g = -(move.of<many>(r) * (bias ? M.constant : x[j]));
+                double tried[Rule::count];
+                for (size_t p = 0; p < Rule::count; ++p) tried[p] = planes[p * w.stride + r];
+                const double moved = rule(v[r], g, tried, 1);
+                double* z = averages && !bias ? w.z.data() + j * w.stride + r : nullptr;
+                const double summed = z ? *z + w.A * (moved - v[r]) : 0.0;
+                if (!write) {
+                    bool sound = finite(moved) && finite(summed);
+                    for (size_t p = 0; p < Rule::count; ++p) sound &= finite(tried[p]);
+                    if (!sound) return false;
+                    continue;
+                }
+                v[r] = moved;
+                if (z) *z = summed;
+                for (size_t p = 0; p < Rule::count; ++p) planes[p * w.stride + r] = tried[p];
+            }
+        }
+        return true;
+    };
+    if (!visit(false)) return Status::overflow;
+    visit(true);
+    return Status::ok;
+}
+
+template <bool many, class Row>
+Status dispatch(Model& M, const Row& row, const Move& move, const double* state) {
+    const double *p = M.params + 2, rounds = state[0];
+    switch (M.coordinates) {
+        case Coordinates::adagrad: return move_support<AdaGrad, many>(M, row, move, AdaGrad(p, rounds));
+        case Coordinates::adadelta: return move_support<AdaDelta<false>, many>(M, row, move, {p, rounds});
+        case Coordinates::adadelta_exact: return move_support<AdaDelta<true>, many>(M, row, move, {p, rounds});
+        case Coordinates::rmsprop: return move_support<RMSProp<false>, many>(M, row, move, {p, rounds});
+        case Coordinates::rmsprop_exact: return move_support<RMSProp<true>, many>(M, row, move, {p, rounds});
+        case Coordinates::adam: return move_all<Adam, many>(M, row, move, {p, rounds});
+        case Coordinates::adam_lazy: return move_support<Adam, many>(M, row, move, {p, rounds});
+        case Coordinates::ftrl: return move_support<FTRL, many>(M, row, move, {p, rounds});
+        default: return Status::ok;
+    }
+}
+
+// Whatever moves the weights: the average covers them before or after, or nothing happens at all.
+template <bool many, class Move>
+inline Status covering(Model& M, const Move& move_weights) {
+    Weights& w = M.w;
+    const bool covered = Path<many, false>::covered(M), predictor = w.averaging == Averaging::predictor;
+    const double A = w.A, averaged = w.averaged;
+    double* sums = M.scratch();
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) sums[r] = w.bias_sum[r];
+    if (covered && predictor) cover<many>(w);
+    const Status status = move_weights();
+    if (status == Status::ok) {
+        if (covered && !predictor) cover<many>(w);
+        return status;
+    }
+    w.A = A;
+    w.averaged = averaged;
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] = sums[r];
+    return status;
+}
+
+template <bool many, class Row>
+Status move_coordinates(Model& M, const Row& row, const Move& move, const double* state) {
+    for (size_t r = 0; r < (many ? M.w.rows : 1); ++r)
+        if (!finite(move.of<many>(r))) return Status::overflow;
+    return covering<many>(M, [&] { return dispatch<many>(M, row, move, state); });
+}
+
+// FTRL's weights follow from its planes: after these were halved, swapped or read from a file.
+inline void derive(Model& M) {
+    if (M.coordinates != Coordinates::ftrl) return;
+    Weights& w = M.w;
+    const FTRL rule(M.params + 2, 0.0), of_bias = rule.for_intercept();
+    for (size_t j = 0; j < w.features; ++j)
+        for (size_t r = 0; r < w.rows; ++r) {
+            const double* planes = w.planes_of(j) + r;
+            const double weight = rule.weight(planes[0], std::sqrt(planes[w.stride]));
+            double& v = w.v.data()[j * w.stride + r];
+            if (v != weight) v = weight;  // untouched pages stay untouched
+        }
+    for (size_t r = 0; r < w.rows; ++r)
+        w.bias[r] = of_bias.weight(w.bias_planes[r], std::sqrt(w.bias_planes[w.stride + r]));
+}
+
+}  // namespace onepass::ONEPASS_ISA

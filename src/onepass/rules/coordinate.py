@@ -1,0 +1,62 @@
+"""What rules share that move every weight by its own history."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import losses
+from ..core import Array, Scalars, Seen, Step
+from .gradient import LossRule
+
+__all__ = ["CoordinateRule"]
+
+
+@dataclasses.dataclass(repr=False)
+class CoordinateRule(LossRule):
+    """g = c ∇ℓ, c the importance; each weight with g_j ≠ 0 then moves by `move` and what is kept beside it.
+
+    `planes` says what that is; `native/coordinates.hpp` has the same formulas.
+    """
+
+    code = 16  # the gradient alone
+    own_moves = True
+    slots: ClassVar[Mapping[str, float]] = {"rounds": 0.0}
+    loss: str | losses.Loss = "logistic"
+
+    def adds_up(self) -> bool:
+        return True  # rows have weights of their own
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=s.importance * self.pull(s))
+
+    def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
+        return s.importance * self.pull_rows(scores, y), Step(add=1.0)
+
+    def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
+        """The weights after gradients g; may change what is kept beside them. Penalties leave out what is `spared`."""
+        raise NotImplementedError
+
+    def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
+        s.state["rounds"] += 1.0
+        g = -seen.pull
+        at = np.ones_like(w, dtype=bool) if self.moves_all() else g != 0
+        at[:, -1] &= seen.x[-1] != 0  # without an intercept
+        spared = np.zeros_like(at)
+        spared[:, -1] = True
+        out, parts = w.copy(), {name: plane[at] for name, plane in planes.items()}
+        out[at] = self.move(w[at], g[at], parts, spared[at], s)
+        for name, plane in planes.items():
+            plane[at] = parts[name]
+        return out
+
+    def own(self) -> Sequence[float]:
+        """The parameters of the native formula that follow the loss."""
+        return [float(value) for name, value in self.get_params().items() if name != "loss"]
+
+    def native(self) -> Sequence[float]:
+        loss = losses.make(self.loss)
+        return [loss.code, loss.native(), *self.own()]

@@ -1,0 +1,52 @@
+"""FTRL-Proximal: sparse weights from per-coordinate steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, Plane, Scalars
+from ..parameters import number
+from .coordinate import CoordinateRule
+
+__all__ = ["FTRL"]
+
+
+@dataclasses.dataclass(repr=False)
+class FTRL(CoordinateRule):
+    """Follow the proximally regularised leader (McMahan et al. 2013), per weight:
+
+    σ = (√(n + g²) − √n)/α; z ← z + g − σw; n ← n + g²;
+    w = 0 if |z| ≤ λ₁, else −(z − sign(z)λ₁)/((β + √n)/α + λ₂).
+
+    So w minimises Σ g·w + ½Σ σ(w − w_s)² + λ₁‖w‖₁ + ½(λ₂ + β/α)‖w‖². β = λ₁ = λ₂ = 0 is AdaGrad with δ = 0, η = α. The
+    penalties spare the intercept. w follows from z and n: files hold these two, of the features that were met.
+    """
+
+    name = "ftrl"
+    alpha: float = number(0.1, above=0)
+    beta: float = number(1.0, at_least=0)
+    lam1: float = number(0.0, at_least=0)
+    lam2: float = number(0.0, at_least=0)
+
+    def planes(self) -> Sequence[Plane]:
+        return (Plane("z", odd=True, dead=self.lam1), Plane("n"))
+
+    def coordinates(self) -> int:
+        return 8
+
+    def derived(self) -> bool:
+        return True
+
+    def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
+        n = planes["n"] + g * g
+        sigma = (np.sqrt(n) - np.sqrt(planes["n"])) / self.alpha
+        z = planes["z"] + g - sigma * w
+        planes["z"], planes["n"] = z, n
+        lam1, lam2 = np.where(spared, 0.0, self.lam1), np.where(spared, 0.0, self.lam2)
+        curvature = (self.beta + np.sqrt(n)) / self.alpha + lam2
+        free = (np.abs(z) > lam1) & (curvature > 0)
+        return np.asarray(np.divide(-(z - np.sign(z) * lam1), curvature, out=np.zeros_like(z), where=free))

@@ -1,0 +1,204 @@
+"""Vowpal Wabbit's update: adaptive, normalised, importance-invariant."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import losses
+from ..core import Array, Plane, Scalars, Seen, Step
+from ..errors import ParameterError
+from ..parameters import flag, number
+from .coordinate import CoordinateRule
+
+__all__ = ["VW"]
+
+SMALL = 1e-6  # below this a step in the limit is the step itself, to twelve digits
+
+
+@dataclasses.dataclass(repr=False)
+class VW(CoordinateRule):
+    """Vowpal Wabbit's gradient step, its three switches on by default.
+
+    `adaptive` (Duchi, Hazan and Singer 2011): G_j ← G_j + c ℓ′² x_j², rate G_j^{−P}, P = `power`.
+    `normalized` (Ross, Mineiro and Langford 2013): N_j = max |x_j|, rate (N_j²)^{P−1} (N_j^{−2} without `adaptive`);
+    a new maximum shrinks w_j; all times κ = (Σ c/Σ c Σ_j x_j²/N_j²)^{1−P}. Rescaling a feature from the start then
+    changes no prediction.
+    `invariant` (Karampatziakis and Langford 2011): an example of importance c moves the score as infinitely many steps
+    of its infinitely small parts would, and so never beyond its label.
+
+    The score is read `clip`ped to the labels so far (logistic: ±50), and so are predictions in regression. The squared
+    loss is (y − s)² here, as in VW. Several classes, and label sets, are one against the rest. `vw_compat` takes VW's
+    own exponents for normalized without adaptive at P ≠ ½. Tukey's and the Perceptron's loss have no invariant form.
+    """
+
+    name = "vw"
+    tasks = ("binary", "multiclass", "multilabel", "regression")
+    slots: ClassVar[Mapping[str, float]] = {"t": 0.0, "low": 0.0, "high": 0.0}
+    eta: float = number(0.5, above=0)
+    power: float = number(0.5, at_least=0, at_most=1)
+    adaptive: bool = flag(True)
+    normalized: bool = flag(True)
+    invariant: bool = flag(True)
+    clip: bool = flag(True)
+    vw_compat: bool = flag(False)
+
+    def validate(self) -> None:
+        super().validate()
+        if self.invariant and losses.make(self.loss).name in ("tukey", "perceptron"):
+            raise ParameterError(f"{self!r}: this loss has no invariant form; add invariant=False")
+
+    def defined_for(self) -> Sequence[str]:
+        loss = losses.make(self.loss)
+        if loss.name == "squared":
+            return self.tasks
+        return ("binary", "multiclass", "multilabel") if loss.margin else ("regression",)
+
+    def require_multiclass(self, multiclass: str) -> None:
+        if multiclass != "rival":
+            raise ParameterError(
+                f"multiclass={multiclass!r}: {self!r} learns each class against the rest; leave it out"
+            )
+
+    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
+        return task == "multiclass"
+
+    def proba(self, task: str) -> bool:
+        return losses.make(self.loss).name == "logistic" and task == "binary"
+
+    def clips(self) -> bool:
+        return self.clip
+
+    def each_row(self) -> bool:
+        return True
+
+    def planes(self) -> Sequence[Plane]:
+        kinds = [Plane("G")] if self.adaptive else []
+        if self.normalized:
+            kinds += [Plane("N"), Plane("norms", of_row=True), Plane("total", of_row=True)]
+        return kinds
+
+    def coordinates(self) -> int:
+        return 9
+
+    def suffer_all(self, scores: Array, y: int) -> float:
+        labels = np.where(np.arange(len(scores)) == y, 1.0, -1.0)
+        return sum(self.loss_of(float(p), label) for p, label in zip(scores, labels, strict=True))
+
+    def loss_of(self, p: float, y: float) -> float:
+        loss = losses.make(self.loss)
+        twice = 2.0 if loss.name == "squared" else 1.0
+        return loss.value(y * p) if loss.margin else twice * loss.value(y - p)
+
+    def pull_of(self, p: float, y: float) -> float:
+        """−∂ℓ/∂p."""
+        loss = losses.make(self.loss)
+        twice = 2.0 if loss.name == "squared" else 1.0
+        return y * loss.pull(y * p) if loss.margin else twice * loss.pull(y - p)
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=1.0)  # what moves is decided row by row, in `moved`
+
+    def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
+        return np.ones(len(scores)), Step(add=1.0)
+
+    def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
+        low, high = min(s.state["low"], *seen.labels), max(s.state["high"], *seen.labels)
+        s.state.update(t=s.state["t"] + s.importance, low=low, high=high)
+        if losses.make(self.loss).name == "logistic":
+            low, high = -50.0, 50.0
+        out = w.copy()
+        for r, (score, y) in enumerate(zip(seen.scores, seen.labels, strict=True)):
+            p = min(high, max(low, float(score))) if self.clip else float(score)
+            if self.pull_of(p, y) != 0.0:
+                out[r] = self._row(w[r], seen.x, p, y, {name: plane[r] for name, plane in planes.items()}, planes, r, s)
+        return out
+
+    def _row(
+        self, w: Array, x: Array, p: float, y: float, of: dict[str, Any], planes: dict[str, Array], r: int, s: Scalars
+    ) -> Array:
+        """One row of weights after learning y from its score p; `of` are its planes."""
+        P, c, at = self.power, s.importance, x != 0
+        shared = self.adaptive or self.vw_compat
+        pull, w, x2 = self.pull_of(p, y), w.copy(), x[at] ** 2
+        rate = np.ones_like(x2)
+        if self.adaptive:
+            of["G"][at] += c * (pull * pull) * x2
+            G = of["G"][at]
+            rate = np.where(G > 0, np.where(G > 0, G, 1.0) ** -P, 0.0)
+        kappa = 1.0
+        if self.normalized:
+            N, size = of["N"][at], np.abs(x[at])
+            grown = (size > N) & (N > 0)
+            down = np.where(grown, N / size, 1.0)
+            w[at] *= down ** (2.0 * (1.0 - P)) if shared else down * down
+            of["N"][at] = N = np.maximum(N, size)
+            rate = rate * ((N * N) ** (P - 1.0) if shared else 1.0 / (N * N))
+            planes["norms"][r] += c * float(np.sum(x2 / (N * N)))
+            planes["total"][r] += c
+            ratio = float(planes["total"][r] / planes["norms"][r])
+            kappa = ratio ** (1.0 - P) if shared else ratio
+        h = self.eta * c
+        if not self.adaptive:
+            h *= (s.state["t"] + (0.0 if self.normalized else 1.0)) ** -P
+        q = kappa * float(np.sum(x2 * rate))
+        b = self.way(p, y, h, q) if self.invariant else h * pull
+        w[at] += b * kappa * rate * x[at]
+        return w
+
+    def way(self, p: float, y: float, h: float, q: float) -> float:
+        """How far the score goes, over q, in infinitely many steps that add up to h: dp/dh = q·pull(p)."""
+        loss = losses.make(self.loss)
+        side, r, m = (-1.0 if y < p else 1.0), abs(y - p), y * p
+        beyond = r - loss.native()
+
+        def decay(way: float, rate: float) -> float:
+            return way * rate * h if h * q * rate < SMALL else way * (1.0 - math.exp(-rate * h * q)) / q
+
+        def up_to(step: float, way: float) -> float:
+            return way / q if step * q > way else step
+
+        match loss.name:
+            case "hinge" | "ramp":
+                return y * up_to(h, 1.0 - m)
+            case "squared_hinge":
+                return y * decay(1.0 - m, 1.0)
+            case "logistic":
+                if h * q < SMALL:
+                    return y * h * losses.sigmoid(-m)
+                Z = h * q + m + math.exp(m)
+                return -(y * (wright_omega(Z) - Z) + p) / q
+            case "squared":
+                return side * decay(r, 2.0)
+            case "absolute":
+                return side * up_to(h, r)
+            case "eps_insensitive":
+                return side * up_to(h, beyond)
+            case "squared_eps_insensitive":
+                return side * decay(beyond, 1.0)
+            case "quantile":
+                return side * up_to((loss.native() if side > 0 else 1.0 - loss.native()) * h, r)
+            case "huber":
+                delta = loss.native()
+                if beyond <= 0:
+                    return side * decay(r, 1.0)
+                straight = beyond / (delta * q)  # the h that leads to the curved part
+                if h <= straight:
+                    return side * delta * h
+                return side * (beyond + delta * (1.0 - math.exp(-(h - straight) * q))) / q
+        raise AssertionError(loss.name)
+
+
+def wright_omega(Z: float) -> float:
+    """Lambert's W(e^Z): the ω with ω + ln ω = Z, without forming e^Z."""
+    omega = Z - math.log(Z) if Z > 1 else math.exp(Z) / (1.0 + math.exp(Z))
+    for _ in range(6):
+        if omega <= 0:
+            break
+        after = omega - (omega + math.log(omega) - Z) / (1.0 + 1.0 / omega)
+        omega = after if after > 0 else omega / 2.0
+    return omega
