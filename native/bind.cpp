@@ -235,6 +235,9 @@ NB_MODULE(_native, module) {
         .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
         .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })
         .def_prop_ro("variances", &Engine::variances)
+        .def_prop_ro(
+            "slots",
+            [](Engine& self) { return std::vector<double>(self.model.state, self.model.state + self.model.slots); })
         .def_prop_ro("ww", [](Engine& self) { return self.model.w.ww; })
         .def_prop_ro("t", [](Engine& self) { return uint64_t(self.model.t); })
         .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })

@@ -17,7 +17,15 @@ def step(rule: Rule) -> Callable[..., tuple[float, ...]]:
     """`rule.step` over plain floats; `slots` is the rule's state, changed in place."""
 
     def call(
-        m: float, target: float, xx: float, ww: float, c: float, t: float, k: float, side: float, regression: float,
+        m: float,
+        target: float,
+        xx: float,
+        ww: float,
+        c: float,
+        t: float,
+        k: float,
+        side: float,
+        regression: float,
         slots: list[float],
     ) -> tuple[float, ...]:
         state = dict(zip(rule.slots, slots, strict=True))

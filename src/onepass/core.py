@@ -201,9 +201,9 @@ class Rule(Parameters):
         """How its weights are spread (`spread.py`); None for a rule that knows only where they are."""
         return None
 
-    def noise(self, state: Mapping[str, float]) -> float:
-        """The variance it takes an observation to have beyond that of the weights, by its slots."""
-        raise ParameterError(f"{self!r} has no variances to predict; use rls, kalman or arow")
+    def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
+        """Regression: the variance of y around a prediction whose xᵀΣx is v, by the rule's slots."""
+        raise ParameterError(f"{self!r} says nothing of the noise of y; use rls, kalman or arow")
 
     def planes(self) -> Sequence[Plane]:
         """What it keeps beside every weight; those of a row as a whole come last."""

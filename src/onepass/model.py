@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, geometry, rules, store
+from . import _native, callback, core, geometry, rules, store, uncertainty
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .budgets import BUDGETS
 from .columns import StreamColumns
@@ -279,6 +279,10 @@ class LinearModel:
             assert batch.csr is not None
             self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct)
 
+    def variances(self, X: Any) -> Array:
+        """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
+        return uncertainty.variances(self, X)
+
     def predict_many(self, X: Any) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
         return self._predictions(self.score_many(X))
@@ -514,7 +518,7 @@ class LinearModel:
 
     def _engine_parts(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """The task, the rule and the options as the native half reads them."""
-        rule, average = self.rule, self.readout
+        rule, average, spread = self.rule, self.readout, self.rule.spread()
         averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
         kind = LOOPS.get(self.task, "classify")
         native = rule.code >= 0 and not rule.cfunc
@@ -537,7 +541,7 @@ class LinearModel:
                 "clips": rule.clips(),
                 "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
                 "row_planes": sum(p.of_row for p in rule.planes()),
-                "spread": None if rule.spread() is None else dataclasses.asdict(rule.spread()),
+                "spread": None if spread is None else dataclasses.asdict(spread),
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),

@@ -2,7 +2,7 @@
 
 A rule that declares a `Spread` sees xx = φᵀΣφ and moves along Σφ: w ← scale·w + add·Σφ; then
 Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ, which by Sherman and Morrison is Σ ← (Σ − κ zzᵀ)/forget with z = Σφ and
-κ = gain/(forget + gain·φᵀΣφ). Of that the diagonal keeps its entries; with one Σ for each class row, each row its block.
+κ = gain/(forget + gain·φᵀΣφ). Of that the diagonal keeps its entries; with a Σ for each class row, each row its block.
 `Covariance` is the reference that the native loops are tested against.
 """
 

@@ -27,15 +27,16 @@ SMALLEST = 1e-300  # below this v has collapsed, and what divides by it stands s
 
 @dataclasses.dataclass(repr=False)
 class RLS(LeastSquares):
-    """Recursive least squares with forgetting φ: w ← w + Γx e/(φ/c + v), Γ⁻¹ ← φΓ⁻¹ + c xxᵀ, Γ₀⁻¹ = lam·I, c the importance.
+    """Recursive least squares with forgetting φ: w ← w + Γx e/(φ/c + v), Γ⁻¹ ← φΓ⁻¹ + c xxᵀ, Γ₀⁻¹ = lam·I.
 
-    After t rounds w minimises Σ φ^(t−i) c_i (y_i − w·x_i)² + φ^t lam‖w‖²: for φ = 1 ridge regression, solved exactly, and
-    the mean of Bayesian linear regression. Where forgetting would let a variance pass `max_gamma` (a direction that never
-    comes winds up like φ^−t), that round forgets nothing. Classes are regressed on as ±1.
+    c is the importance. After t rounds w minimises Σ φ^(t−i) c_i (y_i − w·x_i)² + φ^t lam‖w‖²: for φ = 1 ridge
+    regression, solved exactly, and the mean of Bayesian linear regression. Where forgetting would let a variance pass
+    `max_gamma` (a direction that never comes winds up like φ^−t), that round forgets nothing. Classes are regressed on
+    as ±1.
 
     forecast="vaw" predicts w·x/(1 + v) (Vovk, Azoury and Warmuth): with |y| ≤ Y,
     Σ (y − ŷ)² ≤ min_u Σ (y − u·x)² + lam‖u‖² + Y² ln det(I + XᵀX/lam); plainly predicted and clipped to [−Y, Y], 4Y².
-    `noise` is the variance of an observation for predicted deviations; None takes the mean of e²/(1/c + v/φ).
+    y varies around a prediction by noise_variance·(1 + v/φ); None estimates the noise as the mean of e²/(1/c + v/φ).
     """
 
     name = "rls"
@@ -72,10 +73,10 @@ class RLS(LeastSquares):
         step = Step(add=1.0, gain=s.importance, forget=self.forgetting)
         return self.rate(s) * (one_hot(scores, y) - scores), step
 
-    def noise(self, state: Mapping[str, float]) -> float:
-        if self.noise_variance is not None:
-            return self.noise_variance
-        return state["squares"] / state["rounds"] if state["rounds"] > 0 else 1.0
+    def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
+        estimated = state["squares"] / state["rounds"] if state["rounds"] > 0 else 1.0
+        noise = estimated if self.noise_variance is None else self.noise_variance
+        return noise * (1.0 + v / self.forgetting)
 
     def native(self) -> Sequence[float]:
         return [self.forgetting]
@@ -105,8 +106,8 @@ class Kalman(Rule):
     def suffer(self, s: Scalars) -> float:
         return 0.5 * (s.target - s.m) ** 2
 
-    def noise(self, state: Mapping[str, float]) -> float:
-        return self.r
+    def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
+        return self.r + v
 
     def native(self) -> Sequence[float]:
         return [self.r, 0.0]
@@ -171,8 +172,8 @@ class AROW(Confident):
     def suffer(self, s: Scalars) -> float:
         return 0.5 * max(0.0, s.target - s.m) ** 2
 
-    def noise(self, state: Mapping[str, float]) -> float:
-        return self.lam
+    def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
+        return self.lam + v
 
     def native(self) -> Sequence[float]:
         return [self.lam, float(self.always_update_cov)]
@@ -251,7 +252,7 @@ class CW(ConfidenceWeighted):
 
 @dataclasses.dataclass(repr=False)
 class SCW1(ConfidenceWeighted):
-    """SCW-I (Wang, Zhao and Hoi 2012): CW with the price C·max(0, φ√v − m) in place of the constraint: α = min(cC, α_CW)."""
+    """SCW-I (Wang, Zhao and Hoi 2012): the price C·max(0, φ√v − m) in place of CW's constraint: α = min(cC, α_CW)."""
 
     name = "scw1"
     code = 20
@@ -291,7 +292,7 @@ class SCW2(ConfidenceWeighted):
 
 @dataclasses.dataclass(repr=False)
 class NHERD(Confident):
-    """Gaussian herding (Crammer and Lee 2010): the whole N(μ, Σ) is moved by the linear map that PA-II's problem asks for.
+    """Gaussian herding (Crammer and Lee 2010): N(μ, Σ) as a whole is moved by the linear map that PA-II would take.
 
     While m < 1: w ← w + (1 − m)Σφ/(v + 1/(cC)), Σ⁻¹ ← Σ⁻¹ + (2cC + (cC)²v) φφᵀ. diag="drop" keeps the diagonal of the
     full formula, "project" that of Σ⁻¹.
@@ -320,9 +321,10 @@ class NHERD(Confident):
 
 @dataclasses.dataclass(repr=False)
 class ONS(Gaussian):
-    """Online Newton step (Hazan, Agarwal and Kale 2007): A ← A + ggᵀ, w ← w − A⁻¹g/γ, A₀ = ε·I; Σ is A⁻¹, g the gradient
-    of a loss, times the importance. Full by default, as in the paper; covariance="diagonal" keeps the diagonal of A, and
-    its steps are those of the joint formula, A⁻¹g/(γ(1 + gᵀA⁻¹g)) with the A before the round.
+    """Online Newton step (Hazan, Agarwal and Kale 2007): A ← A + ggᵀ, w ← w − A⁻¹g/γ, A₀ = ε·I; Σ is A⁻¹.
+
+    g is the gradient of a loss, times the importance. Full by default, as in the paper; covariance="diagonal" keeps the
+    diagonal of A and steps by the joint formula, A⁻¹g/(γ(1 + gᵀA⁻¹g)) with the A before the round.
 
     Where losses are α-exp-concave, ‖g‖ ≤ G and ‖w_t − u‖ ≤ D, with γ ≤ ½min(1/(4GD), α) the regret against u is at most
     (1/2γ) ln(det A/ε^d) + γεD²/2 (`from_constants`). Needs no set to stay in; `onepass.convex` has those.
