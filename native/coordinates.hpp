@@ -28,7 +28,8 @@ struct AdaGrad {
         const double G = planes[0] + g * g;
         planes[0] = G;
         const double root = inside ? std::sqrt(G + delta) : delta + std::sqrt(G);
-        return root > 0.0 ? w - eta * g / root : w;
+        const double moved = w - eta * g / root;
+        return root > 0.0 ? moved : w;
     }
 };
 
@@ -101,8 +102,8 @@ struct FTRL {
     }
     double weight(double z, double root) const {
         const double curvature = (beta + root) / alpha + lam2;
-        const double beyond = z - std::copysign(lam1, z);
-        return std::abs(z) <= lam1 || curvature == 0.0 ? 0.0 : -beyond / curvature;
+        const double free = -(z - std::copysign(lam1, z)) / curvature;
+        return (std::abs(z) <= lam1) | (curvature == 0.0) ? 0.0 : free;
     }
 };
 
@@ -147,10 +148,88 @@ inline void put_back(const Weights& w, const Move& move, double x, double* v, do
     }
 }
 
+// Eight features of a model of one row, side by side: their square roots and divisions are one instruction each.
+template <class Rule>
+struct Block {
+    static constexpr size_t width = 8, numbers = (Rule::count + 1) * width;
+
+    // The weights and planes at the row's places i, ...; zeros after its end.
+    template <class Row>
+    static void load(const Weights& w, const Row& row, size_t i, double* out) {
+        const size_t n = row.n - i < width ? row.n - i : width;
+        for (size_t l = 0; l < n; ++l) {
+            const size_t j = row.column(i + l);
+            out[l] = w.v.data()[j];
+            for (size_t p = 0; p < Rule::count; ++p) out[(p + 1) * width + l] = w.planes.data()[j * Rule::count + p];
+        }
+        for (size_t l = n; l < width; ++l)
+            for (size_t p = 0; p <= Rule::count; ++p) out[p * width + l] = 0.0;
+    }
+    template <class Row>
+    static void store(Weights& w, const Row& row, size_t i, const double* in) {
+        const size_t n = row.n - i < width ? row.n - i : width;
+        for (size_t l = 0; l < n; ++l) {
+            const size_t j = row.column(i + l);
+            w.v.data()[j] = in[l];
+            for (size_t p = 0; p < Rule::count; ++p) w.planes.data()[j * Rule::count + p] = in[(p + 1) * width + l];
+        }
+    }
+    // What `before` becomes by gradients g: unchanged where there is none. False where a number overflows.
+    static bool move(const Rule& rule, const double* __restrict g, const double* __restrict before,
+                     double* __restrict after) {
+        double moved[width], planes[Rule::count * width];
+        for (size_t k = 0; k < Rule::count * width; ++k) planes[k] = before[width + k];
+        for (size_t l = 0; l < width; ++l) moved[l] = rule(before[l], g[l], planes + l, width);
+        int wild = 0;
+        for (size_t l = 0; l < width; ++l) {
+            after[l] = g[l] != 0.0 ? moved[l] : before[l];
+            wild |= !finite(after[l]);
+        }
+        for (size_t p = 0; p < Rule::count; ++p)
+            for (size_t l = 0; l < width; ++l) {
+                const size_t k = p * width + l;
+                after[width + k] = g[l] != 0.0 ? planes[k] : before[width + k];
+                wild |= !finite(after[width + k]);
+            }
+        return !wild;
+    }
+};
+
+// The same for a model of one row whose average nobody keeps.
+template <class Rule, class Row>
+Status move_blocks(Model& M, const Row& row, const Move& move, const Rule& rule) {
+    using Of = Block<Rule>;
+    Weights& w = M.w;
+    double* const kept = M.room_to_keep((row.n / Of::width + 1) * Of::numbers);
+    double* before = kept;
+    bool sound = true;
+    for (size_t i = 0; i < row.n; i += Of::width, before += Of::numbers) {
+        double g[Of::width], after[Of::numbers];
+        for (size_t l = 0; l < Of::width; ++l) g[l] = i + l < row.n ? -(move.coefficient * double(row.x[i + l])) : 0.0;
+        Of::load(w, row, i, before);
+        sound &= Of::move(rule, g, before, after);
+        Of::store(w, row, i, after);
+    }
+    double bias[Rule::count + 1] = {w.bias[0]};
+    for (size_t p = 0; p < Rule::count; ++p) bias[p + 1] = w.bias_planes[p];
+    const double g = -(move.coefficient * M.constant);
+    if (g != 0.0) w.bias[0] = rule.for_intercept()(w.bias[0], g, w.bias_planes.data(), 1);
+    sound &= finite(w.bias[0]);
+    for (size_t p = 0; p < Rule::count; ++p) sound &= finite(w.bias_planes[p]);
+    if (sound) return Status::ok;
+    before = kept;
+    for (size_t i = 0; i < row.n; i += Of::width, before += Of::numbers) Of::store(w, row, i, before);
+    w.bias[0] = bias[0];
+    for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[p + 1];
+    return Status::overflow;
+}
+
 // The round's move of all weights that have a gradient, or none of them.
 template <class Rule, bool many, class Row>
 Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule) {
     Weights& w = M.w;
+    if constexpr (!many)
+        if (w.averaging == Averaging::none) return move_blocks<Rule>(M, row, move, rule);
     const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
     Undo undo{M.room_to_keep((row.n + 1) * numbers)};
     double* const start = undo.at;

@@ -491,6 +491,11 @@ void Engine::set_classes(nb::list all) {
 
 void Engine::flip_classes() {
     model.w.negate();
+    if (model.coordinates == Coordinates::vowpal) {  // the least and the greatest label trade places
+        const double low = model.state[1];
+        model.state[1] = 0.0 - model.state[2];
+        model.state[2] = 0.0 - low;
+    }
     nb::list swapped;
     swapped.append(classes[1]);
     swapped.append(classes[0]);

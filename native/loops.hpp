@@ -214,11 +214,11 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
         if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
         if (!all_scores && move.coefficients)  // shares of one pull
             for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
-        moves = move.largest != 0.0;
-        if (moves || always) status = move_coordinates<many>(M, row, move, state);
+        moves = always || move.largest != 0.0;
+        if (moves) status = move_coordinates<many>(M, row, move, state);
     }
     if (status != Status::ok) return status;
-    if ((skip || !(moves || always || vowpal)) && Path<many, false>::covered(M)) cover<many>(M.w);
+    if ((skip || !(moves || vowpal)) && Path<many, false>::covered(M)) cover<many>(M.w);
     for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
     M.k += moves;
     M.t += 1.0;

@@ -24,8 +24,8 @@ struct Vowpal {
           clip(p[7] != 0.0),
           compat(p[8] != 0.0) {}
 
-    // The exponents as in the adaptive case? VW takes them so also where it does not adapt.
-    bool shared_power() const { return adaptive || compat; }
+    // The exponents as in the adaptive case? Away from P = 1/2, VW takes them so also where it does not adapt.
+    bool shared_power() const { return adaptive || (compat && power != 0.5); }
 };
 
 // How far the score should move per unit of its own change, by the pull at p: VW's squared loss has no half.

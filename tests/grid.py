@@ -157,7 +157,7 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "adagrad": ("adagrad", CLASSIFY),
     "adagrad-squared": ("adagrad:loss=squared,eta=0.3,delta=0.01,eps_inside=true", TASKS),
     "adadelta": ("adadelta:loss=squared_hinge,eps=0.01", CLASSIFY),
-    "adadelta-exact": ("adadelta:loss=huber,lr=2,eps=0.01,absent=exact", REGRESS),
+    "adadelta-exact": ("adadelta:loss=huber,lr=0.5,eps=0.001,absent=exact", REGRESS),
     "rmsprop": ("rmsprop:loss=hinge,eta=0.1", CLASSIFY),
     "rmsprop-exact": ("rmsprop:loss=absolute,eta=0.1,absent=exact", REGRESS),
     "adam": ("adam:loss=logistic,eta=0.05", CLASSIFY),

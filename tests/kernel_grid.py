@@ -14,7 +14,8 @@ from onepass.kernel import KernelClassifier, KernelRegressor
 from onepass.kernel_model import KernelModel
 
 # Rules without a kernel form: single weights shrink, rounds share a step, or the geometry is no inner product.
-UNDEFINED = ("fobos", "truncated", "sgd-batch", "alma-p", "pocket")
+BY_COORDINATES = ("adagrad", "adadelta", "rmsprop", "adam", "ftrl", "vw")
+UNDEFINED = ("fobos", "truncated", "sgd-batch", "alma-p", "pocket", *BY_COORDINATES)
 KERNEL_RULES = {name: tasks for name, (_, tasks) in RULES.items() if not name.startswith(UNDEFINED)}
 
 # Every budget with the rules of the grid that try it; written out here, not read from the code.

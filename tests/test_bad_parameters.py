@@ -62,6 +62,17 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "threshold": [0, -1],
         "K": [0, 1.5],
     },
+    "AdaGrad": {"loss": ["cubic"], "eta": [0, INF], "delta": [-1e-9], "eps_inside": [1]},
+    "AdaDelta": {"loss": [3], "rho": [0, 1], "eps": [0, INF], "lr": [0], "absent": ["dense"]},
+    "RMSProp": {"loss": ["cubic"], "eta": [0], "rho": [0, 1], "eps": [0], "absent": ["never"]},
+    "Adam": {"loss": ["cubic"], "eta": [0], "beta1": [-0.1, 1], "beta2": [1], "eps": [0], "absent": ["exact"]},
+    "FTRL": {"loss": ["cubic"], "alpha": [0], "beta": [-1, INF], "lam1": [-1], "lam2": [-1e-9]},
+    "VW": {
+        "loss": ["cubic"],
+        "eta": [0, INF],
+        "power": [-0.1, 1.1],
+        **{name: ["yes", 1, None] for name in ("adaptive", "normalized", "invariant", "clip", "vw_compat")},
+    },
     "PAMIR": {"C": [0, -1], "lam": [-1], "epsilon": [-1], "update_on": [""], "importance_mode": ["LOSS"]},
     "MROC": {"beta": [0, -1], "mu": [0], "min_slope": [-0.1, INF]},
     "losses.Perceptron": {"beta": [-1]},
@@ -123,7 +134,7 @@ def test_what_is_no_number(owner: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pa3", "rule='pa3' is not a rule; expected one of adaline, .*sgd, .*or a rule object"),
+        ("pa3", "rule='pa3' is not a rule; expected one of adadelta, .*sgd, .*or a rule object"),
         ("", "rule='' is not a rule"),
         ("pa1(C=1", "is not a rule"),
         (None, "rule=None is not a rule; expected one of"),

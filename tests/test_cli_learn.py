@@ -7,13 +7,17 @@ import json
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from command import onepass, started, write_csv, write_regression, write_vw
 
 import onepass as op
-from onepass import LinearModel
+from onepass import LinearModel, rules
+from onepass.cli.vw import rule_of, vw_options
 
 
 @pytest.fixture
@@ -273,6 +277,32 @@ def test_vws_flags_mean_the_same(vw: Path, tmp_path: Path) -> None:
     assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
 
 
+@pytest.mark.parametrize(
+    ("flags", "rule"),
+    [
+        (["--loss_function", "hinge"], "vw:loss=hinge"),
+        (["-l", 0.2, "--power_t", 0.3], "vw:loss=squared,eta=0.2,power=0.3"),
+        (["--loss_function", "classic"], "vw:loss=squared,invariant=false"),
+        (["--loss_function", "quantile", "--quantile_tau", 0.2], "vw:loss=quantile(tau=0.2)"),
+        (["--adaptive", "--normalized"], "vw:loss=squared,invariant=false,vw_compat=true"),
+        (["--sgd"], "vw:loss=squared,eta=10.0,adaptive=false,normalized=false,invariant=false,vw_compat=true"),
+        (["--ftrl", "--loss_function", "logistic", "--l1", 0.5], "ftrl:alpha=0.005,beta=0.1,lam1=0.5"),
+        (["--ftrl", "--ftrl_alpha", 0.1, "--l2", 4], "ftrl:loss=squared,alpha=0.1,beta=0.05,lam2=2.0"),
+        (["--rule", "sgd", "-l", 0.3], "sgd:eta=0.3"),
+        ([], "pa1:C=0.1"),
+    ],
+)
+def test_vws_flags_about_steps_are_vws_update(flags: list[Any], rule: str) -> None:
+    @click.command()
+    @click.option("--rule")
+    @vw_options
+    def probe(**options: Any) -> None:
+        click.echo(repr(rule_of(options, "pa1:C=0.1")))
+
+    result = CliRunner().invoke(probe, list(map(str, flags)))
+    assert result.output.strip() == repr(rules.make(rule)), result.output
+
+
 def test_oaa_declares_the_classes(tmp_path: Path) -> None:
     path = tmp_path / "a.vw"
     path.write_text("1 | a\n2 | b\n3 | c\n" * 20)
@@ -291,8 +321,9 @@ def test_squared_loss_is_regression_as_in_vw(vw: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (["--ftrl"], "--rule fobos"),
-        (["--power_t", "0.3"], "inv_scaling"),
+        (["--ftrl", "-l", "0.5"], "--ftrl takes --ftrl_alpha, --ftrl_beta"),
+        (["--power_t", "0.3", "--rule", "pa1"], "the rule pa1 has no power"),
+        (["--invariant", "--rule", "sgd"], "the rule sgd has no adaptive"),
         (["--readable_model", "x"], "onepass inspect MODEL --all"),
         (["--link", "logistic"], "--proba"),
         (["-k"], "made anew"),

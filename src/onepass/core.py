@@ -594,6 +594,9 @@ class Learner:
 
         prediction = self.predict(x)
         updated = full and any(bool(np.any(part)) for part in batch)
+        if self.rule.own_moves:
+            before = self._planes_of(theta)
+            updated = not (np.array_equal(moved, theta) and all(np.array_equal(before[p], planes[p]) for p in planes))
         after = self._linked(moved)
         record = Record(self.t + 1, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
         self._cover(w, after)

@@ -244,6 +244,8 @@ class KernelModel(LinearModel):
 
 def _require(rule: Rule, readout: str | Readout) -> None:
     """Refuse what an expansion cannot do, with the reason."""
+    if rule.own_moves:
+        raise ParameterError(f"{rule!r} moves every weight by its own history; a kernel learner has no weights")
     if rule.uses_soft():
         raise ParameterError(f"{rule!r} shrinks single weights, which a kernel learner has none of; use sgd with l2")
     if rule.geometry() != 2:

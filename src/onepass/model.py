@@ -19,6 +19,7 @@ from .budgets import BUDGETS
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
+from .kept import packed, unpacked
 from .kernels import KERNELS
 from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
@@ -451,7 +452,7 @@ class LinearModel:
             "features": self.n_features,
             "extra": self.extra,
         }
-        arrays: dict[str, NDArray[Any]] = dict(self._engine.state())
+        arrays = packed(self._engine.state(), self.rule)
         arrays.update({f"names.{key}": value for key, value in store.encode_names(self.names).items()})
         arrays.update({f"extra.{key}": value for key, value in self.extra_arrays.items()})
         return config, arrays
@@ -465,6 +466,8 @@ class LinearModel:
                 parts[part if dot else ""][name or key] = value
             classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
             rule = from_config(config["rule"], known_parameters())
+            rows, averaged = _rows(config, classes), config["readout"]["type"] == "readout:Average"
+            parts[""] = unpacked(parts[""], rule, config["features"], rows, averaged)
             _check_parts(config, classes, names, parts[""], rule)
             model = cls(
                 rule,
@@ -850,6 +853,13 @@ def as_targets(y: Any) -> Array:
     return targets
 
 
+def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
+    """Rows of weights."""
+    if config["task"] == "multilabel":
+        return max(1, len(classes))
+    return len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
+
+
 def _check_parts(
     config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]], rule: Rule
 ) -> None:
@@ -858,9 +868,7 @@ def _check_parts(
     A checksum detects damage, not a forger; the loops index by these sizes.
     """
     d, bits = config["features"], config["hash_bits"]
-    rows = len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
-    if config["task"] == "multilabel":
-        rows = max(1, len(classes))
+    rows = _rows(config, classes)
     averaged = config["readout"]["type"] == "readout:Average"
     table, row = (d, rows), (rows,)
     shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}

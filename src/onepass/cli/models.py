@@ -41,6 +41,14 @@ NOTES = {
     "truncated": (NNZ, "regret O(√T), the gravity's penalty included", "Langford, Li and Zhang 2009"),
     "pegasos": (NNZ, "(λ/2)‖w‖² + mean hinge within Õ(1/(λT)) of the best", "Shalev-Shwartz, Singer, Srebro and "
                 "Cotter 2011"),
+    "adagrad": (NNZ, "regret ≤ (D²/(2η) + η) Σ_j √(Σ_t g_j²), D the width of a box", "Duchi, Hazan and Singer 2011"),
+    "adadelta": (NNZ, "none", "Zeiler 2012"),
+    "rmsprop": (NNZ, "none", "Tieleman and Hinton 2012"),
+    "adam": ("O(all features); absent=lazy: O(features of the example)", "none: there are convex streams on which it "
+             "does not converge", "Kingma and Ba 2015; Reddi, Kale and Kumar 2018"),
+    "ftrl": (NNZ, "regret as adagrad's, the penalties included", "McMahan, Holt, Sculley et al. 2013"),
+    "vw": (NNZ, "an importance in parts is the same as at once; the scale of a feature does not matter",
+           "Karampatziakis and Langford 2011; Ross, Mineiro and Langford 2013"),
     "pamir": (NNZ, "as pa1, of pairs", "Grangier and Bengio 2008"),
     "mroc": (NNZ, "none: the smoothed AUC is not convex", "sigmoid AUC: Herschtal and Raskutti 2004"),
 }  # fmt: skip
@@ -112,7 +120,7 @@ def _range(field: dataclasses.Field[object]) -> str:
 def _formula(kind: type[Rule]) -> list[str]:
     """The rule's own lines of code, which are its formula."""
     lines: list[str] = []
-    for name in ("step", "penalised", "tau"):
+    for name in ("move", "_row", "way") if kind.own_moves else ("step", "penalised", "tau"):
         home = next((base for base in kind.__mro__ if name in vars(base) and base.__name__ != "Rule"), None)
         # What raises NotImplementedError is only a place for what follows.
         source = "" if home is None else textwrap.dedent(inspect.getsource(vars(home)[name])).rstrip()

@@ -14,14 +14,10 @@ __all__ = ["VWCommand", "rule_of", "vw_options"]
 
 # VW's flag → what there is instead.
 ELSEWHERE = {
-    "--adaptive": "a rule: onepass models lists them",
-    "--normalized": "a rule: nlms and the pa family do not depend on the scale of the features",
-    "--invariant": "a rule: the steps of pa1, pa2 and nlms never pass the label",
-    "--sgd": "--rule sgd",
-    "--ftrl": "--rule fobos:lam1=…, for sparse weights",
+    "--coin": "--rule vw",
+    "--exact_adaptive_norm": "nothing: rates are exact",
     "--pistol": "--rule pa1",
     "--bfgs": "--rule sgd with --passes",
-    "--power_t": "--rule sgd:schedule=inv_scaling(p=…)",
     "--initial_t": "--rule sgd:schedule=inv_scaling(t0=…)",
     "--decay_learning_rate": "a schedule: --rule sgd:schedule=geometric(gamma=…)",
     "--sort_features": "nothing: rows are taken as they come",
@@ -51,8 +47,8 @@ ELSEWHERE = {
     "--compressed": "nothing: .gz and .zst are recognised",
     "--random_seed": "nothing: learning draws no random numbers",
     "--hash": "nothing: names are hashed with MurmurHash3, whole numbers too",
-    "--min_prediction": "nothing: predictions are not clipped",
-    "--max_prediction": "nothing: predictions are not clipped",
+    "--min_prediction": "nothing: --rule vw keeps to the labels seen so far, vw:clip=false does not",
+    "--max_prediction": "nothing: --rule vw keeps to the labels seen so far, vw:clip=false does not",
     "--binary": "nothing: classes are predicted as classes",
     "--csv": "--format csv",
     "--multiclass_oaa": "--oaa K",
@@ -82,12 +78,20 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
         [
             click.option("-d", "--data", multiple=True, metavar="FILE", help="As SOURCE (Vowpal Wabbit's flag)."),
             click.option("--loss_function", type=click.Choice(LOSSES),
-                         help="Gradient descent on this loss: --rule sgd:loss=…"),
+                         help="Vowpal Wabbit's own update on this loss: --rule vw:loss=…"),
             click.option("-l", "--learning_rate", type=float, metavar="ETA",
                          help="The rule's eta, rho or mu, whichever it has."),
+            click.option("--power_t", type=float, metavar="P", help="How steps shrink: --rule vw:power=…"),
+            click.option("--adaptive", is_flag=True, help="Of --rule vw this switch, and the others only where given."),
+            click.option("--normalized", is_flag=True, help="As --adaptive."),
+            click.option("--invariant", is_flag=True, help="As --adaptive."),
+            click.option("--sgd", is_flag=True, help="None of the three: --rule vw:adaptive=false,…"),
+            click.option("--ftrl", is_flag=True, help="FTRL-Proximal, with alpha and beta as there: --rule ftrl:…"),
+            click.option("--ftrl_alpha", type=float, default=0.005, help="With --ftrl."),
+            click.option("--ftrl_beta", type=float, default=0.1, help="With --ftrl."),
             click.option("--quantile_tau", type=float, default=0.5, help="With --loss_function quantile."),
-            click.option("--l1", type=float, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…"),
-            click.option("--l2", type=float, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…"),
+            click.option("--l1", type=float, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…, or of --ftrl."),
+            click.option("--l2", type=float, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…, or of --ftrl."),
             click.option("--oaa", type=click.IntRange(min=2), metavar="K", help="The classes are 1, …, K."),
         ]
     ):  # fmt: skip
@@ -95,26 +99,62 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+SWITCHES = ("adaptive", "normalized", "invariant")
+
+
 def rule_of(options: dict[str, Any], default: str) -> Rule:
-    """The rule that --rule and VW's flags name together."""
+    """The rule that --rule and VW's flags name together.
+
+    A flag about how VW steps, without --rule, means VW's own update; --ftrl means FTRL-Proximal; a penalty without
+    --ftrl, gradient descent with that penalty. With none of them it is the library's default.
+    """
     from .. import rules
 
     loss, eta, l1, l2 = (options[name] for name in ("loss_function", "learning_rate", "l1", "l2"))
+    switched = [name for name in (*SWITCHES, "sgd") if options[name]]
+    steps = loss is not None or eta is not None or options["power_t"] is not None or bool(switched)
     given = options["rule"]
+    if options["ftrl"]:
+        if given is not None or eta is not None or options["power_t"] is not None or switched:
+            raise click.UsageError("--ftrl takes --ftrl_alpha, --ftrl_beta, --l1, --l2 and --loss_function alone")
+        return _ftrl(options)
     if given is None:
-        descends = loss is not None or eta is not None or l1 is not None or l2 is not None
-        given = "fobos" if l1 is not None else "sgd" if descends else default
+        given = "fobos" if l1 is not None else "sgd" if l2 is not None else "vw:loss=squared" if steps else default
     rule = rules.make(given)
     if loss is not None:
-        loss = {"classic": "squared", "quantile": f"quantile(tau={options['quantile_tau']})"}.get(loss, loss)
-        rule = _with(rule, ("loss",), loss, "--loss_function")
+        rule = _with(rule, ("loss",), _loss(options), "--loss_function")
+        if loss == "classic":
+            rule = _with(rule, ("invariant",), False, "--loss_function classic")
     if eta is not None:
         rule = _with(rule, ("eta", "rho", "mu"), eta, "--learning_rate")
+    if options["power_t"] is not None:
+        rule = _with(rule, ("power",), options["power_t"], "--power_t")
+    if switched:
+        for name in SWITCHES:
+            rule = _with(rule, (name,), options[name], f"--{switched[0]}")
+        rule = _with(rule, ("vw_compat",), True, f"--{switched[0]}")
+        if eta is None and options["rule"] is None and not (options["adaptive"] and options["normalized"]):
+            rule = _with(rule, ("eta",), 10.0, f"--{switched[0]}")  # as there, where steps fade with time
     if l1 is not None:
         rule = _with(rule, ("lam1", "gravity"), l1, "--l1")
     if l2 is not None:
         rule = _with(rule, ("l2", "lam2"), l2, "--l2")
     return rule
+
+
+def _loss(options: dict[str, Any]) -> str:
+    loss = options["loss_function"] or "squared"
+    return {"classic": "squared", "quantile": f"quantile(tau={options['quantile_tau']})"}.get(loss, loss)
+
+
+def _ftrl(options: dict[str, Any]) -> Rule:
+    """VW's FTRL. Its squared loss is twice ours: gradients of half the size want half of all they are weighed with."""
+    from .. import rules
+
+    loss = _loss(options)
+    half = 0.5 if loss == "squared" else 1.0
+    l1, l2 = options["l1"] or 0.0, options["l2"] or 0.0
+    return rules.FTRL(loss, options["ftrl_alpha"], half * options["ftrl_beta"], half * l1, half * l2)
 
 
 def _with(rule: Rule, names: tuple[str, ...], value: Any, flag: str) -> Rule:

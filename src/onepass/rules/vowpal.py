@@ -123,7 +123,7 @@ class VW(CoordinateRule):
     ) -> Array:
         """One row of weights after learning y from its score p; `of` are its planes."""
         P, c, at = self.power, s.importance, x != 0
-        shared = self.adaptive or self.vw_compat
+        shared = self.adaptive or (self.vw_compat and P != 0.5)
         pull, w, x2 = self.pull_of(p, y), w.copy(), x[at] ** 2
         rate = np.ones_like(x2)
         if self.adaptive:
