@@ -9,16 +9,18 @@ namespace onepass {
 struct Scalars {
     double m;           // <w, phi>
     double target;      // what m should reach
-    double xx;          // |phi|^2
+    double xx;          // |phi|^2; of Gaussian weights phi' Sigma phi
     double ww;          // |w|^2
     double importance;  // > 0
     double t;           // this round, from 1
     double k;           // updates so far
     double side;        // regression: sign of the residual; otherwise +1
+    double regression;  // 1 where y itself is to be met, 0 where a margin is to be reached
 };
 
 // What it answers: w <- scale*w + add*phi. decay is scale without the intercept. Then, the intercept spared,
-// |w_j| <- shrink * max(0, |w_j| - soft). Arrives as {0, 1, 1, 0, 1, 0, 1}.
+// |w_j| <- shrink * max(0, |w_j| - soft). Gaussian weights move by add * Sigma * phi, and then
+// Sigma^-1 <- forget * Sigma^-1 + gain * phi phi'. Arrives as {0, 1, 1, 0, 1, 0, 1}.
 struct Step {
     double add;
     double scale;

@@ -120,6 +120,24 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
         "scores"_a, "distinct"_a = false);
 
+#define VARIANCE(V, suffix)                                                                         \
+    engine.def(                                                                                     \
+        "variance",                                                                                 \
+        [](Engine& self, Matrix<V> X, Out variances) {                                              \
+            self.variance(batch<V>(X), variances, loops->variance_##suffix, loops->check_##suffix); \
+        },                                                                                          \
+        nb::arg("X").noconvert(), "variances"_a);
+#define CSR_VARIANCE(V, I, suffix)                                                                                    \
+    engine.def(                                                                                                       \
+        "variance_csr",                                                                                               \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out variances,          \
+           bool distinct) {                                                                                           \
+            self.variance(batch<V, I>(data, indices, starts, columns, distinct), variances, loops->variance_##suffix, \
+                          loops->check_##suffix);                                                                     \
+        },                                                                                                            \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
+        "variances"_a, "distinct"_a = false);
+
 #define PAIRS(I, suffix)                                                                                            \
     engine.def(                                                                                                     \
         "learn_pairs_csr",                                                                                          \
@@ -170,6 +188,12 @@ NB_MODULE(_native, module) {
     CSR(double, int64_t, csr_f64_i64)
     CSR(float, int32_t, csr_f32_i32)
     CSR(float, int64_t, csr_f32_i64)
+    VARIANCE(double, dense_f64)
+    VARIANCE(float, dense_f32)
+    CSR_VARIANCE(double, int32_t, csr_f64_i32)
+    CSR_VARIANCE(double, int64_t, csr_f64_i64)
+    CSR_VARIANCE(float, int32_t, csr_f32_i32)
+    CSR_VARIANCE(float, int64_t, csr_f32_i64)
     PAIRS(int32_t, i32)
     PAIRS(int64_t, i64)
     engine.def(
@@ -185,6 +209,7 @@ NB_MODULE(_native, module) {
         .def("learn_direction", &Engine::learn_direction, "x"_a, "target"_a = 1.0, "importance"_a = 1.0)
         .def("score_one", &Engine::score_one, "x"_a.none())
         .def("predict_one", &Engine::predict_one, "x"_a.none())
+        .def("variance_one", &Engine::variance_one, "x"_a.none())
         .def("check_one", &Engine::check_one, "x"_a.none())
         .def("row_of", &Engine::row_of, "x"_a.none())
         .def("set_features", &Engine::set_features, "d"_a)
@@ -209,6 +234,10 @@ NB_MODULE(_native, module) {
         .def_prop_ro("positional", [](Engine& self) { return self.positional; })
         .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
         .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })
+        .def_prop_ro("variances", &Engine::variances)
+        .def_prop_ro(
+            "slots",
+            [](Engine& self) { return std::vector<double>(self.model.state, self.model.state + self.model.slots); })
         .def_prop_ro("ww", [](Engine& self) { return self.model.w.ww; })
         .def_prop_ro("t", [](Engine& self) { return uint64_t(self.model.t); })
         .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })

@@ -59,6 +59,22 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
         kinds.push_back({nb::cast<double>(kind[0]), nb::cast<bool>(kind[1]), nb::cast<double>(kind[2])});
     }
     if (!kinds.empty()) model.w.set_kinds(std::move(kinds), nb::cast<size_t>(rule["row_planes"]));
+    if (nb::object given = rule["spread"]; !given.is_none()) {
+        nb::dict spread = nb::cast<nb::dict>(given);
+        Covariance& sigma = model.w.sigma;
+        sigma.on = true;
+        sigma.full = nb::cast<bool>(spread["full"]);
+        sigma.start = nb::cast<double>(spread["start"]);
+        sigma.precisions = nb::cast<bool>(spread["precisions"]);
+        sigma.forgets = nb::cast<bool>(spread["forgets"]);
+        sigma.drift = nb::cast<double>(spread["drift"]);
+        sigma.largest = nb::cast<double>(spread["largest"]);
+        sigma.vaw = nb::cast<bool>(spread["vaw"]);
+        sigma.max_dim = nb::cast<size_t>(spread["max_dim"]);
+        sigma.shared = all_scores;
+        sigma.constants = model.constant != 0.0;
+        sigma.begin();
+    }
     model.w.pocketing = nb::cast<bool>(options["pocket"]);
     model.calibrated = nb::cast<bool>(options["calibrated"]);
     model.w.ratchet = nb::cast<bool>(options["ratchet"]);
@@ -66,6 +82,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.votes.on = model.w.votes.most > 0.0;
     on_new_label = nb::none();
     to_row = options["to_row"];
+    if (features.hashed()) require_room(size_t(1) << nb::cast<int>(options["hash_bits"]));
     if (features.hashed()) model.w.set_features(size_t(1) << nb::cast<int>(options["hash_bits"]));
     model.size_scratch();
 }
@@ -107,6 +124,11 @@ void Engine::refuse(const Outcome& outcome) const {
             raise_row("FullError", outcome.row,
                       "the voted readout already keeps max_vectors updates; raise it, or use readout='average', which "
                       "needs no more memory with time");
+        case Status::indefinite:
+            raise_row("NumericalError", outcome.row,
+                      "the covariance of " + rule_text +
+                          " is no longer positive definite; scale the features to similar sizes, or choose a larger "
+                          "noise (lam) or less forgetting");
         case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
         default: break;
     }
@@ -137,6 +159,14 @@ void Engine::require_judge() const {
         raise("ParameterError",
               "readout='pocket(ratchet=true)' judges weights on a stored set, which a stream has not; use fit, "
               "LinearModel.judged_by, or readout='pocket'");
+}
+
+void Engine::require_room(size_t count) const {
+    const Covariance& sigma = model.w.sigma;
+    if (sigma.admits(count)) return;
+    raise("FeatureError", rule_text + " keeps a covariance of every two of its features, up to max_dim=" +
+                              std::to_string(sigma.max_dim) + " with the intercept; " + std::to_string(count) +
+                              " features would be too many. Use a rule with covariance='diagonal', or raise max_dim");
 }
 
 void Engine::read(nb::handle x, Read& row, bool learning) {
@@ -220,10 +250,12 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     const bool was_positional = positional;
     const size_t columns_before = columns;
     if (row.dense || row.columns) {
+        require_room(row.dense ? row.n : row.columns);
         positional = true;
         columns = row.dense ? row.n : row.columns;
         model.w.set_features(columns);
     } else {
+        if (!features.hashed()) require_room(features.size() + scratch_.unknown.size());
         row.added = features.admit(scratch_);
         if (!features.hashed()) model.w.set_features(features.size());
     }
@@ -383,6 +415,36 @@ nb::object Engine::predict_one(nb::handle x) {
     return nb::borrow(PyList_GET_ITEM(classes.ptr(), Py_ssize_t(best)));
 }
 
+// x' Sigma x, one for each Sigma. A name that was never learned has a weight too: of the variance all start with.
+nb::object Engine::variance_one(nb::handle x) {
+    auto lock = own();
+    Read row;
+    read(x, row, true);
+    const Covariance& sigma = model.w.sigma;
+    const bool first = model.w.features == 0;  // nothing is known of any feature yet
+    double unknown = 0.0;
+    const double* values = row.dense ? row.x : scratch_.value.data();
+    std::vector<double> known_values;
+    std::vector<int64_t> known;
+    for (size_t i = 0; i < row.n; ++i) {
+        const int64_t at = row.dense ? int64_t(i) : scratch_.index[i];
+        if (at < 0 || first) {
+            unknown += sigma.start * values[i] * values[i];
+        } else {
+            known.push_back(at);
+            known_values.push_back(values[i]);
+        }
+    }
+    std::vector<double> out(variances());
+    if (row.dense && !first) loops->variance_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, out.data());
+    else loops->variance_one(model, known_values.data(), known.data(), known.size(), out.data());
+    for (double& v : out) v += unknown;
+    if (out.size() == 1) return nb::float_(out[0]);
+    nb::list all;
+    for (double v : out) all.append(v);
+    return all;
+}
+
 nb::list Engine::row_of(nb::handle x) {
     auto lock = own();
     Read row;
@@ -396,6 +458,7 @@ nb::list Engine::row_of(nb::handle x) {
 }
 
 void Engine::set_features(size_t d) {
+    require_room(d);
     model.w.set_features(d);
     positional = true;
     columns = d;
@@ -403,6 +466,7 @@ void Engine::set_features(size_t d) {
 
 void Engine::admit_names(nb::list names) {
     auto lock = own();
+    require_room(features.size() + nb::len(names));
     for (nb::handle name : names) features.append(name.ptr());
     model.w.set_features(features.size());
 }
@@ -492,6 +556,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
             raise("InputError", "importance must be finite and >= 0, but entry " + std::to_string(i) + " is " +
                                     std::to_string(in.importance[i]));
     }
+    require_room(X.columns);
     const size_t features_before = model.w.features;
     const double t_before = model.t;
     const bool was_positional = positional;
@@ -504,7 +569,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     const RuleScope scope(python_ ? &callback_ : nullptr);
     // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
     // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first.
-    const bool copy_first = stored(X) >= model.w.numbers();
+    const bool copy_first = stored(X) >= model.w.numbers() && !model.w.sigma.full;  // a matrix is never the smaller
     Outcome outcome;
     Model before;
     auto run = [&] {
@@ -604,6 +669,21 @@ void Engine::score(const Batch& X, Out scores, void (*score_loop)(const Model&, 
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
+template <class Batch>
+void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model&, const Batch&, double*),
+                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    if (out.shape(0) != X.rows || out.shape(1) != variances()) raise("InputError", "variances has the wrong shape");
+    if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
+    Outcome outcome;
+    {
+        nb::gil_scoped_release release;
+        outcome = check_loop(model, X, 0);
+        if (outcome.status == Status::ok) variance_loop(model, X, out.data());
+    }
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
 #define ONEPASS_INSTANTIATE(Batch, suffix)                                                                       \
     template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
                                        Outcome (*)(Model&, const Batch&, const Answers&),                        \
@@ -612,6 +692,8 @@ void Engine::score(const Batch& X, Out scores, void (*score_loop)(const Model&, 
                                           double (*)(const Model&, const Batch&, const double*, const double*),  \
                                           Outcome (*)(const Model&, const Batch&, size_t));                      \
     template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
+    template void Engine::variance<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),      \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
     template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),         \
                                        Outcome (*)(const Model&, const Batch&, size_t));
 ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)

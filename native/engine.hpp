@@ -50,7 +50,7 @@ inline void python_step(const Scalars* s, const double*, double* state, Step* st
         nb::list slots;
         for (int i = 0; i < python_rule->slots; ++i) slots.append(state[i]);
         nb::tuple answer = nb::cast<nb::tuple>(
-            python_rule->step(s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
+            python_rule->step(s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, s->regression, slots));
         *step = {nb::cast<double>(answer[0]), nb::cast<double>(answer[1]), nb::cast<double>(answer[2]),
                  nb::cast<double>(answer[3]), nb::cast<double>(answer[4]), nb::cast<double>(answer[5]),
                  nb::cast<double>(answer[6])};
@@ -68,12 +68,17 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
         nb::list slots, all;
         for (int i = 0; i < python_rule->slots; ++i) slots.append(state[i]);
         for (int64_t r = 0; r < classes; ++r) all.append(scores[r]);
-        nb::tuple answer = nb::cast<nb::tuple>(
-            python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, slots));
+        nb::tuple answer = nb::cast<nb::tuple>(python_rule->solve(all, y, s->m, s->target, s->xx, s->ww, s->importance,
+                                                                  s->t, s->k, s->side, s->regression, slots));
         nb::list row = nb::cast<nb::list>(answer[0]);
         for (int64_t r = 0; r < classes; ++r) coefficients[r] = nb::cast<double>(row[size_t(r)]);
-        *step = {1.0, nb::cast<double>(answer[1]), nb::cast<double>(answer[2]), 0.0,
-                 1.0, nb::cast<double>(answer[3]), nb::cast<double>(answer[4])};
+        *step = {1.0,
+                 nb::cast<double>(answer[1]),
+                 nb::cast<double>(answer[2]),
+                 nb::cast<double>(answer[3]),
+                 nb::cast<double>(answer[4]),
+                 nb::cast<double>(answer[5]),
+                 nb::cast<double>(answer[6])};
         for (int i = 0; i < python_rule->slots; ++i) state[i] = nb::cast<double>(slots[size_t(i)]);
     } catch (nb::python_error& error) {
         error.restore();
@@ -100,6 +105,13 @@ class Engine {
     template <class Batch>
     void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
+
+    // x' Sigma x of rows, one for each Sigma.
+    template <class Batch>
+    void variance(const Batch& X, Out variances, void (*variance_loop)(const Model&, const Batch&, double*),
+                  Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    nb::object variance_one(nb::handle x);
+    size_t variances() const { return model.w.sigma.shared ? 1 : model.w.rows; }
 
     // Ranking: rows of queries, of which those before `first` are remembered. Counts in learned[0] the rows that were
     // learned whole; the next one is refused by an exception, its row counted from `first`.
@@ -172,6 +184,7 @@ class Engine {
     [[noreturn]] void refuse(const Outcome& outcome) const;
 
     void require_judge() const;
+    void require_room(size_t features) const;
 
     std::shared_ptr<const void> set_;
     nb::object set_arrays_;

@@ -68,6 +68,15 @@ nb::dict Engine::state() {
         const size_t count = scalars.size();
         out["pocket_scalars"] = array({count}, std::move(scalars));
     }
+    if (w.sigma.full) {
+        const Covariance& sigma = w.sigma;
+        const size_t count = Covariance::row_at(sigma.size);
+        std::vector<double> all;
+        all.reserve(sigma.numbers());
+        for (const Buffer& each : sigma.triangle) all.insert(all.end(), each.data(), each.data() + count);
+        out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
+        out["sigma_waited"] = array({1}, {sigma.waited});
+    }
     if (!w.kinds.empty()) {
         out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes.data());
         out["bias_planes"] = plane_table(w, 1, w.kinds.size(), w.bias_planes.data());
@@ -171,6 +180,18 @@ void Engine::set_state(nb::dict state) {
         }
         fill(now, state["owed_now"]);
         w.owed = now[0];
+    }
+    if (w.sigma.full) {
+        Covariance& sigma = w.sigma;
+        std::vector<double> waited(1);
+        fill(waited, state["sigma_waited"]);
+        sigma.waited = waited[0];
+        auto from = nb::cast<Matrix<double>>(state["sigma"]);
+        const size_t count = Covariance::row_at(sigma.size);
+        if (from.shape(0) != sigma.triangle.size() || from.shape(1) != count)
+            raise("ModelFileError", "the covariance has the wrong shape");
+        for (size_t r = 0; r < sigma.triangle.size(); ++r)
+            std::copy(from.data() + r * count, from.data() + (r + 1) * count, sigma.triangle[r].data());
     }
     if (!w.kinds.empty()) {
         fill_planes(w, w.features, w.plane_count(), w.planes.data(), state["planes"]);

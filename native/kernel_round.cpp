@@ -100,7 +100,15 @@ Status learn_kernel_round(Model& M, Expansion& f, Budget& budget, const Query& x
     const Facing facing = many ? face_classes(M, scores, outputs, y, parts) : face_one(M, scores[0], y, parts);
     const double xx = ktt * facing.parts_squared;
     if (!finite(xx)) return Status::overflow;
-    const Scalars s{facing.m, facing.target, xx, M.uses_ww ? f.ww : 0.0, importance, M.t + 1.0, M.k, facing.side};
+    const Scalars s{facing.m,
+                    facing.target,
+                    xx,
+                    M.uses_ww ? f.ww : 0.0,
+                    importance,
+                    M.t + 1.0,
+                    M.k,
+                    facing.side,
+                    M.task == Task::regress ? 1.0 : 0.0};
     const bool zero = xx < DBL_MIN, skip = zero || importance == 0.0;
     Step step = passive;
     double state[max_slots];

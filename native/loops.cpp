@@ -156,6 +156,10 @@ Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, doub
                           : learn_row<Path<false, false>>(M, row, y, importance, target, nullptr, nullptr);
 }
 
+void variance_one(const Model& M, const double* x, const int64_t* index, size_t n, double* variances) {
+    variance_row(M, SparseRow<double, int64_t>{x, index, n}, variances);
+}
+
 void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
@@ -168,6 +172,16 @@ void score(const Model& M, const Batch& X, double* scores) {
     for (size_t i = 0; i < X.rows; ++i)
         with_row(X, i, [&](const auto& row) {
             predict_row(M, row, scores + i * M.w.rows, scratch);
+            return Status::ok;
+        });
+}
+
+template <class Batch>
+void variance(const Model& M, const Batch& X, double* variances) {
+    const size_t own = M.w.sigma.shared ? 1 : M.w.rows;
+    for (size_t i = 0; i < X.rows; ++i)
+        with_row(X, i, [&](const auto& row) {
+            variance_row(M, row, variances + i * own);
             return Status::ok;
         });
 }
@@ -186,14 +200,16 @@ namespace onepass {
 const Loops* ONEPASS_NAME(ONEPASS_ISA)() {
     static const Loops loops = {
         ONEPASS_TEXT(ONEPASS_ISA),
-#define ONEPASS_FILL(Batch, suffix) \
-    ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>, ONEPASS_ISA::errors<Batch>,
+#define ONEPASS_FILL(Batch, suffix)                                                                              \
+    ONEPASS_ISA::learn<Batch>, ONEPASS_ISA::score<Batch>, ONEPASS_ISA::check<Batch>, ONEPASS_ISA::errors<Batch>, \
+        ONEPASS_ISA::variance<Batch>,
         ONEPASS_FOR_EACH_BATCH(ONEPASS_FILL)
 #undef ONEPASS_FILL
             ONEPASS_ISA::learn_one,
         ONEPASS_ISA::finish,
         ONEPASS_ISA::derive,
         ONEPASS_ISA::score_one,
+        ONEPASS_ISA::variance_one,
         ONEPASS_ISA::learn_pairs<DenseBatch<double>>,
         ONEPASS_ISA::learn_pairs<CsrBatch<double, int32_t>>,
         ONEPASS_ISA::learn_pairs<CsrBatch<double, int64_t>>,

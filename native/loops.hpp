@@ -4,7 +4,7 @@
 // instruction set's copy.
 #pragma once
 #include "coordinates.hpp"
-#include "moves.hpp"
+#include "gaussian.hpp"
 #include "vowpal.hpp"
 
 namespace onepass::ONEPASS_ISA {
@@ -232,12 +232,16 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
                         double* out) {
     constexpr bool many = Path::many;
     const bool batched = Path::batched(M);
-    Scalars s{0.0, target, 0.0, 0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0, M.k, 1.0};
+    Scalars s{0.0, target,     0.0,
+              0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0,
+              M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
     Move move;
     if (out) predict_row(M, row, out, M.scores.data());
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
     else status = face<Path>(M, row, y, s, move);
+    const bool gaussian = Path::gaussian(M);
+    if (gaussian && status == Status::ok) status = spread_out<many>(M, row, s, move);
     if (status != Status::ok) return status;
     if constexpr (!Path::plain)
         if (M.coordinates != Coordinates::none) return learn_coordinates<many>(M, row, y, importance, set, s, move);
@@ -255,7 +259,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         s.xx = 1.0;
         if (distance == 0.0) s.importance = 0.0;
     }
-    const bool zero = s.xx < DBL_MIN, skip = zero || s.importance == 0.0;
+    const bool zero = s.xx < DBL_MIN && !(gaussian && M.w.sigma.forgets), skip = zero || s.importance == 0.0;
     const bool all_scores = many && (M.solve || M.calibrated);
     if (!skip) {
         for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
@@ -268,8 +272,8 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             if (!finite(state[i])) return Status::overflow;
     }
 
-    const bool still =
-        step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 && step.shrink == 1.0;
+    const bool still = step.add == 0.0 && step.scale == 1.0 && step.decay == 1.0 && step.soft == 0.0 &&
+                       step.shrink == 1.0 && (!gaussian || (step.gain == 0.0 && step.forget == 1.0));
     if (still && !batched) {
         if (Path::covered(M)) cover<many>(M.w);
         if (Path::pockets(M) && !skip) survive(M);
@@ -292,7 +296,15 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (all_scores && !skip && take_coefficients(M, move) != Status::ok) return Status::overflow;
         if (!all_scores && move.coefficients)  // shares of one step
             for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
-        status = batched ? join_batch<Path>(M, row, move, skip) : apply<Path>(M, row, move);
+        if (gaussian) {
+            Change change;
+            const size_t own = many && !M.w.sigma.shared ? M.w.rows : 1;  // class rows with a Sigma of their own
+            status = plan_change(M, row, s, step, own, change);
+            if (status == Status::ok) status = apply_along<Path>(M, row, move);
+            if (status == Status::ok) change_sigma(M, row, own, change);
+        } else {
+            status = batched ? join_batch<Path>(M, row, move, skip) : apply<Path>(M, row, move);
+        }
         if (status != Status::ok) return status;
         if (!batched) M.k += move.largest > 0.0;
         if (Path::pockets(M)) {

@@ -89,6 +89,7 @@ void Weights::set_features(size_t d) {
     if (averaging != Averaging::none) z.grow(d * stride);
     if (pocketing) pocket.grow(d * stride);
     const size_t had = planes.size();
+    sigma.set_features(d);
     planes.grow(d * plane_count() * stride);
     start_planes(kinds, plane_count(), stride, planes.data(), had, planes.size());
     features = d;
@@ -107,6 +108,7 @@ void Weights::drop_features(size_t d) {
     z.shrink(d * stride);
     pocket.shrink(d * stride);
     planes.shrink(d * plane_count() * stride);
+    sigma.drop_features(d);
     features = d;
 }
 
@@ -174,6 +176,7 @@ void Weights::set_rows(size_t classes) {
         raise();
         stride = wanted;
     }
+    sigma.set_rows(classes);
     widen(bias, classes, half);
     widen(bias_sum, classes);
     widen(pocket_bias, classes);
@@ -347,6 +350,19 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double*
         for (size_t r = 0; r < w.rows; ++r) scores[r] += coefficients[r] * dot;
     }
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
+}
+
+void Model::room_along(size_t size) {
+    const size_t own = w.sigma.shared ? 1 : w.rows, all = own * (size + 1) + 16;
+    if (along.z.size() < all) {
+        along.z.resize(all);
+        along.made.resize(all);
+    }
+    if (along.x.size() < size + 16) along.x.resize(size + 16);
+    if (along.parts.size() < w.rows) {
+        along.parts.resize(w.rows);
+        along.constants.resize(w.rows);
+    }
 }
 
 double* Model::room_to_keep(size_t size) {

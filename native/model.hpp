@@ -55,6 +55,12 @@ struct Model {
     double (*errors)(const Model&, const void* set) = nullptr;
     const void* set = nullptr;
 
+    // z = Sigma * phi of this round, for each class row with a Sigma of its own; not part of the state.
+    struct Along {
+        std::vector<double> x, z, made, parts, constants;
+    } along;
+    void room_along(size_t size);
+
     // Working space for class scores, coefficients and the paid weights of a row; not part of the state.
     std::vector<double> scores, coefficients, kept;
 
@@ -111,11 +117,12 @@ struct Outcome {
 // The loops of one instruction set.
 struct Loops {
     const char* name;
-#define ONEPASS_DECLARE(Batch, suffix)                                      \
-    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);        \
-    void (*score_##suffix)(const Model&, const Batch&, double* scores);     \
-    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row); \
-    double (*errors_##suffix)(const Model&, const Batch&, const double* y, const double* importance);
+#define ONEPASS_DECLARE(Batch, suffix)                                                                \
+    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);                                  \
+    void (*score_##suffix)(const Model&, const Batch&, double* scores);                               \
+    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);                           \
+    double (*errors_##suffix)(const Model&, const Batch&, const double* y, const double* importance); \
+    void (*variance_##suffix)(const Model&, const Batch&, double* variances);
     ONEPASS_FOR_EACH_BATCH(ONEPASS_DECLARE)
 #undef ONEPASS_DECLARE
     // One sparse row whose indices are known to be inside and distinct, in any order.
@@ -124,6 +131,7 @@ struct Loops {
     void (*finish_batch)(Model&);
     void (*derive)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
+    void (*variance_one)(const Model&, const double* x, const int64_t* index, size_t n, double* variances);
     Outcome (*learn_pairs_dense)(Model&, const DenseBatch<double>&, const Meetings&, Difference&);
     Outcome (*learn_pairs_i32)(Model&, const CsrBatch<double, int32_t>&, const Meetings&, Difference&);
     Outcome (*learn_pairs_i64)(Model&, const CsrBatch<double, int64_t>&, const Meetings&, Difference&);

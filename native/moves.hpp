@@ -21,13 +21,14 @@ constexpr double largest_batch = 1e250;
 struct Move {
     double scale, decay;
     double coefficient;
-    double largest;              // |coefficient|, or the largest of coefficients
-    double soft, shrink;         // the proximal step that follows
-    const double* coefficients;  // of every class row; null where the pair moves
-    size_t up, down;             // the pair
-    double norm;                 // |x|^2, features alone
-    double inner, phi_norm;      // <w, phi> and |phi|^2 (p-norm geometry: |phi|_p) over the features, for |w|^2
-    double add;                  // multiplier of phi
+    double largest;                     // |coefficient|, or the largest of coefficients
+    double soft, shrink;                // the proximal step that follows
+    const double* coefficients;         // of every class row; null where the pair moves
+    size_t up, down;                    // the pair
+    double norm;                        // |x|^2, features alone
+    double inner, phi_norm;             // <w, phi> and |phi|^2 (p-norm geometry: |phi|_p) over the features, for |w|^2
+    double add;                         // multiplier of phi
+    const double* constants = nullptr;  // of Gaussian weights: what the intercept of each class row moves along
 
     template <bool many>
     double of(size_t row) const {
@@ -37,6 +38,30 @@ struct Move {
     }
 };
 
+// Values of every class row, one after the other, at the places of a row: z of Gaussian weights. Rows that have no part
+// in phi are left alone.
+template <class Row>
+struct ClassRows {
+    Row row;
+    const double* parts;  // of the class rows; null where all share the same values
+    size_t between;       // values from one class row to the next
+    const double* x = row.x;
+    size_t n = row.n;
+    size_t column(size_t i) const { return row.column(i); }
+    double value(size_t i, size_t r) const { return parts && parts[r] == 0.0 ? 0.0 : row.x[r * between + i]; }
+};
+template <class Row>
+ClassRows(Row, const double*, size_t) -> ClassRows<Row>;
+
+template <class Row>
+inline double value_of(const Row& row, size_t i, size_t) {
+    return double(row.x[i]);
+}
+template <class Row>
+inline double value_of(const ClassRows<Row>& row, size_t i, size_t r) {
+    return row.value(i, r);
+}
+
 // Exact but slow: is any touched coordinate, as it would become, too large? a is the new scale, over its inverse.
 template <bool many, class Row>
 bool overflows(const Weights& w, const Row& row, const Move& move, double a, double over, double A) {
@@ -45,12 +70,26 @@ bool overflows(const Weights& w, const Row& row, const Move& move, double a, dou
     for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < w.rows; ++r) {
             const size_t at = row.column(i) * w.stride + r;
-            const double delta = move.of<many>(r) * over * double(row.x[i]);
+            const double delta = move.of<many>(r) * over * value_of(row, i, r);
             const double moved = kept * (w.lazy ? w.paid(w.v.data()[at]) : w.v.data()[at]) + delta;
             if (!finite(moved) || !finite(a * moved)) return true;
             if (w.averaging != Averaging::none && !finite(w.z.data()[at] + A * delta)) return true;
         }
     return false;
+}
+
+template <bool many, class Row>
+inline void write(Weights& w, const ClassRows<Row>& row, const Move& move, double over) {
+    for (size_t r = 0; r < w.rows; ++r) {
+        const double c = move.of<many>(r) * over;
+        if (c == 0.0) continue;
+        for (size_t i = 0; i < row.n; ++i) {
+            const double delta = c * row.value(i, r);
+            const size_t at = row.column(i) * w.stride + r;
+            w.v.data()[at] += delta;
+            if (w.A != 0.0) w.z.data()[at] += w.A * delta;
+        }
+    }
 }
 
 template <bool many, class Row>
@@ -147,13 +186,15 @@ struct Path {
     static bool uses_ww(const Model& M) { return !plain && M.uses_ww; }
     static bool linked(const Model& M) { return !plain && M.w.linked(); }
     static bool batched(const Model& M) { return !plain && M.w.batch.on(); }
+    static bool gaussian(const Model& M) { return !plain && M.w.sigma.on; }
     static bool oneclass(const Model& M) { return !many && !plain && M.task == Task::oneclass; }
 };
 
 inline bool is_plain(const Model& M) {
     using Any = Path<false, false>;
     return M.w.stride == 1 && M.coordinates == Coordinates::none && !Any::averages(M) && !Any::votes(M) &&
-           !Any::pockets(M) && !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) && !Any::oneclass(M);
+           !Any::pockets(M) && !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) && !Any::gaussian(M) &&
+           !Any::oneclass(M);
 }
 
 // Is a scale too far from 1 to divide by?
@@ -191,6 +232,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
     const bool averages = Path::averages(M), covered = Path::covered(M), lazy = Path::lazy(M);
     const bool predictor = w.averaging == Averaging::predictor;
+    auto constant = [&](size_t r) { return Path::gaussian(M) ? move.constants[r] : M.constant; };
     const bool fold = outside(w, a);
     if (fold && !finite(a)) return Status::overflow;
     const double over = fold || a == 1.0 ? 1.0 : 1.0 / a;
@@ -202,7 +244,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     if (!(peak + reach < safe && (!averages || w.z_peak + std::abs(A) * (reach + w.peak) < safe)))
         if (overflows<many>(w, row, move, fold ? 1.0 : a, over, A)) return Status::overflow;
     for (size_t r = 0; r < rows; ++r)
-        if (!finite(move.scale * w.bias[r] + move.of<many>(r) * M.constant)) return Status::overflow;
+        if (!finite(move.scale * w.bias[r] + move.of<many>(r) * constant(r))) return Status::overflow;
     if (Path::votes(M) && w.votes.full()) return Status::full;
 
     // From here on nothing fails.
@@ -224,7 +266,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
             add_to_paid(w, row, M.kept.data(), move.coefficient * over);
         }
     }
-    for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * M.constant;
+    for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * constant(r);
     if (lazy) soften(w, move.soft, move.shrink);
     if (covered && !predictor) cover<many>(w);
     if (Path::votes(M)) {
@@ -239,6 +281,8 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         follow_norm<many>(w, row, move, unit, kept, left);
         w.into_ball();
         if (w.a < smallest_scale) w.fold();
+    } else if (Path::uses_ww(M) && Path::gaussian(M)) {
+        w.recompute_norm();
     } else if (Path::uses_ww(M)) {
         w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
         if (w.ww < 0.0) w.ww = 0.0;

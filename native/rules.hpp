@@ -266,6 +266,85 @@ inline void mroc(const Scalars* s, const double* p, double*, Step* step) {
     if (slope >= p[2]) step->add = s->importance * p[1] * slope;
 }
 
+// Recursive least squares.   params: forgetting; slots: sum of normalised squares, its rounds
+inline double rls_rate(const Scalars* s, const double* p) { return s->importance / (p[0] + s->importance * s->xx); }
+
+inline void rls(const Scalars* s, const double* p, double* state, Step* step) {
+    const double e = s->target - s->m, rate = rls_rate(s, p);
+    state[0] = p[0] * state[0] + e * e * p[0] * rate;
+    state[1] = p[0] * state[1] + 1.0;
+    step->add = rate * e;
+    step->gain = s->importance;
+    step->forget = p[0];
+}
+
+inline void rls_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p, double* state,
+                     double* coefficients, Step* step) {
+    one_hot<rls_rate>(s, scores, classes, y, p, state, coefficients, step);
+    step->gain = s->importance;
+    step->forget = p[0];
+}
+
+// AROW, and Kalman's filter.   params: lam, shrink Sigma also beyond the margin
+inline void arow(const Scalars* s, const double* p, double*, Step* step) {
+    if (s->regression != 0.0 || s->m < s->target) {
+        step->add = (s->target - s->m) / (s->xx + p[0] / s->importance);
+        step->gain = s->importance / p[0];
+    } else if (p[1] != 0.0) {
+        step->gain = s->importance / p[0];
+    }
+}
+
+// Confidence-weighted: the variants differ in alpha(m, v, phi, c).   params: phi, variance form, C
+inline double alpha_cw(double m, double v, double phi, double) {
+    const double pp = phi * phi, zeta = 1.0 + pp;
+    const double root = std::sqrt(m * m * (pp * pp) / 4.0 + v * pp * zeta);
+    return std::max(0.0, (-m * (1.0 + pp / 2.0) + root) / (v * zeta));
+}
+inline double alpha_scw1(double m, double v, double phi, double C) { return std::min(C, alpha_cw(m, v, phi, C)); }
+inline double alpha_scw2(double m, double v, double phi, double C) {
+    const double n = v + 1.0 / (2.0 * C), pp = phi * phi;
+    const double root = phi * std::sqrt(pp * m * m * v * v + 4.0 * n * v * (n + v * pp));
+    return std::max(0.0, (-(2.0 * m * n + pp * m * v) + root) / (2.0 * (n * n + n * v * pp)));
+}
+
+constexpr double smallest_variance = 1e-300;
+
+template <double (*alpha_of)(double m, double v, double phi, double C)>
+inline void confidence_weighted(const Scalars* s, const double* p, double*, Step* step) {
+    const double m = s->m, v = s->xx, phi = p[0];
+    if (v < smallest_variance) return;
+    if (p[1] != 0.0) {
+        if (m >= phi * v) return;
+        const double b = 1.0 + 2.0 * phi * m;
+        step->add = std::max(0.0, (-b + std::sqrt(b * b - 8.0 * phi * (m - phi * v))) / (4.0 * phi * v));
+        step->gain = 2.0 * step->add * phi;
+        return;
+    }
+    if (m >= phi * std::sqrt(v)) return;
+    const double alpha = alpha_of(m, v, phi, s->importance * p[2]), spread = alpha * v * phi;
+    step->add = alpha;
+    step->gain = alpha * phi / (2.0 * v / (spread + std::sqrt(spread * spread + 4.0 * v)));
+}
+
+// Gaussian herding.   params: C
+inline void nherd(const Scalars* s, const double* p, double*, Step* step) {
+    if (s->m >= s->target) return;
+    const double C = s->importance * p[0];
+    step->add = (s->target - s->m) / (s->xx + 1.0 / C);
+    step->gain = 2.0 * C + C * C * s->xx;
+}
+
+// Online Newton step.   params: loss, its parameter, gamma
+inline void newton_step(const Scalars* s, const double* p, double*, Step* step) {
+    const Loss loss = Loss(int(p[0]));
+    double pulled = of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
+                                    : s->side * pull(loss, p[1], s->side * (s->target - s->m));
+    pulled *= s->importance;
+    step->add = pulled / (p[2] * (1.0 + pulled * pulled * s->xx));
+    step->gain = pulled * pulled;
+}
+
 struct Entry {
     StepFn step;
     SolveFn solve;  // null where the rule never looks at all scores
@@ -290,6 +369,13 @@ inline constexpr Entry table[] = {
     {descent<elastic_net>, descent_rows<elastic_net>},
     {descent<truncate>, descent_rows<truncate>},
     {gradient, gradient_rows},
+    {rls, rls_rows},
+    {arow, nullptr},
+    {confidence_weighted<alpha_cw>, nullptr},
+    {confidence_weighted<alpha_scw1>, nullptr},
+    {confidence_weighted<alpha_scw2>, nullptr},
+    {nherd, nullptr},
+    {newton_step, nullptr},
 };
 inline constexpr int count = int(sizeof(table) / sizeof(table[0]));
 

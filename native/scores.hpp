@@ -154,11 +154,4 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
 }
 
-// The same as predictions: VW's stay within the labels seen so far.
-template <class Row>
-inline void predict_row(const Model& M, const Row& row, double* out, double* scratch) {
-    score_row(M, row, out, scratch);
-    if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
-}
-
 }  // namespace onepass::ONEPASS_ISA

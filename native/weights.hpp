@@ -4,9 +4,8 @@
 //   bias[row]            weight of the constant feature, not under the scale
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
-//   planes               what a rule keeps of every weight beside v: planes[(j * count + plane) * stride + row], so
-//   that
-//                        all that belongs to a feature lies together
+//   planes               what a rule keeps of every weight beside v: planes[(j * count + plane) * stride + row],
+//                        so that all that belongs to a feature lies together
 //
 // In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
@@ -16,33 +15,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "buffer.hpp"
+#include "covariance.hpp"
+
 #define ONEPASS_INLINE __attribute__((always_inline)) inline
 
 namespace onepass {
-
-// Zeroed numbers. calloc leaves untouched pages of a large hash table to the operating system.
-template <class T>
-class Zeroed {
- public:
-    Zeroed() = default;
-    Zeroed(const Zeroed& other);
-    Zeroed& operator=(const Zeroed& other);
-    Zeroed(Zeroed&& other) noexcept;
-    Zeroed& operator=(Zeroed&& other) noexcept;
-    ~Zeroed();
-
-    void grow(size_t size);  // keeps what is there, zeroes what is new
-    void shrink(size_t size);
-    void clear();
-    T* data() { return data_; }
-    const T* data() const { return data_; }
-    size_t size() const { return size_; }
-
- private:
-    T* data_ = nullptr;
-    size_t size_ = 0, capacity_ = 0;
-};
-using Buffer = Zeroed<double>;
 
 enum class Averaging { none, predictor, post };
 
@@ -122,6 +100,8 @@ struct Weights {
     double* planes_of(size_t feature) { return planes.data() + feature * plane_count() * stride; }
     const double* planes_of(size_t feature) const { return planes.data() + feature * plane_count() * stride; }
     void set_kinds(std::vector<Plane> kinds, size_t row_kinds);
+
+    Covariance sigma;  // of Gaussian weights
 
     // The pocket: the weights of the longest run without an update.
     bool pocketing = false;

@@ -17,6 +17,7 @@ from onepass.core import Average, Rule, Scalars, Step
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import KIND, LinearModel
 from onepass.parameters import number
+from onepass.spread import Spread
 
 TASKS = ("binary", "multiclass", "regression")
 CLASSIFY = ("binary", "multiclass")
@@ -42,6 +43,21 @@ class Tempered(Rule):
         tired = 1.0 + 0.01 * s.state["suffered"] + 0.001 * (s.t + s.k) + 0.01 * s.side
         add = min(self.C * s.importance, loss / s.xx) / tired
         return Step(add=add, scale=1.0 - 0.01 / (1.0 + s.ww), decay=0.999)
+
+
+@dataclasses.dataclass(repr=False)
+class Doubtful(Rule):
+    """A user's rule with Gaussian weights that also reads ‖w‖², shrinks and forgets."""
+
+    name = "doubtful"
+    tasks = TASKS
+
+    def spread(self) -> Spread:
+        return Spread(full=True, start=0.5, forgets=True)
+
+    def step(self, s: Scalars) -> Step:
+        add = max(0.0, s.target - s.m) / (s.xx + 1.0 + 0.01 * s.ww)
+        return Step(add=add, scale=0.99, gain=0.3 * s.importance, forget=0.98)
 
 
 @dataclasses.dataclass(repr=False)
@@ -153,12 +169,28 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "vw-invariant": ("vw:loss=hinge,eta=0.3,power=0.3,adaptive=false,normalized=false,clip=false", CLASSIFY),
     "vw-normalized": ("vw:loss=quantile(tau=0.7),power=0.4,adaptive=false", REGRESS),
     "vw-adaptive": ("vw:loss=huber,power=0.6,normalized=false,invariant=false", REGRESS),
+    "rls": ("rls:lam=0.5", TASKS),
+    "rls-forgets": ("rls:forgetting=0.95,max_gamma=5,forecast=vaw", TASKS),
+    "kalman": ("kalman:q=0.05,r=2", REGRESS),
+    "arow": ("arow:lam=0.5", TASKS),
+    "arow-full": ("arow:covariance=full,sigma0=2", TASKS),
+    "arow-exact": ("arow:diag=exact,always_update_cov=true", CLASSIFY),
+    "arow-uniform": ("arow:covariance=full", ("multiclass",)),
+    "cw": ("cw", CLASSIFY),
+    "cw-variance-full": ("cw:form=variance,covariance=full", CLASSIFY),
+    "scw1": ("scw1:C=0.3,diag=project", CLASSIFY),
+    "scw2": ("scw2:C=0.3", CLASSIFY),
+    "nherd": ("nherd:C=0.1", CLASSIFY),
+    "ons": ("ons", CLASSIFY),
+    "ons-huber-diagonal": ("ons:loss=huber,covariance=diagonal", REGRESS),
     "user-python": (Tempered, TASKS),
+    "user-gaussian": (Doubtful, TASKS),
     "user-c": (tempered_in_c, TASKS),
 }
 
-# They read ‖w‖², intercept included, and so refuse bias_in_norm=False.
+# They read ‖w‖² or φᵀΣφ, intercept included, and so refuse bias_in_norm=False.
 READS_WW = {
+    *(name for name in RULES if name.startswith(("rls", "kalman", "arow", "cw", "scw", "nherd", "ons", "user-gauss"))),
     "pegasos-project",
     "user-python",
     "user-c",
@@ -173,6 +205,7 @@ READS_WW = {
 # Ways to learn among several classes that are options of the learner, not of the rule.
 AMONG: dict[str, dict[str, Any]] = {
     "perceptron-uniform": {"multiclass": "uniform"},
+    "arow-uniform": {"multiclass": "uniform"},
     "pa1-proportional": {"multiclass": "proportional"},
     "alma-p-uniform": {"multiclass": "uniform"},
     "pa-all": {"multiclass": "all"},
@@ -233,6 +266,7 @@ def stream(task: str, n: int = 40, d: int = FEATURES, seed: int = 0) -> Stream:
     """Half-empty rows of float32 numbers, one of them zero, noisy answers, importances with zeros."""
     rng = np.random.default_rng([seed, n, d])
     X = (rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)).astype(np.float32).astype(np.float64)
+    X[0] = 1.0  # every feature is there from the start: a rule that forgets makes a difference of those that come later
     X[n // 3] = 0.0
     importance = rng.choice([0.0, 0.5, 1.0, 1.0, 2.5], size=n)
     if task == "regression":

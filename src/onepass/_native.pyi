@@ -11,6 +11,8 @@ class Engine:
     columns: int
     features: int
     rows: int
+    variances: int
+    slots: list[float]
     ww: float
     t: int
     k: int
@@ -72,6 +74,17 @@ class Engine:
         scores: NDArray[Any],
         distinct: bool = False,
     ) -> None: ...
+    def variance(self, X: NDArray[Any], variances: NDArray[Any]) -> None: ...
+    def variance_csr(
+        self,
+        data: NDArray[Any],
+        indices: NDArray[Any],
+        starts: NDArray[Any],
+        columns: int,
+        variances: NDArray[Any],
+        distinct: bool = False,
+    ) -> None: ...
+    def variance_one(self, x: Any) -> Any: ...
     def learn_one(self, x: Any, y: Any, importance: Any = 1.0) -> None: ...
     def learn_direction(self, x: Any, target: float = 1.0, importance: float = 1.0) -> None: ...
     def score_one(self, x: Any) -> Any: ...

@@ -17,9 +17,19 @@ def step(rule: Rule) -> Callable[..., tuple[float, ...]]:
     """`rule.step` over plain floats; `slots` is the rule's state, changed in place."""
 
     def call(
-        m: float, target: float, xx: float, ww: float, c: float, t: float, k: float, side: float, slots: list[float]
+        m: float,
+        target: float,
+        xx: float,
+        ww: float,
+        c: float,
+        t: float,
+        k: float,
+        side: float,
+        regression: float,
+        slots: list[float],
     ) -> tuple[float, ...]:
-        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, dict(zip(rule.slots, slots, strict=True)))
+        state = dict(zip(rule.slots, slots, strict=True))
+        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, state, regression != 0)
         answer = rule.step(s)
         if not isinstance(answer, Step):
             raise TypeError(f"{type(rule).__name__}.step must return a Step, got {answer!r}")
@@ -33,11 +43,12 @@ def solve(rule: Rule) -> Callable[..., tuple[Any, ...]]:
     """`rule.solve` over plain floats; the step's `add` is folded into the coefficients."""
 
     def call(scores: list[float], y: int, *rest: Any) -> tuple[Any, ...]:
-        m, target, xx, ww, c, t, k, side, slots = rest
-        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, dict(zip(rule.slots, slots, strict=True)))
+        m, target, xx, ww, c, t, k, side, regression, slots = rest
+        state = dict(zip(rule.slots, slots, strict=True))
+        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, state, regression != 0)
         coefficients, answer = rule.solve(np.array(scores), y, s)
         slots[:] = [float(s.state[name]) for name in rule.slots]
-        rest_of_step = (answer.scale, answer.decay, answer.soft, answer.shrink)
+        rest_of_step = (answer.scale, answer.decay, answer.gain, answer.forget, answer.soft, answer.shrink)
         return [float(answer.add * c) for c in coefficients], *map(float, rest_of_step)
 
     return call

@@ -61,7 +61,7 @@ def _check_cell(rule: Rule, task: str, readout: str, shape: str, present: Callab
 
     def make() -> LinearModel:
         declared = {"binary": [-1, 1], "multiclass": list(range(CLASSES))}.get(task)
-        bits = 12 if shape == "hashed" else None
+        bits = 8 if shape == "hashed" else None  # room for a full covariance; the names do not collide
         return LinearModel(
             rule, task, classes=declared, fit_intercept=task != "ranking", readout=readout, hash_bits=bits
         )
@@ -130,7 +130,10 @@ _REPRESENTATIONS: dict[str, Callable[[Array], Any]] = {"rows": lambda X: X, "nam
 
 
 def _rows(random: np.random.Generator) -> Array:
-    return random.normal(size=(ROUNDS, FEATURES)) * (random.random((ROUNDS, FEATURES)) < 0.8)
+    """Rows with zeros, but for the first: a rule that forgets makes a difference of a feature that came later."""
+    X = random.normal(size=(ROUNDS, FEATURES))
+    X[1:] *= random.random((ROUNDS - 1, FEATURES)) < 0.8
+    return X
 
 
 def _binary(random: np.random.Generator) -> tuple[Array, NDArray[Any]]:

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import FeatureError, FullError, InputError, NumericalError, ParameterError
 from .parameters import Parameters, choice, flag, from_text, number
+from .spread import Covariance, Spread
 
 __all__ = [
     "Average",
@@ -53,13 +54,14 @@ class Scalars:
 
     m: float  # ⟨w, φ⟩: the margin; in regression side·s
     target: float  # what m should reach: 1, a cost, or in regression side·y − ε
-    xx: float  # ‖φ‖²
+    xx: float  # ‖φ‖²; of Gaussian weights φᵀΣφ
     ww: float  # ‖w‖²
     importance: float
     t: int  # this round, from 1
     k: int  # updates so far
     side: float = 1.0  # regression: the sign of the residual, so that φ = side·x; otherwise +1
     state: dict[str, float] = dataclasses.field(default_factory=dict)  # the rule's own slots; it may write
+    regression: bool = False  # is y itself to be met, or only a margin to be reached?
 
     @property
     def residual(self) -> float:
@@ -71,7 +73,7 @@ class Scalars:
 class Step:
     """w ← scale·w + add·φ. `decay` shrinks as `scale` does but spares the intercept: it is a penalty.
 
-    `gain` and `forget` are for second-order weights: Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ.
+    Of Gaussian weights (`Rule.spread`) the move is add·Σφ, and then Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ.
     `soft` and `shrink` are proximal steps that follow, the intercept spared: |w_j| ← shrink·max(0, |w_j| − soft).
     """
 
@@ -195,9 +197,18 @@ class Rule(Parameters):
         """After an update θ is scaled into ‖θ‖_p ≤ this, which is ‖w‖_q."""
         return math.inf
 
+    def spread(self) -> Spread | None:
+        """How its weights are spread (`spread.py`); None for a rule that knows only where they are."""
+        return None
+
+    def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
+        """Regression: the variance of y around a prediction whose xᵀΣx is v, by the rule's slots."""
+        raise ParameterError(f"{self!r} says nothing of the noise of y; use rls, kalman or arow")
+
     def planes(self) -> Sequence[Plane]:
         """What it keeps beside every weight; those of a row as a whole come last."""
-        return ()
+        spread = self.spread()
+        return () if spread is None or spread.full else (Plane("variance", spread.start),)
 
     def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
         """The weights after a round, for rules with `own_moves`; changes its planes in place."""
@@ -371,6 +382,15 @@ def require_start(rule: Rule) -> None:
         raise ParameterError(f"{rule!r} never starts from w = 0, where every margin is 0; see its docstring")
 
 
+def require_norm(rule: Rule, fit_intercept: bool, bias_in_norm: bool) -> None:
+    """Refuse an intercept outside ‖φ‖² where the rule could not do without it."""
+    if fit_intercept and not bias_in_norm:
+        if rule.uses_ww():
+            raise ParameterError(f"{rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
+        if rule.spread():
+            raise ParameterError(f"{rule!r} reads φᵀΣφ, intercept included: bias_in_norm must be True")
+
+
 @dataclasses.dataclass(frozen=True)
 class Record:
     """A round as it went; score, prediction and loss are those of the weights before the update."""
@@ -423,6 +443,8 @@ class Learner:
             raise ParameterError(f"{self.readout!r} judges weights on a stored set: give examples=")
         self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
         self.bias_in_norm = bias_in_norm
+        require_norm(self.rule, fit_intercept, bias_in_norm)
+        self._covariance: Covariance | None = None  # known with the first example, if the rule has one
         self.t = self.k = self.mistakes = self.skipped_zero = 0
         self.cumulative_loss = self.sum_weight = 0.0
         self.state = dict(self.rule.slots)
@@ -469,7 +491,19 @@ class Learner:
                 return float(sum(rounds if s[0] > 0 else -rounds for s, rounds in ballots))
             counts = [(int(np.argmax(s)), rounds) for s, rounds in ballots]
             return np.array([sum(c for best, c in counts if best == r) for r in range(len(ballots[0][0]))], dtype=float)
-        return _plain(self.task.scores(self._predicting(), self._augment(x)))
+        scores = self.task.scores(self._predicting(), self._augment(x))
+        if self._covariance and self._covariance.spread.vaw:
+            scores = scores / (1.0 + self._covariance.variance(self._augment(x)[np.newaxis]))
+        return _plain(scores)
+
+    def variance(self, x: Any) -> Any:
+        """xᵀΣx: how unsure the score is; one per class row where each has its Σ."""
+        ax = self._augment(x)
+        covariance = self._covariance or self._start_covariance(self.task.shape(_width(ax)))
+        if covariance is None:
+            raise ParameterError(f"{self.rule!r} keeps no variances; use a second-order rule such as arow or rls")
+        phi = np.broadcast_to(ax, (len(covariance.table), len(ax)))
+        return _plain(np.sum(phi * covariance.through(phi), axis=1))
 
     def predict(self, x: Any) -> Any:
         if self._voters:
@@ -501,14 +535,24 @@ class Learner:
             k=self.k,
             side=direction.side,
             state=dict(self.state),
+            regression=self.task.name == "regression",
         )
+        all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        covariance = self._covariance or self._start_covariance(phi.shape)
+        along = phi  # what the step multiplies
+        if covariance:
+            faced = ax[np.newaxis] if all_scores else phi
+            along = covariance.through(faced)
+            s.xx = float(np.sum(faced * along))
+            if s.xx < 0:
+                raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {s.xx} < 0; Σ is no longer positive definite")
         if self.calibrated or self.rule.each_row():
             s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
-        all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
         if self.calibrated:
             loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
-        zero = s.xx < ZERO_NORM and not self.rule.moves_all()
+        forgets = covariance is not None and covariance.spread.forgets
+        zero = s.xx < ZERO_NORM and not (forgets or self.rule.moves_all())
         skip = importance == 0 or zero
         step = PASSIVE
         if not skip:
@@ -522,17 +566,19 @@ class Learner:
                 if not np.any(coefficients):
                     step = dataclasses.replace(step, add=0.0)
             elif all_scores:
-                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=self._row_norm(ax)))
-                phi = np.outer(coefficients, ax)
+                xx = s.xx if covariance else self._row_norm(ax)
+                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=xx))
+                phi = np.outer(coefficients, along[0] if covariance else ax)
                 if not np.any(coefficients):
                     step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
             else:
                 step = self.rule.step(s)
+                phi = along
         batch = self._batch if skip else [*self._batch, step.add * phi]
         batch_step = self._batch_step if skip else step
         full = self._batch_rounds + 1 == self.rule.minibatch()[0]
         moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
-        planes = self._planes_of(theta)
+        planes = self._planes_of(theta) if self.rule.own_moves else {}
         if self.rule.own_moves and not skip:
             seen = Seen(ax, scores, self._labels(y, len(scores)), step.add * phi)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -541,6 +587,7 @@ class Learner:
                 raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
         if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
             raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
+        table = covariance.updated(faced, step.gain, step.forget) if covariance and not (skip or step.passive) else None
 
         if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
             raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
@@ -555,6 +602,9 @@ class Learner:
         self._cover(w, after)
         self._keep(w, after, not step.passive, skip)
         self._theta = moved
+        self._covariance = covariance
+        if covariance and table is not None:
+            covariance.table = table
         self.planes = planes
         self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
         self._batch_rounds = 0 if full else self._batch_rounds + 1
@@ -648,6 +698,13 @@ class Learner:
     def _with_intercept(self, w: Array) -> Array:
         w = np.atleast_2d(w)
         return np.hstack([w, np.zeros((len(w), 1))])
+
+    def _start_covariance(self, shape: tuple[int, ...]) -> Covariance | None:
+        spread = self.rule.spread()
+        if spread is None:
+            return None
+        shared = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        return Covariance(spread, *shape, shared=shared, intercept=self.intercept_scaling != 0)
 
     def _linked(self, theta: Array) -> Array:
         from .geometry import link

@@ -250,6 +250,8 @@ def _require(rule: Rule, readout: str | Readout) -> None:
         raise ParameterError(f"{rule!r} shrinks single weights, which a kernel learner has none of; use sgd with l2")
     if rule.geometry() != 2:
         raise ParameterError(f"{rule!r} has a p-norm geometry; a kernel is an inner product: use p=2")
+    if rule.spread() is not None:
+        raise ParameterError(f"{rule!r} keeps variances of weights, which a kernel learner has none of; use pa2")
     if rule.minibatch()[0] > 1:
         raise ParameterError(f"{rule!r}: a kernel learner takes one step a round; use batch_size=1")
     if make_readout(readout, rule).name != "last":

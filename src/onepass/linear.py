@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from . import rules
+from . import rules, uncertainty
 from .batches import as_importance
 from .class_weights import WeightedClasses
 from .core import Array, Readout, Rule
@@ -266,8 +266,25 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
             model.learn_many(table, targets, importance)
         return self
 
-    def predict(self, X: Any) -> Array:
-        return np.asarray(self._scores(X)[:, 0])
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted numbers; with `return_std` also the deviation of y around each (rls, kalman, arow)."""
+        means = np.asarray(self._scores(X)[:, 0])
+        return (means, self._deviations(X)) if return_std else means
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[Array, Array]:
+        """The ends of the intervals in which y falls with probability `coverage`, if the model is right."""
+        means, stds = self.predict(X, return_std=True)
+        return uncertainty.interval(means, stds, coverage)
+
+    def predict_one(self, x: Any, std: bool = False) -> Any:
+        """The prediction for one example; with `std` also the deviation of y around it. Changes nothing."""
+        model = self._model or self._new_model()
+        return (model.predict_one(x), uncertainty.deviation_one(model, x)) if std else model.predict_one(x)
+
+    def _deviations(self, X: Any) -> Array:
+        model = self._fitted()
+        by_table = hasattr(self, "n_features_in_")
+        return uncertainty.deviations(model, self._validated(X, reset=False) if by_table else X)
 
     @property
     def coef_(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, geometry, rules, store
+from . import _native, callback, core, geometry, rules, store, uncertainty
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .budgets import BUDGETS
 from .columns import StreamColumns
@@ -94,8 +95,7 @@ class LinearModel:
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
         self.extra_arrays: dict[str, NDArray[Any]] = {}
-        if self.rule.uses_ww() and self.fit_intercept and not self.bias_in_norm:
-            raise ParameterError(f"{self.rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
+        core.require_norm(self.rule, self.fit_intercept, self.bias_in_norm)
         self._columns = StreamColumns()
         self._engine = self._make_engine()
         self._engine.on_new_label = self._new_label
@@ -280,6 +280,10 @@ class LinearModel:
             assert batch.csr is not None
             self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct)
 
+    def variances(self, X: Any) -> Array:
+        """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
+        return uncertainty.variances(self, X)
+
     def predict_many(self, X: Any) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
         return self._predictions(self.score_many(X))
@@ -363,7 +367,8 @@ class LinearModel:
         rule = self.rule
         if self.task == "regression":
             side = -1.0 if y < scores[0] else 1.0
-            return rule.suffer(Scalars(side * scores[0], side * y - rule.epsilon_tube(), 1.0, 0.0, 1.0, 1, 0, side))
+            target = side * y - rule.epsilon_tube()
+            return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
         if len(scores) == 1:
             return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
         if rule.sees_all_scores("multiclass", self.multiclass):
@@ -516,7 +521,7 @@ class LinearModel:
 
     def _engine_parts(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """The task, the rule and the options as the native half reads them."""
-        rule, average = self.rule, self.readout
+        rule, average, spread = self.rule, self.readout, self.rule.spread()
         averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
         kind = LOOPS.get(self.task, "classify")
         native = rule.code >= 0 and not rule.cfunc
@@ -539,6 +544,7 @@ class LinearModel:
                 "clips": rule.clips(),
                 "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
                 "row_planes": sum(p.of_row for p in rule.planes()),
+                "spread": None if spread is None else dataclasses.asdict(spread),
                 "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
                 "text": repr(rule),
                 "step": callback.step(rule),
@@ -870,6 +876,10 @@ def _check_parts(
     if kinds := rule.planes():
         shapes["planes"] = (d, sum(not kind.of_row for kind in kinds), rows)
         shapes["bias_planes"] = (1, len(kinds), rows)
+    if (spread := rule.spread()) and spread.full:
+        size = d + int(config["fit_intercept"])
+        own = 1 if rule.sees_all_scores("multiclass", config["multiclass"]) else rows
+        shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
     for key, shape in shapes.items():
         if s[key].shape != shape and not (key == "z" and d == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"

@@ -8,6 +8,7 @@ from .adaline import Adaline, NormalizedLMS
 from .adaptive import AdaDelta, AdaGrad, AdaGradFull, Adam, RMSProp
 from .alma import ALMA
 from .ftrl import FTRL
+from .gaussian import AROW, CW, NHERD, ONS, RLS, SCW1, SCW2, Kalman
 from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
 from .mira import MIRA
 from .passive_aggressive import PA, PA1, PA2
@@ -19,16 +20,23 @@ from .vowpal import VW
 
 __all__ = [
     "ALMA",
+    "AROW",
+    "CW",
     "FOBOS",
     "FTRL",
     "MIRA",
     "MROC",
+    "NHERD",
+    "ONS",
     "PA",
     "PA1",
     "PA2",
     "PAMIR",
+    "RLS",
     "ROMMA",
     "RULES",
+    "SCW1",
+    "SCW2",
     "SGD",
     "VW",
     "AdaDelta",
@@ -37,6 +45,7 @@ __all__ = [
     "Adaline",
     "Adam",
     "AggressiveROMMA",
+    "Kalman",
     "NormalizedLMS",
     "Pegasos",
     "Perceptron",
@@ -77,6 +86,14 @@ RULES: dict[str, type[Rule]] = {
         VW,
         PAMIR,
         MROC,
+        RLS,
+        Kalman,
+        AROW,
+        CW,
+        SCW1,
+        SCW2,
+        NHERD,
+        ONS,
     )
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+
+namespace onepass {
+
+// Zeroed numbers. calloc leaves untouched pages of a large hash table to the operating system.
+template <class T>
+class Zeroed {
+ public:
+    Zeroed() = default;
+    Zeroed(const Zeroed& other);
+    Zeroed& operator=(const Zeroed& other);
+    Zeroed(Zeroed&& other) noexcept;
+    Zeroed& operator=(Zeroed&& other) noexcept;
+    ~Zeroed();
+
+    void grow(size_t size);  // keeps what is there, zeroes what is new
+    void shrink(size_t size);
+    void clear();
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    size_t size() const { return size_; }
+
+ private:
+    T* data_ = nullptr;
+    size_t size_ = 0, capacity_ = 0;
+};
+using Buffer = Zeroed<double>;
+
+}  // namespace onepass

@@ -1,0 +1,46 @@
+// How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row,
+// packed row after row, so that a new feature appends to it; the constant feature comes first. The diagonal is a plane
+// beside the weights.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "buffer.hpp"
+
+namespace onepass {
+
+struct Covariance {
+    bool on = false;          // is there one?
+    bool full = false;        // the matrix, or its diagonal
+    bool precisions = false;  // diagonal: add to 1/sigma
+    bool forgets = false;     // does a round change it even where phi = 0?
+    bool vaw = false;         // predict s/(1 + v)
+    bool shared = false;      // one for all class rows
+    double start = 1.0;       // the variance of a weight that was never met
+    double drift = 0.0;       // added to every variance before a round
+    double largest = HUGE_VAL;
+    size_t max_dim = 0;
+    size_t constants = 0;  // coordinates before the features: 1 for the intercept, or 0
+
+    size_t size = 0;               // of each triangle
+    std::vector<Buffer> triangle;  // of each class row, or one that is shared
+    double waited = 0.0;           // rounds that did not forget, lest a variance pass `largest`
+
+    const double* of(size_t row) const { return triangle[shared ? 0 : row].data(); }
+    double* of(size_t row) { return triangle[shared ? 0 : row].data(); }
+    static size_t row_at(size_t i) { return i * (i + 1) / 2; }
+    static size_t entry(size_t i) { return row_at(i) + i; }  // of the diagonal
+
+    bool admits(size_t features) const { return !full || features + constants <= max_dim; }
+    void begin();
+    void set_features(size_t features);
+    void drop_features(size_t features);
+    void set_rows(size_t rows);
+    bool positive_definite() const;  // by Cholesky, in O(size^3)
+    size_t numbers() const { return triangle.size() * row_at(size); }
+};
+
+// Room for readers and writers of this thread.
+double* covariance_room(size_t size);
+
+}  // namespace onepass

@@ -1,0 +1,300 @@
+// Gaussian weights in a round: z = Sigma * phi, along which the weights move; phi' Sigma phi, which the rule sees; and
+// the change of Sigma that follows, worked out before anything is written. Included once per instruction set. Nothing
+// here may call an out-of-line function of the standard library: the linker could pick another instruction set's copy.
+#pragma once
+#include "moves.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+constexpr int64_t verify_every = 100000;  // rounds between checks that a full Sigma is positive definite
+
+inline double add_up(Eight all) {
+    Four halves[2];
+    std::memcpy(halves, &all, sizeof halves);
+    return add_up(halves[0] + halves[1]);
+}
+inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
+inline void store(double* to, Four values) { std::memcpy(to, &values, sizeof values); }
+
+// z = S x, S symmetric, of which the lower triangle is stored row after row: each number is read once and used for both
+// its places. Four rows at a time, so that z is written a quarter as often.
+inline void symmetric_product(const double* triangle, const double* x, size_t n, double* z) {
+    size_t i = 0;
+    const double* row = triangle;
+    for (; i + 4 <= n; i += 4) {
+        const double *r0 = row, *r1 = r0 + i + 1, *r2 = r1 + i + 2, *r3 = r2 + i + 3;
+        const double x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
+        Eight d0{}, d1{}, d2{}, d3{};
+        size_t j = 0;
+        for (; j + 8 <= i; j += 8) {
+            const Eight a0 = load(r0 + j), a1 = load(r1 + j), a2 = load(r2 + j), a3 = load(r3 + j), at = load(x + j);
+            d0 += a0 * at;
+            d1 += a1 * at;
+            d2 += a2 * at;
+            d3 += a3 * at;
+            store(z + j, (((load(z + j) + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3);
+        }
+        double z0 = add_up(d0), z1 = add_up(d1), z2 = add_up(d2), z3 = add_up(d3);
+        if (j < i) {  // four are left, as i is a multiple of four
+            const Four a0 = load_four(r0 + j), a1 = load_four(r1 + j), a2 = load_four(r2 + j), a3 = load_four(r3 + j);
+            const Four at = load_four(x + j);
+            z0 += add_up(a0 * at);
+            z1 += add_up(a1 * at);
+            z2 += add_up(a2 * at);
+            z3 += add_up(a3 * at);
+            store(z + j, (((load_four(z + j) + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3);
+        }
+        z[i] = (((z0 + r0[i] * x0) + r1[i] * x1) + r2[i] * x2) + r3[i] * x3;
+        z[i + 1] = (((z1 + r1[i] * x0) + r1[i + 1] * x1) + r2[i + 1] * x2) + r3[i + 1] * x3;
+        z[i + 2] = (((z2 + r2[i] * x0) + r2[i + 1] * x1) + r2[i + 2] * x2) + r3[i + 2] * x3;
+        z[i + 3] = (((z3 + r3[i] * x0) + r3[i + 1] * x1) + r3[i + 2] * x2) + r3[i + 3] * x3;
+        row = r3 + i + 4;
+    }
+    for (; i < n; ++i) {
+        double sum = 0.0;
+        for (size_t j = 0; j < i; ++j) {
+            sum += row[j] * x[j];
+            z[j] += row[j] * x[i];
+        }
+        z[i] = sum + row[i] * x[i];
+        row += i + 1;
+    }
+}
+
+// The same for a vector of few coordinates.
+inline void add_column(const double* triangle, size_t n, size_t c, double x, double* __restrict z) {
+    const double* __restrict row = triangle + Covariance::row_at(c);
+    for (size_t j = 0; j < c; ++j) z[j] += row[j] * x;
+    for (size_t j = c; j < n; ++j) z[j] += triangle[Covariance::row_at(j) + c] * x;
+}
+
+// S <- (S - kappa z z') * over.
+template <bool scaled>
+inline void subtract_rank_one(double* row, const double* z, size_t n, double kappa, double over) {
+    for (size_t i = 0; i < n; row += ++i) {
+        const double c = kappa * z[i];
+        if (c == 0.0 && !scaled) continue;  // most of a hash table
+        size_t j = 0;
+        for (; j + 8 <= i + 1; j += 8) {
+            const Eight less = load(row + j) - c * load(z + j);
+            store(row + j, scaled ? less * over : less);
+        }
+        for (; j <= i; ++j) {
+            const double less = row[j] - c * z[j];
+            row[j] = scaled ? less * over : less;
+        }
+    }
+}
+
+// z = Sigma x of a class row over all coordinates, the constant first, and x' Sigma x. `x` is room for x among them.
+template <class Row>
+inline double through_full(const Model& M, const Row& row, size_t r, double* x, double* z) {
+    const Covariance& S = M.w.sigma;
+    const double* triangle = S.of(r);
+    const size_t n = S.size, first = S.constants;
+    for (size_t i = 0; i < n; ++i) z[i] = 0.0;
+    if (row.n * 8 < n) {
+        if (first) add_column(triangle, n, 0, M.constant, z);
+        for (size_t i = 0; i < row.n; ++i) add_column(triangle, n, row.column(i) + first, double(row.x[i]), z);
+        if (first) z[0] += S.drift * M.constant;
+        double v = first ? M.constant * z[0] : 0.0;
+        for (size_t i = 0; i < row.n; ++i) {
+            double& at = z[row.column(i) + first];
+            at += S.drift * double(row.x[i]);
+            v += double(row.x[i]) * at;
+        }
+        return v;
+    }
+    for (size_t i = 0; i < n; ++i) x[i] = 0.0;
+    if (first) x[0] = M.constant;
+    for (size_t i = 0; i < row.n; ++i) x[row.column(i) + first] = double(row.x[i]);
+    symmetric_product(triangle, x, n, z);
+    if (S.drift != 0.0)
+        for (size_t i = 0; i < n; ++i) z[i] += S.drift * x[i];
+    return dot_norm(x, n, z).dot;
+}
+
+// The same of a diagonal Sigma, over the row's features and then its intercept.
+template <class Row>
+inline double through_diagonal(const Model& M, const Row& row, size_t r, double* z, double* constant) {
+    const Weights& w = M.w;
+    const double* __restrict sigma = w.planes.data() + r;
+    const size_t stride = w.stride;
+    for (size_t i = 0; i < row.n; ++i) z[i] = sigma[row.column(i) * stride] * double(row.x[i]);
+    *constant = w.bias_planes[r] * M.constant;
+    return dot_norm(row.x, row.n, z).dot + M.constant * *constant;
+}
+
+// Which class rows phi has a part in, and how large; one for all where they share Sigma.
+template <bool many>
+inline size_t parts_of(Model& M, const Move& move) {
+    const size_t rows = many && !M.w.sigma.shared ? M.w.rows : 1;
+    for (size_t r = 0; r < rows; ++r) M.along.parts[r] = rows > 1 ? move.template of<many>(r) : 1.0;
+    return rows;
+}
+
+// z and phi' Sigma phi of a round, as its move and its rule see them.
+template <bool many, class Row>
+inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
+    const Covariance& S = M.w.sigma;
+    if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
+    const size_t n = S.full ? S.size : row.n, skipped = S.full ? S.constants : 0;
+    M.room_along(n);
+    const size_t rows = parts_of<many>(M, move);
+    s.xx = move.norm = 0.0;
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r];
+        double *z = M.along.z.data() + r * n, *constant = &M.along.constants[r];
+        if (part == 0.0) continue;
+        const double v =
+            S.full ? through_full(M, row, r, M.along.x.data(), z) : through_diagonal(M, row, r, z, constant);
+        if (S.full) *constant = S.constants ? z[0] : 0.0;
+        s.xx += part * part * v;
+        const double length = norm(z + skipped, n - skipped);
+        if (!finite(length) || !finite(v) || !finite(*constant)) return Status::overflow;
+        if (v < 0.0) return Status::indefinite;
+        if (length > move.norm) move.norm = length;
+    }
+    for (size_t r = 1; r < M.w.rows && rows == 1; ++r) M.along.constants[r] = M.along.constants[0];
+    move.constants = M.along.constants.data();
+    return finite(s.xx) ? Status::ok : Status::overflow;
+}
+
+// What becomes of Sigma after a round.
+struct Change {
+    double kappa = 0.0;  // full: Sigma - kappa z z'
+    double over = 1.0;   // then times this
+    bool waits = false;  // it would have forgotten, but for `largest`
+};
+
+inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size_t rows, Change& change) {
+    const Covariance& S = M.w.sigma;
+    change.kappa = step.gain / (step.forget + step.gain * s.xx);
+    double most = 0.0;
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r], kappa = change.kappa * part * part;
+        const double *triangle = S.of(r), *z = M.along.z.data() + r * S.size;
+        for (size_t i = 0; i < S.size; ++i) {
+            const double now = triangle[Covariance::entry(i)] + S.drift;
+            const double made = part == 0.0 ? now : now - kappa * z[i] * z[i];
+            if (!(made > 0.0 && finite(made))) return finite(made) ? Status::indefinite : Status::overflow;
+            if (made > most) most = made;
+        }
+    }
+    change.waits = step.forget < 1.0 && !(most / step.forget <= S.largest);
+    if (!change.waits) change.over = 1.0 / step.forget;
+    return Status::ok;
+}
+
+// The new variances of a row's features and of its intercepts wait in M.along.made.
+template <class Row>
+inline Status plan_diagonal(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows) {
+    const Weights& w = M.w;
+    const double whole = step.forget + step.gain * s.xx, over = 1.0 / (whole * step.forget);
+    if (!finite(whole)) return Status::overflow;
+    double least = HUGE_VAL;
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r], g = step.gain * part * part;
+        if (part == 0.0) continue;
+        const double* __restrict sigma = w.planes.data() + r;
+        const double* __restrict z = M.along.z.data() + r * row.n;
+        double* __restrict made = M.along.made.data() + r * (row.n + 1);
+        auto after = [&](double variance, double x, double moved) {
+            if (w.sigma.precisions) return 1.0 / (step.forget / variance + g * x * x);
+            const double others = s.xx - part * part * x * moved;  // of phi' Sigma phi
+            return variance * ((step.forget + step.gain * (others > 0.0 ? others : 0.0)) * over);
+        };
+        for (size_t i = 0; i < row.n; ++i) {
+            const double x = double(row.x[i]), now = sigma[row.column(i) * w.stride];
+            made[i] = x == 0.0 ? now : after(now, x, z[i]);
+            if (!(made[i] >= least)) least = made[i];
+        }
+        made[row.n] = M.constant == 0.0 ? w.bias_planes[r] : after(w.bias_planes[r], M.constant, M.along.constants[r]);
+        if (!(made[row.n] >= least)) least = made[row.n];
+    }
+    return least > 0.0 ? Status::ok : Status::indefinite;  // also where it is not a number
+}
+
+template <class Row>
+inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
+    if (!(step.gain >= 0.0 && finite(step.gain) && step.forget > 0.0 && step.forget <= 1.0)) return Status::overflow;
+    return M.w.sigma.full ? plan_full(M, s, step, rows, change) : plan_diagonal(M, row, s, step, rows);
+}
+
+// Nothing fails here.
+template <class Row>
+inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& change) {
+    Weights& w = M.w;
+    Covariance& S = w.sigma;
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r];
+        if (!S.full) {
+            if (part == 0.0) continue;
+            const double* made = M.along.made.data() + r * (row.n + 1);
+            for (size_t i = 0; i < row.n; ++i) w.planes.data()[row.column(i) * w.stride + r] = made[i];
+            w.bias_planes[r] = made[row.n];
+            continue;
+        }
+        double* triangle = S.of(r);
+        if (S.drift != 0.0)
+            for (size_t i = 0; i < S.size; ++i) triangle[Covariance::entry(i)] += S.drift;
+        if (part == 0.0) {
+            if (change.over != 1.0)
+                for (size_t i = 0; i < Covariance::row_at(S.size); ++i) triangle[i] *= change.over;
+            continue;
+        }
+        const double kappa = change.kappa * part * part;
+        const double* z = M.along.z.data() + r * S.size;
+        if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.size, kappa, 1.0);
+        else subtract_rank_one<true>(triangle, z, S.size, kappa, change.over);
+    }
+    S.waited += change.waits;
+}
+
+// A row of z in place of x, for the move of the weights.
+template <class V>
+inline DenseRow<double> with_values(const DenseRow<V>& row, const double* z) {
+    return {z, row.n};
+}
+template <class V, class I>
+inline SparseRow<double, I> with_values(const SparseRow<V, I>& row, const double* z) {
+    return {z, row.index, row.n};
+}
+
+// Moves along z.
+template <class Path, class Row>
+inline Status apply_along(Model& M, const Row& row, const Move& move) {
+    const Covariance& S = M.w.sigma;
+    const double* z = M.along.z.data();
+    auto moved = [&](const auto& values, size_t between) {
+        if constexpr (!Path::many) return apply<Path>(M, values, move);
+        else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
+    };
+    if (S.full) return moved(DenseRow<double>{z + S.constants, M.w.features}, S.shared ? 0 : S.size);
+    return moved(with_values(row, z), row.n);
+}
+
+// x' Sigma x of a row, for each class row that has its own.
+template <class Row>
+inline void variance_row(const Model& M, const Row& row, double* out) {
+    const Covariance& S = M.w.sigma;
+    const size_t n = S.full ? S.size : row.n;
+    double* x = covariance_room(2 * n + 16);
+    double constant;
+    for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r)
+        out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, &constant);
+}
+
+// The readout's scores of one row as predictions: VW's stay within the labels seen so far, and the forecast of Vovk,
+// Azoury and Warmuth is over 1 + v.
+template <class Row>
+inline void predict_row(const Model& M, const Row& row, double* out, double* scratch) {
+    score_row(M, row, out, scratch);
+    if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
+    if (!M.w.sigma.vaw) return;
+    double v;  // there is one Sigma: class rows share it
+    variance_row(M, row, &v);
+    for (size_t r = 0; r < M.w.rows; ++r) out[r] /= 1.0 + v;
+}
+
+}  // namespace onepass::ONEPASS_ISA
