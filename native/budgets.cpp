@@ -35,28 +35,12 @@ void append(Expansion& f, const KernelRound& round, double factor = 1.0) {
              coefficients(round, round.add, f.outputs()), round.t);
 }
 
-// After slot `gone` is emptied, what k says of the others.
-const double* without(const double* k, size_t gone, size_t n) {
-    thread_local std::vector<double> rest;
-    rest.assign(k, k + n);
-    rest[gone] = rest.back();
-    rest.resize(Points::padded(n), 0.0);
-    return rest.data();
-}
-
-// Drops a vector, then adds the new one.
+// A vector goes, the new one takes its slot.
 void exchange(Expansion& f, const KernelRound& round, size_t gone) {
-    double scores[1] = {0.0};
-    std::vector<double> many;
-    double* after = scores;
-    if (f.outputs() > 1) {
-        many.resize(f.outputs());
-        after = many.data();
-    }
+    thread_local std::vector<double> after;
+    after.resize(f.outputs());
     for (size_t r = 0; r < f.outputs(); ++r) after[r] = round.scale * round.scores[r] - f.c(gone, r) * round.k[gone];
-    const double* k = without(round.k, gone, f.size());
-    f.remove(gone);
-    f.append(round.x, k, round.ktt, after, coefficients(round, round.add, f.outputs()), round.t);
+    f.replace(gone, round.x, round.k, round.ktt, after.data(), coefficients(round, round.add, f.outputs()), round.t);
 }
 
 }  // namespace

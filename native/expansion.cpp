@@ -10,7 +10,7 @@ namespace {
 
 constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
 constexpr double recompute_every = 1000.0;
-constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;
+constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;  // or every n: O(n^2) an insertion
 
 // Row and column i of a square table away; the last ones take their place.
 void drop(Rows& rows, size_t i) {
@@ -62,11 +62,16 @@ double Expansion::squared(size_t i) const {
     return sum;
 }
 
+// In eight chains, as `oldest`; rows are padded.
 double Expansion::largest() const {
-    double most = 0.0;
+    double most[8] = {};
     for (const std::vector<double>& row : coef)
-        for (double each : row) most = std::max(most, std::abs(scale * each));
-    return most;
+        for (size_t i = 0; i < row.size(); i += 8)
+            for (size_t l = 0; l < 8; ++l) {
+                const double size = std::abs(row[i + l]);
+                most[l] = size > most[l] ? size : most[l];
+            }
+    return std::abs(scale) * *std::max_element(most, most + 8);
 }
 
 const double* Expansion::row(const Query& x) {
@@ -128,12 +133,43 @@ void Expansion::append(const Query& x, const double* k, double ktt, const double
         coef[r].resize(Points::padded(n + 1), 0.0);
         coef[r][n] = row[r] / scale;
     }
+    count_change();
+}
+
+void Expansion::count_change() {
     changes += 1.0;
-    if (changes >= std::max(recompute_every, double(n))) {
-        if (follows_norm) recompute_norm();
-        if (keeps_values) recompute_values();
-        changes = 0.0;
+    if (changes < std::max(recompute_every, double(size()))) return;
+    if (follows_norm) recompute_norm();
+    if (keeps_values) recompute_values();
+    changes = 0.0;
+}
+
+void Expansion::take_out_of_norm(size_t i) {
+    for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * (c(i, r) * diagonals[i] - 2.0 * value(i, r));
+    ww = std::max(0.0, ww);
+}
+
+void Expansion::replace(size_t i, const Query& x, const double* k, double ktt, const double* scores, const double* row,
+                        double born) {
+    const size_t n = size();
+    if (follows_norm) {
+        take_out_of_norm(i);
+        for (size_t r = 0; r < outputs(); ++r) ww += 2.0 * row[r] * scores[r] + row[r] * row[r] * ktt;
     }
+    if (keeps_values) {
+        kernel_loops->axpy(-c(i), gram[i].data(), values.data(), n);
+        kernel_loops->axpy(row[0], k, values.data(), n);
+        values[i] = scores[0] + row[0] * ktt;
+    }
+    if (keeps_gram) {
+        for (size_t j = 0; j < n; ++j) gram[i][j] = gram[j][i] = k[j];
+        gram[i][i] = ktt;
+    }
+    points.replace(i, x);
+    birth[i] = born;
+    diagonals[i] = ktt;
+    for (size_t r = 0; r < outputs(); ++r) coef[r][i] = row[r] / scale;
+    count_change();
 }
 
 void Expansion::add_to(size_t i, const double* row) {
@@ -142,10 +178,7 @@ void Expansion::add_to(size_t i, const double* row) {
 
 void Expansion::remove(size_t i) {
     const size_t last = size() - 1;
-    if (follows_norm) {
-        for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * (c(i, r) * diagonals[i] - 2.0 * value(i, r));
-        ww = std::max(0.0, ww);
-    }
+    if (follows_norm) take_out_of_norm(i);
     if (keeps_values) {
         kernel_loops->axpy(-c(i), gram[i].data(), values.data(), size());
         drop(values, i);
@@ -212,17 +245,30 @@ void Expansion::extend_inverse(const std::vector<double>& d, double delta2) {
     insertions += 1.0;
 }
 
-void Expansion::reduce_inverse(size_t gone) {
-    const std::vector<double> out = inverse[gone];
-    for (size_t i = 0; i < inverse.size(); ++i)
-        if (i != gone) kernel_loops->axpy(-out[i] / out[gone], out.data(), inverse[i].data(), out.size());
-    drop(inverse, gone);
+// Bordered by the newcomer t, then without `gone`, in one pass: with m the column of `gone` in the bordered inverse,
+// M_ij = K^-1_ij + d_i d_j/delta2 - m_i m_j/m_gone.
+std::vector<double> Expansion::exchange_inverse(size_t gone, const std::vector<double>& d, double delta2) {
+    const size_t n = d.size();
+    std::vector<double> m(inverse[gone].begin(), inverse[gone].end());
+    kernel_loops->axpy(d[gone] / delta2, d.data(), m.data(), n);
+    const double m_t = -d[gone] / delta2, m_gone = m[gone];
+    for (size_t i = 0; i < n; ++i) {
+        if (i == gone) continue;
+        kernel_loops->axpy(d[i] / delta2, d.data(), inverse[i].data(), n);
+        kernel_loops->axpy(-m[i] / m_gone, m.data(), inverse[i].data(), n);
+        inverse[i][gone] = inverse[gone][i] = -d[i] / delta2 - m[i] / m_gone * m_t;
+    }
+    inverse[gone][gone] = 1.0 / delta2 - m_t / m_gone * m_t;
+    insertions += 1.0;
+    for (double& each : m) each = -each / m_gone;
+    m[gone] = -m_t / m_gone;
+    return m;
 }
 
 void Expansion::guard_inverse() {
     const size_t n = size();
     if (n == 0) return;
-    if (insertions >= reinvert_every) return invert();
+    if (insertions >= std::max(reinvert_every, double(n))) return invert();
     const size_t at = size_t(insertions) % n;  // one row after the other: O(n^2) a look
     double worst = 0.0;
     for (size_t j = 0; j < n; ++j) {

@@ -264,29 +264,49 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
 
 void KernelEngine::look_ahead(const Table& X, size_t from) {
     const size_t count = std::min(ahead, X.rows - from);
-    coming_.clear();
+    coming_.resize(count);
     coming_stride_ = Points::padded(f.size() + 2 * ahead);  // some may be added on the way
     if (coming_rows_.size() < ahead * coming_stride_) coming_rows_.resize(ahead * coming_stride_);
     double* outs[ahead];
     for (size_t q = 0; q < count; ++q) {
-        coming_.push_back(Query{X.x + (from + q) * X.columns, nullptr, X.columns});
-        coming_.back().selves.resize(holder_->slots);
-        kernel_loops->prepare(holder_->kernel, coming_.back());
+        coming_[q].x = X.x + (from + q) * X.columns;
+        coming_[q].n = X.columns;
+        coming_[q].selves.resize(holder_->slots);
         outs[q] = coming_rows_.data() + q * coming_stride_;
     }
+    if (coming_points_.columns() != X.columns) coming_points_ = Points(false, X.columns, holder_->slots);
+    kernel_loops->prepare_rows(holder_->kernel, coming_.data(), count, coming_points_);
+    met_ = false;
     f.points.watched = true;
-    f.points.touched.clear();
+    f.points.changes.clear();
     kernel_loops->rows(holder_->kernel, coming_.data(), count, f.points, outs);
 }
 
+const double* KernelEngine::among_themselves(size_t q) {
+    if (!met_) {
+        double* outs[ahead];
+        for (size_t p = 0; p < ahead; ++p) outs[p] = among_ + p * ahead;
+        kernel_loops->rows(holder_->kernel, coming_.data(), coming_.size(), coming_points_, outs);
+        met_ = true;
+    }
+    return among_ + q * ahead;
+}
+
 const double* KernelEngine::looked_up(size_t q) {
-    std::vector<size_t>& touched = f.points.touched;
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     double* k = coming_rows_.data() + q * coming_stride_;
-    for (size_t line : touched) {
-        const size_t start = line * Points::line, end = std::min(start + Points::line, f.size());
-        if (start < end) kernel_loops->row(holder_->kernel, coming_[q], f.points, start, end, k + start);
+    unknown_.clear();
+    for (const Points::Change& change : f.points.changes) {
+        const auto was = change.x ? unknown_.end() : std::find(unknown_.begin(), unknown_.end(), change.from);
+        const auto row = std::find_if(coming_.begin(), coming_.begin() + ptrdiff_t(q),
+                                      [&](const Query& each) { return each.x == change.x; });
+        const bool known = change.x ? row != coming_.begin() + ptrdiff_t(q) : was == unknown_.end();
+        std::erase(unknown_, change.at);
+        if (!known) unknown_.push_back(change.at);
+        else k[change.at] = change.x ? among_themselves(q)[row - coming_.begin()] : k[change.from];
+    }
+    for (size_t at : unknown_) {
+        const size_t start = at / Points::line * Points::line, end = std::min(start + Points::line, f.size());
+        if (at < f.size()) kernel_loops->row(holder_->kernel, coming_[q], f.points, start, end, k + start);
     }
     return k;
 }

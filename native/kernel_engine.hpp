@@ -47,11 +47,13 @@ class KernelEngine : public Engine {
     void check(const Table& X);
     void check_row(const double* x, const int64_t* index, size_t n, size_t row);
     void learn(const Table& X, nb::object y, nb::object importance, nb::object scores);
-    // Kernel rows of some dense rows to come, all at once. What changes meanwhile is evaluated again: K(x, z) is a pure
-    // function, so the bits are those of row after row.
-    static constexpr size_t ahead = 4;
+    // Kernel rows of some dense rows to come, all at once. What became of the slots meanwhile is looked up (one of
+    // those rows has come in, another slot's vector has moved) or evaluated again: K(x, z) is a pure function, so the
+    // bits are those of row after row.
+    static constexpr size_t ahead = Points::line;
     void look_ahead(const Table& X, size_t from);
     const double* looked_up(size_t q);
+    const double* among_themselves(size_t q);
     void score(const Table& X, Out scores);
     // A row in the form that the support vectors have.
     Query as_query(const double* x, const int64_t* index, size_t n);
@@ -66,6 +68,10 @@ class KernelEngine : public Engine {
     std::vector<Query> coming_;
     std::vector<double> coming_rows_;
     size_t coming_stride_ = 0;
+    Points coming_points_;  // the same rows as points, for K among themselves
+    double among_[ahead * ahead];
+    bool met_ = false;  // is `among_` of these rows?
+    std::vector<size_t> unknown_;
 };
 
 void bind_kernel_engine(nb::module_& module);

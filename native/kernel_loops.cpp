@@ -22,76 +22,50 @@ inline V term(V x, V z) {
     return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
 }
 
-// Eight points; each adds up its features in order, here and below.
-template <Over over>
-inline void dense_line(const Query& x, const double* z, double* out) {
-    Eight a{};
-    for (size_t j = 0; j < x.n; ++j, z += Points::group) a += term<over>(all(x.x[j]), load(z));
-    std::memcpy(out, &a, sizeof a);
+// How many rows share a pass over the points, and how many lines of eight points a row meets at once: as many sums as
+// there are registers.
+#ifdef __AVX512F__
+constexpr size_t tile = 4, tile_lines = 4;
+#else
+constexpr size_t tile = 2, tile_lines = 2;
+#endif
+constexpr size_t row_lines = Points::group / Points::line;
+
+// Each sum is added up in the order of the features, whatever the block.
+template <Over over, size_t count, size_t lines>
+inline void block_sums(const Query* xs, const double* z, double* const* outs, size_t at) {
+    const double* x[count];
+    for (size_t q = 0; q < count; ++q) x[q] = xs[q].x;
+    Eight sums[count][lines] = {};
+    for (size_t j = 0, n = xs[0].n; j < n; ++j, z += Points::group) {
+        Eight points[lines];
+        for (size_t l = 0; l < lines; ++l) points[l] = load(z + l * Points::line);
+        for (size_t q = 0; q < count; ++q) {
+            const Eight value = all(x[q][j]);
+            for (size_t l = 0; l < lines; ++l) sums[q][l] += term<over>(value, points[l]);
+        }
+    }
+    for (size_t q = 0; q < count; ++q) std::memcpy(outs[q] + at, sums[q], sizeof sums[q]);
 }
 
-// Dense points: 32 of them share one pass over x.
-template <Over over>
-inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+// Dense points, in blocks of up to `most` lines that lie in one group.
+template <Over over, size_t count, size_t most>
+inline void dense_sums(const Query* xs, const Points& points, size_t from, size_t to, double* const* outs) {
     constexpr size_t group = Points::group, line = Points::line;
     for (size_t start = from; start < to;) {
         const double* z = points.dense_group(start / group) + start % group;
-        if (start % group != 0 || to - start <= group - line) {
-            dense_line<over>(x, z, out);
-            start += line;
-            out += line;
-            continue;
-        }
-        Eight a{}, b{}, c{}, d{};
-        for (size_t j = 0; j < x.n; ++j, z += group) {
-            const Eight value = all(x.x[j]);
-            a += term<over>(value, load(z));
-            b += term<over>(value, load(z + 8));
-            c += term<over>(value, load(z + 16));
-            d += term<over>(value, load(z + 24));
-        }
-        std::memcpy(out, &a, sizeof a);
-        std::memcpy(out + 8, &b, sizeof b);
-        std::memcpy(out + 16, &c, sizeof c);
-        std::memcpy(out + 24, &d, sizeof d);
-        start += group;
-        out += group;
+        const size_t here = std::min({most, (group - start % group) / line, (to - start + line - 1) / line});
+        if (most >= 4 && here >= 4) block_sums<over, count, std::min<size_t>(most, 4)>(xs, z, outs, start - from);
+        else if (most >= 3 && here == 3) block_sums<over, count, std::min<size_t>(most, 3)>(xs, z, outs, start - from);
+        else if (here == 2) block_sums<over, count, 2>(xs, z, outs, start - from);
+        else block_sums<over, count, 1>(xs, z, outs, start - from);
+        start += here * line;
     }
 }
 
 // Beyond this many features |x - z|^2 comes from |x|^2 + |z|^2 - 2<x, z>: two thirds of the work. With few features,
 // where places in space are meant, the differences are squared.
 constexpr size_t few_features = 32;
-
-#ifdef __AVX512F__
-constexpr size_t tile = 4;
-#else
-constexpr size_t tile = 2;
-#endif
-
-// Several rows at once, 16 points at a time: as many sums as there are registers. Each sum is added up as in
-// dense_sums.
-template <Over over, size_t count>
-inline void dense_tile(const Query* xs, const Points& points, double* const* outs) {
-    constexpr size_t group = Points::group, half = group / 2;
-    const size_t n = xs[0].n, end = Points::padded(points.size());
-    for (size_t start = 0; start < end; start += half) {
-        const double* z = points.dense_group(start / group) + start % group;
-        Eight a[count] = {}, b[count] = {};
-        for (size_t j = 0; j < n; ++j, z += group) {
-            const Eight low = load(z), high = load(z + 8);
-            for (size_t q = 0; q < count; ++q) {
-                const Eight value = all(xs[q].x[j]);
-                a[q] += term<over>(value, low);
-                b[q] += term<over>(value, high);
-            }
-        }
-        for (size_t q = 0; q < count; ++q) {
-            std::memcpy(outs[q] + start, &a[q], sizeof a[q]);
-            std::memcpy(outs[q] + start + 8, &b[q], sizeof b[q]);
-        }
-    }
-}
 
 // |x - z|^2 from the product, which `out` holds.
 inline void distances_from_products(const Query& x, const double* norms, size_t n, double* out) {
@@ -172,10 +146,10 @@ template <Over over>
 inline void sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
     if (points.sparse()) return sparse_sums<over>(x, points, from, to, out);
     if (over == Over::squares && x.n > few_features) {
-        dense_sums<Over::dot>(x, points, from, to, out);
+        dense_sums<Over::dot, 1, row_lines>(&x, points, from, to, &out);
         return distances_from_products(x, points.norms() + from, Points::lined(to - from), out);
     }
-    dense_sums<over>(x, points, from, to, out);
+    dense_sums<over, 1, row_lines>(&x, points, from, to, &out);
 }
 
 template <class Function>
@@ -250,7 +224,7 @@ void row(const Kernel& kernel, const Query& x, const Points& points, size_t from
 
 // Kernels of one sum share their passes; others go row by row.
 void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs) {
-    const size_t n = points.size(), padded = Points::padded(n);
+    const size_t n = points.size(), lined = Points::lined(n);
     const bool product = kernel.op == KernelOp::linear || (kernel.op == KernelOp::rbf && xs[0].n > few_features);
     const bool plain = product || kernel.op == KernelOp::rbf;
     for (; count > 0 && n > 0;
@@ -259,12 +233,12 @@ void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& poi
             for (size_t q = 0; q < std::min(count, tile); ++q) row(kernel, xs[q], points, 0, n, outs[q]);
             continue;
         }
-        if (product) dense_tile<Over::dot, tile>(xs, points, outs);
-        else dense_tile<Over::squares, tile>(xs, points, outs);
+        if (product) dense_sums<Over::dot, tile, tile_lines>(xs, points, 0, n, outs);
+        else dense_sums<Over::squares, tile, tile_lines>(xs, points, 0, n, outs);
         if (kernel.op == KernelOp::linear) continue;
         for (size_t q = 0; q < tile; ++q) {
-            if (product) distances_from_products(xs[q], points.norms(), padded, outs[q]);
-            decay(kernel.p[0], outs[q], padded);
+            if (product) distances_from_products(xs[q], points.norms(), lined, outs[q]);
+            decay(kernel.p[0], outs[q], lined);
         }
     }
 }
@@ -288,6 +262,24 @@ void prepare(const Kernel& kernel, Query& x) {
     if (!x.selves.empty()) fill_selves(kernel, x);
 }
 
+// As `prepare`, a row in each lane.
+void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) {
+    panel.assign(xs, count);
+    Eight sums{}, squares{};
+    const double* z = panel.dense_group(0);
+    for (size_t j = 0; j < panel.columns(); ++j, z += Points::group) {
+        const Eight value = load(z);
+        sums += value < all(0.0) ? -value : value;
+        squares += value * value;
+    }
+    for (size_t q = 0; q < count; ++q) {
+        xs[q].sum = sums[q];
+        xs[q].norm = squares[q];
+        if (!xs[q].selves.empty()) fill_selves(kernel, xs[q]);
+    }
+    panel.describe(xs);
+}
+
 double dot(const double* a, const double* b, size_t n) { return dot_norm(a, n, b).dot; }
 
 void axpy(double factor, const double* x, double* y, size_t n) {
@@ -304,8 +296,9 @@ void axpy(double factor, const double* x, double* y, size_t n) {
 namespace onepass {
 
 const KernelLoops* ONEPASS_NAME(ONEPASS_ISA)() {
-    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::row,
-                                      ONEPASS_ISA::rows,         ONEPASS_ISA::dot,     ONEPASS_ISA::axpy};
+    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::prepare_rows,
+                                      ONEPASS_ISA::row,          ONEPASS_ISA::rows,    ONEPASS_ISA::dot,
+                                      ONEPASS_ISA::axpy};
     return &loops;
 }
 

@@ -72,7 +72,7 @@ void Points::push(const Query& row) {
 void Points::replace(size_t at, const Query& row) { write(at, row); }
 
 void Points::write(size_t at, const Query& row) {
-    if (watched) touched.push_back(at / line);
+    if (watched) changes.push_back({at, at, row.x});
     if (sparse_) {
         rows_[at].index.assign(row.index, row.index + row.n);
         rows_[at].x.assign(row.x, row.x + row.n);
@@ -87,7 +87,7 @@ void Points::write(size_t at, const Query& row) {
 
 void Points::remove(size_t at) {
     const size_t last = size_ - 1;
-    if (watched) touched.insert(touched.end(), {at / line, last / line});
+    if (watched && at != last) changes.push_back({at, last, nullptr});
     if (sparse_) {
         if (at != last) std::swap(rows_[at], rows_[last]);
         rows_.pop_back();
@@ -111,10 +111,33 @@ void Points::remove(size_t at) {
 }
 
 void Points::clear() {
-    // Whatever was known of the points is void; there are none to ask again.
     const bool was_watched = watched;
+    std::vector<Change> so_far = std::move(changes);
     *this = Points(sparse_, columns_, slots_);
     watched = was_watched;
+    changes = std::move(so_far);
+}
+
+void Points::assign(const Query* rows, size_t count) {
+    size_ = count;
+    dense_.resize(padded(count) * columns_, 0.0);
+    norms_.resize(padded(count), 0.0);
+    sums_.resize(padded(count), 0.0);
+    selves_.resize(count * slots_);
+    for (size_t first = 0; first < count; first += line) {
+        const size_t many = std::min(line, count - first);
+        double* to = dense_.data() + first / group * columns_ * group + first % group;
+        for (size_t j = 0; j < columns_; ++j, to += group)
+            for (size_t q = 0; q < many; ++q) to[q] = rows[first + q].x[j];
+    }
+}
+
+void Points::describe(const Query* rows) {
+    for (size_t i = 0; i < size_; ++i) {
+        norms_[i] = rows[i].norm;
+        sums_[i] = rows[i].sum;
+        std::copy(rows[i].selves.begin(), rows[i].selves.end(), selves_.begin() + ptrdiff_t(i * slots_));
+    }
 }
 
 void Points::widen(size_t columns) {

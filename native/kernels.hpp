@@ -91,10 +91,17 @@ class Points {
     void replace(size_t at, const Query& row);
     void remove(size_t at);  // the last one moves to `at`
     void clear();
-    // Lines of eight written to since the list was last cleared, for whoever keeps kernel rows of older points.
-    // Kept where `watched`.
+    // What became of the slots since the list was last cleared, for whoever keeps kernel rows of older points: a slot
+    // holds what slot `from` held, or the row that was read at x. Kept where `watched`.
+    struct Change {
+        size_t at, from;
+        const double* x;  // null where it came from another slot
+    };
     bool watched = false;
-    std::vector<size_t> touched;
+    std::vector<Change> changes;
+    // Dense: these rows and no others; what is known of them (`Query`) comes with `describe`.
+    void assign(const Query* rows, size_t count);
+    void describe(const Query* rows);
     void widen(size_t columns);  // more features, zero so far
 
     // The row in a slot, in `keep`'s memory where it has to be put together.
@@ -126,9 +133,12 @@ struct KernelLoops {
     const char* name;
     // Fills in what kernels want to know of a row.
     void (*prepare)(const Kernel& kernel, Query& x);
+    // The same for up to eight dense rows, which `panel` then holds.
+    void (*prepare_rows)(const Kernel& kernel, Query* xs, size_t count, Points& panel);
     // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
-    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i).
+    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i), room for
+    // lined(points.size()).
     void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs);
     // Sums in 16 lanes.
     double (*dot)(const double* a, const double* b, size_t n);

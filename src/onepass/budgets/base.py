@@ -148,7 +148,9 @@ class Random(Budget):
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add != 0 and r.scale != 0 and self.full(f):
-            f.remove(min(len(f) - 1, int(_uniform(memory) * len(f))))
+            f.c = r.scale * f.c
+            f.replace(min(len(f) - 1, int(_uniform(memory) * len(f))), r)
+            return True
         return f.step(r)
 
     def seed_number(self) -> int:
