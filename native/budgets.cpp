@@ -85,6 +85,18 @@ bool random(Budget& budget, Expansion& f, const KernelRound& round) {
     return true;
 }
 
+// A uniform sample of all updates (Vitter 1985): the M-th comes in with probability B/M, in any one's place.
+bool reservoir(Budget& budget, Expansion& f, const KernelRound& round) {
+    if (round.scale == 0.0) budget.M = 0.0;
+    if (round.add == 0.0) return take_step(budget, f, round);
+    budget.M += 1.0;
+    if (!budget.full(f) || round.scale == 0.0) return take_step(budget, f, round);
+    f.rescale(round.scale);
+    const double drawn = std::floor(uniform(budget.random) * budget.M);
+    if (drawn < double(f.size())) exchange(f, round, size_t(drawn));
+    return drawn < double(f.size()) || round.scale != 1.0;
+}
+
 // p: phi
 bool shrinking(Budget& budget, Expansion& f, const KernelRound& round) {
     if (round.add == 0.0) return take_step(budget, f, round);
@@ -196,7 +208,7 @@ const BudgetEntry budget_table[] = {
     {budgets::forgetron, true, false, false, true, false},   {budgets::projectron, true, true, false, false, true},
     {budgets::bpa_s, false, false, false, false, false},     {budgets::bpa_nn, true, false, false, false, false},
     {budgets::bpa_p, true, true, false, false, false},       {budgets::merge, false, false, false, false, false},
-    {budgets::ald, true, true, false, false, true, true},
+    {budgets::ald, true, true, false, false, true, true},    {budgets::reservoir, false, false, false, false, false},
 };
 const int budget_count = int(sizeof(budget_table) / sizeof(budget_table[0]));
 

@@ -2,15 +2,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "arrays.hpp"
 #include "engine.hpp"
 
 namespace onepass {
-
-static nb::object array(std::vector<size_t> shape, std::vector<double>&& values) {
-    auto* owned = new std::vector<double>(std::move(values));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner));
-}
 
 // Without the padding: features x rows.
 static nb::object table(const Weights& w, const Buffer& buffer) {
@@ -45,7 +40,7 @@ nb::dict Engine::state() {
     if (w.lazy) {
         std::vector<double> owed(w.owed_then.data(), w.owed_then.data() + w.owed_then.size());
         out["owed"] = array({owed.size()}, std::move(owed));
-        out["owed_now"] = array({1}, {w.owed_now});
+        out["owed_now"] = array<double>({1}, {w.owed_now});
     }
     if (w.votes.on) {
         out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
@@ -53,7 +48,8 @@ nb::dict Engine::state() {
     }
     if (w.batch.on()) {
         const MiniBatch& b = w.batch;
-        out["batch_scalars"] = array({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
+        out["batch_scalars"] =
+            array<double>({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
         put(out, "batch_", b.updates);
     }
     if (w.pocketing) {
@@ -65,8 +61,8 @@ nb::dict Engine::state() {
         out["pocket_scalars"] = array({count}, std::move(scalars));
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
-    out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
-                                  positional ? 1.0 : 0.0, double(columns)});
+    out["scalars"] = array<double>({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k,
+                                          model.skipped_zero, positional ? 1.0 : 0.0, double(columns)});
     return out;
 }
 

@@ -37,7 +37,11 @@ void Expansion::begin(const Kernel* with, bool sparse, size_t columns, size_t sl
 void Expansion::set_outputs(size_t count) {
     const size_t wanted = count > 2 ? count : 1, before = outputs();
     if (wanted == before) return;
-    if (before == 1) {
+    if (before == 1 && own_class) {
+        const std::vector<double> both = coef[0];
+        coef.assign(wanted, std::vector<double>(both.size(), 0.0));
+        for (size_t i = 0; i < both.size(); ++i) coef[both[i] < 0.0 ? 0 : 1][i] = std::abs(both[i]);
+    } else if (before == 1) {
         std::vector<double> half = coef[0];
         for (double& each : half) each *= 0.5;
         coef.assign(wanted, std::vector<double>(half.size(), 0.0));
@@ -62,20 +66,14 @@ double Expansion::squared(size_t i) const {
     return sum;
 }
 
-// In eight chains, as `oldest`; rows are padded.
 double Expansion::largest() const {
-    double most[8] = {};
-    for (const std::vector<double>& row : coef)
-        for (size_t i = 0; i < row.size(); i += 8)
-            for (size_t l = 0; l < 8; ++l) {
-                const double size = std::abs(row[i + l]);
-                most[l] = size > most[l] ? size : most[l];
-            }
-    return std::abs(scale) * *std::max_element(most, most + 8);
+    double most = 0.0;
+    for (const std::vector<double>& row : coef) most = std::max(most, kernel_loops->largest(row.data(), row.size()));
+    return std::abs(scale) * most;
 }
 
 const double* Expansion::row(const Query& x) {
-    if (k_.size() < Points::padded(size())) k_.resize(2 * Points::padded(size()));
+    if (k_.size() < Points::lined(size())) k_.resize(2 * Points::lined(size()));
     kernel_loops->row(*kernel, x, points, 0, size(), k_.data());
     return k_.data();
 }
@@ -90,7 +88,7 @@ double Expansion::value(size_t i, size_t r) {
         k = gram[i].data();
     } else {
         const Query x = points.query(i, keep_);
-        room_.resize(Points::padded(size()));
+        room_.resize(Points::lined(size()));
         kernel_loops->row(*kernel, x, points, 0, size(), room_.data());
         k = room_.data();
     }
@@ -130,7 +128,7 @@ void Expansion::append(const Query& x, const double* k, double ktt, const double
     birth.push_back(born);
     diagonals.push_back(ktt);
     for (size_t r = 0; r < outputs(); ++r) {
-        coef[r].resize(Points::padded(n + 1), 0.0);
+        coef[r].resize(Points::lined(n + 1), 0.0);
         coef[r][n] = row[r] / scale;
     }
     count_change();
@@ -190,7 +188,7 @@ void Expansion::remove(size_t i) {
     for (std::vector<double>& row : coef) {
         row[i] = row[last];
         row[last] = 0.0;
-        row.resize(Points::padded(last));
+        row.resize(Points::lined(last));
     }
 }
 
@@ -207,17 +205,7 @@ void Expansion::clear() {
     ww = 0.0;
 }
 
-// In eight chains: one would wait for each comparison.
-size_t Expansion::oldest() const {
-    const size_t n = size();
-    double least[8];
-    std::fill_n(least, 8, birth[0]);
-    for (size_t i = 0; i + 8 <= n; i += 8)
-        for (size_t l = 0; l < 8; ++l) least[l] = birth[i + l] < least[l] ? birth[i + l] : least[l];
-    for (size_t i = n - n % 8; i < n; ++i) least[0] = std::min(least[0], birth[i]);
-    const double first = *std::min_element(least, least + 8);
-    return size_t(std::find(birth.begin(), birth.end(), first) - birth.begin());
-}
+size_t Expansion::oldest() const { return kernel_loops->first_least(birth.data(), size()); }
 
 size_t Expansion::least(const std::vector<double>& scores) const {
     size_t best = 0;
@@ -319,7 +307,7 @@ void Expansion::rebuild_gram() {
     gram.assign(n, std::vector<double>(n));
     for (size_t i = 0; i < n; ++i) {
         const Query x = points.query(i, keep_);
-        room_.resize(Points::padded(n));
+        room_.resize(Points::lined(n));
         kernel_loops->row(*kernel, x, points, 0, n, room_.data());
         for (size_t j = 0; j < n; ++j)
             if (birth[j] < birth[i]) gram[i][j] = gram[j][i] = room_[j];

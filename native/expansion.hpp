@@ -36,7 +36,9 @@ class Expansion {
     double largest() const;          // |c_i| at most
 
     void begin(const Kernel* kernel, bool sparse, size_t columns, size_t slots);
-    void set_outputs(size_t outputs);  // 1 -> many: w becomes -w/2, +w/2, 0, ...
+    // 1 -> many: w becomes -w/2, +w/2, 0, ...; under `own_class` each example goes to its own class's row.
+    void set_outputs(size_t outputs);
+    bool own_class = false;
     void negate();
 
     // K(x, x_i) of every support vector; valid until the next call.

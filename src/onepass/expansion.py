@@ -94,9 +94,9 @@ class Expansion:
         self.c, self.gram = self.c[order], self.gram[np.ix_(order, order)]
         self.birth = [self.birth[j] for j in order]
 
-    def replace(self, i: int, r: Round) -> None:
+    def replace(self, i: int, r: Round, row: Array | None = None) -> None:
         """x takes the slot of vector i, which goes."""
-        self.append(r)
+        self.append(r, row)
         self.remove(i)
 
     def step(self, r: Round) -> bool:

@@ -8,6 +8,8 @@ from .adaline import Adaline, NormalizedLMS
 from .alma import ALMA
 from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
 from .mira import MIRA
+from .norma import NORMA
+from .parzen import Parzen
 from .passive_aggressive import PA, PA1, PA2
 from .perceptron import Perceptron, Pocket
 from .ranking import MROC, PAMIR
@@ -19,6 +21,7 @@ __all__ = [
     "FOBOS",
     "MIRA",
     "MROC",
+    "NORMA",
     "PA",
     "PA1",
     "PA2",
@@ -29,6 +32,7 @@ __all__ = [
     "Adaline",
     "AggressiveROMMA",
     "NormalizedLMS",
+    "Parzen",
     "Pegasos",
     "Perceptron",
     "Pocket",
@@ -59,6 +63,8 @@ RULES: dict[str, type[Rule]] = {
         FOBOS,
         TruncatedGradient,
         Pegasos,
+        NORMA,
+        Parzen,
         PAMIR,
         MROC,
     )
