@@ -10,7 +10,7 @@ namespace {
 
 constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
 constexpr double recompute_every = 1000.0;
-constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;  // or every n: O(n^2) an insertion
+constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;  // or every 4n: O(n^2) an insertion
 
 // Row and column i of a square table away; the last ones take their place.
 void drop(Rows& rows, size_t i) {
@@ -256,7 +256,7 @@ std::vector<double> Expansion::exchange_inverse(size_t gone, const std::vector<d
 void Expansion::guard_inverse() {
     const size_t n = size();
     if (n == 0) return;
-    if (insertions >= std::max(reinvert_every, double(n))) return invert();
+    if (insertions >= std::max(reinvert_every, 4.0 * double(n))) return invert();
     const size_t at = size_t(insertions) % n;  // one row after the other: O(n^2) a look
     double worst = 0.0;
     for (size_t j = 0; j < n; ++j) {
