@@ -1,16 +1,10 @@
 // What a KernelEngine writes to files and reads from them, and its binding.
+#include "arrays.hpp"
 #include "kernel_engine.hpp"
 
 namespace onepass {
 
 using namespace nb::literals;
-
-template <class T>
-static nb::object array(std::vector<size_t> shape, std::vector<T>&& values) {
-    auto* owned = new std::vector<T>(std::move(values));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), shape.size(), shape.data(), owner));
-}
 
 static nb::object square(const Rows& rows) {
     std::vector<double> all;
@@ -117,7 +111,7 @@ void KernelEngine::set_state(nb::dict state) {
     }
     f.birth = births;
     for (size_t r = 0; r < f.outputs(); ++r) {
-        f.coef[r].assign(Points::padded(n), 0.0);
+        f.coef[r].assign(Points::lined(n), 0.0);
         for (size_t i = 0; i < n; ++i) f.coef[r][i] = coefficients.data()[i * f.outputs() + r];
     }
     f.scale = scalars[0];
@@ -156,8 +150,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
 void bind_kernel_engine(nb::module_& module) {
-    // target and sets are for directions and label sets, which have no kernel form here; distinct and named for the
-    // chunks of streams, which models refuse.
+    // target and sets are for directions and label sets, which have no kernel form here.
     nb::class_<KernelEngine, Engine>(module, "KernelEngine", nb::type_slots(slots))
         .def(nb::init<const std::string&, nb::dict, nb::dict, nb::object, nb::dict>(), "task"_a, "rule"_a, "options"_a,
              "make_kernel"_a, "budget"_a)
@@ -170,8 +163,8 @@ void bind_kernel_engine(nb::module_& module) {
         .def(
             "learn_csr",
             [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
-               nb::object y, nb::object importance, nb::object, nb::object, nb::object scores, bool,
-               bool) { self.learn_csr(data, indices, starts, columns, y, importance, scores); },
+               nb::object y, nb::object importance, nb::object, nb::object, nb::object scores, bool distinct,
+               bool named) { self.learn_csr(data, indices, starts, columns, y, importance, scores, distinct, named); },
             nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
             "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),
             "distinct"_a = false, "named"_a = false)

@@ -83,7 +83,7 @@ static void fill_block(KernelHolder& holder, const Table& X, const Table& Z, dou
         kernel_loops->prepare(holder.kernel, row);
         points.push(row);
     }
-    std::vector<double> values(Points::padded(Z.rows));
+    std::vector<double> values(Points::lined(Z.rows));
     for (size_t i = 0; i < X.rows; ++i) {
         Query row = X.query(i, holder.slots);
         kernel_loops->prepare(holder.kernel, row);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "arrays.hpp"
 #include "bind_kernels.hpp"
 #include "features.hpp"
 #include "lasvm.hpp"
@@ -98,12 +99,6 @@ class Table {
     const float* f32_ = nullptr;
     const int64_t *index_ = nullptr, *starts_ = nullptr;
 };
-
-nb::object numpy_array(const std::vector<double>& values, std::vector<size_t> shape) {
-    auto* copy = new std::vector<double>(values);
-    nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, double>(copy->data(), shape.size(), shape.data(), owner));
-}
 
 class LasvmEngine {
  public:
@@ -276,13 +271,13 @@ nb::dict LasvmEngine::state() {
     // A slot of a machine that does not hold it has a gradient that nobody reads.
     for (size_t i = 0; i < gradient.size(); ++i)
         if (!(lower[i] < upper[i])) gradient[i] = 0.0;
-    out["alpha"] = numpy_array(alpha, {M, n});
-    out["gradient"] = numpy_array(gradient, {M, n});
-    out["lower"] = numpy_array(lower, {M, n});
-    out["upper"] = numpy_array(upper, {M, n});
-    out["machines"] = numpy_array(scalars, {M, 7});
-    out["labels"] = numpy_array({svm.labels.begin(), svm.labels.end()}, {n});
-    out["weights"] = numpy_array(svm.weights, {n});
+    out["alpha"] = array({M, n}, std::vector<double>(alpha));
+    out["gradient"] = array({M, n}, std::vector<double>(gradient));
+    out["lower"] = array({M, n}, std::vector<double>(lower));
+    out["upper"] = array({M, n}, std::vector<double>(upper));
+    out["machines"] = array({M, 7}, std::vector<double>(scalars));
+    out["labels"] = array({n}, std::vector<double>(svm.labels.begin(), svm.labels.end()));
+    out["weights"] = array({n}, std::vector<double>(svm.weights));
     std::vector<double> x, index, starts = {0.0}, keep;
     for (size_t slot = 0; slot < n; ++slot) {
         const Query row = svm.points.query(slot, keep);
@@ -295,11 +290,11 @@ nb::dict LasvmEngine::state() {
         starts.push_back(double(x.size()));
     }
     if (svm.points.sparse()) {
-        out["index"] = numpy_array(index, {index.size()});
-        out["starts"] = numpy_array(starts, {n + 1});
-        out["x"] = numpy_array(x, {x.size()});
+        out["index"] = array({index.size()}, std::vector<double>(index));
+        out["starts"] = array({n + 1}, std::vector<double>(starts));
+        out["x"] = array({x.size()}, std::vector<double>(x));
     } else {
-        out["x"] = numpy_array(x, {n, svm.points.columns()});
+        out["x"] = array({n, svm.points.columns()}, std::vector<double>(x));
     }
     return out;
 }

@@ -35,28 +35,12 @@ void append(Expansion& f, const KernelRound& round, double factor = 1.0) {
              coefficients(round, round.add, f.outputs()), round.t);
 }
 
-// After slot `gone` is emptied, what k says of the others.
-const double* without(const double* k, size_t gone, size_t n) {
-    thread_local std::vector<double> rest;
-    rest.assign(k, k + n);
-    rest[gone] = rest.back();
-    rest.resize(Points::padded(n), 0.0);
-    return rest.data();
-}
-
-// Drops a vector, then adds the new one.
+// A vector goes, the new one takes its slot.
 void exchange(Expansion& f, const KernelRound& round, size_t gone) {
-    double scores[1] = {0.0};
-    std::vector<double> many;
-    double* after = scores;
-    if (f.outputs() > 1) {
-        many.resize(f.outputs());
-        after = many.data();
-    }
+    thread_local std::vector<double> after;
+    after.resize(f.outputs());
     for (size_t r = 0; r < f.outputs(); ++r) after[r] = round.scale * round.scores[r] - f.c(gone, r) * round.k[gone];
-    const double* k = without(round.k, gone, f.size());
-    f.remove(gone);
-    f.append(round.x, k, round.ktt, after, coefficients(round, round.add, f.outputs()), round.t);
+    f.replace(gone, round.x, round.k, round.ktt, after.data(), coefficients(round, round.add, f.outputs()), round.t);
 }
 
 }  // namespace
@@ -99,6 +83,18 @@ bool random(Budget& budget, Expansion& f, const KernelRound& round) {
     f.rescale(round.scale);
     exchange(f, round, std::min(f.size() - 1, size_t(uniform(budget.random) * double(f.size()))));
     return true;
+}
+
+// A uniform sample of all updates (Vitter 1985): the M-th comes in with probability B/M, in any one's place.
+bool reservoir(Budget& budget, Expansion& f, const KernelRound& round) {
+    if (round.scale == 0.0) budget.M = 0.0;
+    if (round.add == 0.0) return take_step(budget, f, round);
+    budget.M += 1.0;
+    if (!budget.full(f) || round.scale == 0.0) return take_step(budget, f, round);
+    f.rescale(round.scale);
+    const double drawn = std::floor(uniform(budget.random) * budget.M);
+    if (drawn < double(f.size())) exchange(f, round, size_t(drawn));
+    return drawn < double(f.size()) || round.scale != 1.0;
 }
 
 // p: phi
@@ -212,7 +208,7 @@ const BudgetEntry budget_table[] = {
     {budgets::forgetron, true, false, false, true, false},   {budgets::projectron, true, true, false, false, true},
     {budgets::bpa_s, false, false, false, false, false},     {budgets::bpa_nn, true, false, false, false, false},
     {budgets::bpa_p, true, true, false, false, false},       {budgets::merge, false, false, false, false, false},
-    {budgets::ald, true, true, false, false, true, true},
+    {budgets::ald, true, true, false, false, true, true},    {budgets::reservoir, false, false, false, false, false},
 };
 const int budget_count = int(sizeof(budget_table) / sizeof(budget_table[0]));
 

@@ -29,7 +29,7 @@ struct Budget {
     size_t B = 0;             // 0: no limit
     double p[8] = {};         // the budget's own parameters
     double rule[3] = {};      // of the rule: beta (Perceptron), or C and whether it is PA-II
-    double Q = 0.0, M = 0.0;  // Forgetron
+    double Q = 0.0, M = 0.0;  // Forgetron; Reservoir counts the updates that came in M
     uint64_t random = 0;
     bool merge_duplicates = false;
     bool every_round = false;               // is it asked also where the rule does not add?
@@ -64,6 +64,7 @@ bool bpa_nn(Budget&, Expansion&, const KernelRound&);
 bool bpa_p(Budget&, Expansion&, const KernelRound&);
 bool merge(Budget&, Expansion&, const KernelRound&);
 bool ald(Budget&, Expansion&, const KernelRound&);
+bool reservoir(Budget&, Expansion&, const KernelRound&);
 }  // namespace budgets
 
 }  // namespace onepass

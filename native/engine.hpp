@@ -131,8 +131,8 @@ class Engine {
     nb::list row_of(nb::handle x);  // (index, value) pairs, for explanations
 
     virtual void set_features(size_t d);
-    void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
-    void forget_names(size_t count);   // the newest, about which nothing was learned
+    virtual void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
+    virtual void forget_names(size_t count);   // the newest, about which nothing was learned
     virtual void set_classes(nb::list classes);
     virtual void flip_classes();
     virtual nb::dict state();

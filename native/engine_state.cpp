@@ -2,15 +2,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "arrays.hpp"
 #include "engine.hpp"
 
 namespace onepass {
-
-static nb::object array(std::vector<size_t> shape, std::vector<double>&& values) {
-    auto* owned = new std::vector<double>(std::move(values));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner));
-}
 
 // Without the padding: features x rows.
 static nb::object table(const Weights& w, const Buffer& buffer) {
@@ -50,14 +45,15 @@ nb::dict Engine::state() {
     out["z"] = table(w, w.z);
     out["bias"] = array({w.rows}, std::vector<double>(w.bias));
     out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
-    if (w.lazy) out["owed_now"] = array({1}, {w.owed});
+    if (w.lazy) out["owed_now"] = array<double>({1}, {w.owed});
     if (w.votes.on) {
         out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
         put(out, "votes_", w.votes.updates);
     }
     if (w.batch.on()) {
         const MiniBatch& b = w.batch;
-        out["batch_scalars"] = array({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
+        out["batch_scalars"] =
+            array<double>({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
         put(out, "batch_", b.updates);
     }
     if (w.pocketing) {
@@ -75,15 +71,15 @@ nb::dict Engine::state() {
         all.reserve(sigma.numbers());
         for (const Buffer& each : sigma.triangle) all.insert(all.end(), each.data(), each.data() + count);
         out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
-        out["sigma_waited"] = array({1}, {sigma.waited});
+        out["sigma_waited"] = array<double>({1}, {sigma.waited});
     }
     if (!w.kinds.empty()) {
         out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes.data());
         out["bias_planes"] = plane_table(w, 1, w.kinds.size(), w.bias_planes.data());
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
-    out["scalars"] = array({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k, model.skipped_zero,
-                                  positional ? 1.0 : 0.0, double(columns)});
+    out["scalars"] = array<double>({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k,
+                                          model.skipped_zero, positional ? 1.0 : 0.0, double(columns)});
     return out;
 }
 

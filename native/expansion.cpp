@@ -10,7 +10,7 @@ namespace {
 
 constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
 constexpr double recompute_every = 1000.0;
-constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;
+constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;  // or every 4n: O(n^2) an insertion
 
 // Row and column i of a square table away; the last ones take their place.
 void drop(Rows& rows, size_t i) {
@@ -37,7 +37,11 @@ void Expansion::begin(const Kernel* with, bool sparse, size_t columns, size_t sl
 void Expansion::set_outputs(size_t count) {
     const size_t wanted = count > 2 ? count : 1, before = outputs();
     if (wanted == before) return;
-    if (before == 1) {
+    if (before == 1 && own_class) {
+        const std::vector<double> both = coef[0];
+        coef.assign(wanted, std::vector<double>(both.size(), 0.0));
+        for (size_t i = 0; i < both.size(); ++i) coef[both[i] < 0.0 ? 0 : 1][i] = std::abs(both[i]);
+    } else if (before == 1) {
         std::vector<double> half = coef[0];
         for (double& each : half) each *= 0.5;
         coef.assign(wanted, std::vector<double>(half.size(), 0.0));
@@ -64,13 +68,12 @@ double Expansion::squared(size_t i) const {
 
 double Expansion::largest() const {
     double most = 0.0;
-    for (const std::vector<double>& row : coef)
-        for (double each : row) most = std::max(most, std::abs(scale * each));
-    return most;
+    for (const std::vector<double>& row : coef) most = std::max(most, kernel_loops->largest(row.data(), row.size()));
+    return std::abs(scale) * most;
 }
 
 const double* Expansion::row(const Query& x) {
-    if (k_.size() < Points::padded(size())) k_.resize(2 * Points::padded(size()));
+    if (k_.size() < Points::lined(size())) k_.resize(2 * Points::lined(size()));
     kernel_loops->row(*kernel, x, points, 0, size(), k_.data());
     return k_.data();
 }
@@ -85,7 +88,7 @@ double Expansion::value(size_t i, size_t r) {
         k = gram[i].data();
     } else {
         const Query x = points.query(i, keep_);
-        room_.resize(Points::padded(size()));
+        room_.resize(Points::lined(size()));
         kernel_loops->row(*kernel, x, points, 0, size(), room_.data());
         k = room_.data();
     }
@@ -125,15 +128,46 @@ void Expansion::append(const Query& x, const double* k, double ktt, const double
     birth.push_back(born);
     diagonals.push_back(ktt);
     for (size_t r = 0; r < outputs(); ++r) {
-        coef[r].resize(Points::padded(n + 1), 0.0);
+        coef[r].resize(Points::lined(n + 1), 0.0);
         coef[r][n] = row[r] / scale;
     }
+    count_change();
+}
+
+void Expansion::count_change() {
     changes += 1.0;
-    if (changes >= std::max(recompute_every, double(n))) {
-        if (follows_norm) recompute_norm();
-        if (keeps_values) recompute_values();
-        changes = 0.0;
+    if (changes < std::max(recompute_every, double(size()))) return;
+    if (follows_norm) recompute_norm();
+    if (keeps_values) recompute_values();
+    changes = 0.0;
+}
+
+void Expansion::take_out_of_norm(size_t i) {
+    for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * (c(i, r) * diagonals[i] - 2.0 * value(i, r));
+    ww = std::max(0.0, ww);
+}
+
+void Expansion::replace(size_t i, const Query& x, const double* k, double ktt, const double* scores, const double* row,
+                        double born) {
+    const size_t n = size();
+    if (follows_norm) {
+        take_out_of_norm(i);
+        for (size_t r = 0; r < outputs(); ++r) ww += 2.0 * row[r] * scores[r] + row[r] * row[r] * ktt;
     }
+    if (keeps_values) {
+        kernel_loops->axpy(-c(i), gram[i].data(), values.data(), n);
+        kernel_loops->axpy(row[0], k, values.data(), n);
+        values[i] = scores[0] + row[0] * ktt;
+    }
+    if (keeps_gram) {
+        for (size_t j = 0; j < n; ++j) gram[i][j] = gram[j][i] = k[j];
+        gram[i][i] = ktt;
+    }
+    points.replace(i, x);
+    birth[i] = born;
+    diagonals[i] = ktt;
+    for (size_t r = 0; r < outputs(); ++r) coef[r][i] = row[r] / scale;
+    count_change();
 }
 
 void Expansion::add_to(size_t i, const double* row) {
@@ -142,10 +176,7 @@ void Expansion::add_to(size_t i, const double* row) {
 
 void Expansion::remove(size_t i) {
     const size_t last = size() - 1;
-    if (follows_norm) {
-        for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * (c(i, r) * diagonals[i] - 2.0 * value(i, r));
-        ww = std::max(0.0, ww);
-    }
+    if (follows_norm) take_out_of_norm(i);
     if (keeps_values) {
         kernel_loops->axpy(-c(i), gram[i].data(), values.data(), size());
         drop(values, i);
@@ -157,7 +188,7 @@ void Expansion::remove(size_t i) {
     for (std::vector<double>& row : coef) {
         row[i] = row[last];
         row[last] = 0.0;
-        row.resize(Points::padded(last));
+        row.resize(Points::lined(last));
     }
 }
 
@@ -174,17 +205,7 @@ void Expansion::clear() {
     ww = 0.0;
 }
 
-// In eight chains: one would wait for each comparison.
-size_t Expansion::oldest() const {
-    const size_t n = size();
-    double least[8];
-    std::fill_n(least, 8, birth[0]);
-    for (size_t i = 0; i + 8 <= n; i += 8)
-        for (size_t l = 0; l < 8; ++l) least[l] = birth[i + l] < least[l] ? birth[i + l] : least[l];
-    for (size_t i = n - n % 8; i < n; ++i) least[0] = std::min(least[0], birth[i]);
-    const double first = *std::min_element(least, least + 8);
-    return size_t(std::find(birth.begin(), birth.end(), first) - birth.begin());
-}
+size_t Expansion::oldest() const { return kernel_loops->first_least(birth.data(), size()); }
 
 size_t Expansion::least(const std::vector<double>& scores) const {
     size_t best = 0;
@@ -212,17 +233,30 @@ void Expansion::extend_inverse(const std::vector<double>& d, double delta2) {
     insertions += 1.0;
 }
 
-void Expansion::reduce_inverse(size_t gone) {
-    const std::vector<double> out = inverse[gone];
-    for (size_t i = 0; i < inverse.size(); ++i)
-        if (i != gone) kernel_loops->axpy(-out[i] / out[gone], out.data(), inverse[i].data(), out.size());
-    drop(inverse, gone);
+// Bordered by the newcomer t, then without `gone`, in one pass: with m the column of `gone` in the bordered inverse,
+// M_ij = K^-1_ij + d_i d_j/delta2 - m_i m_j/m_gone.
+std::vector<double> Expansion::exchange_inverse(size_t gone, const std::vector<double>& d, double delta2) {
+    const size_t n = d.size();
+    std::vector<double> m(inverse[gone].begin(), inverse[gone].end());
+    kernel_loops->axpy(d[gone] / delta2, d.data(), m.data(), n);
+    const double m_t = -d[gone] / delta2, m_gone = m[gone];
+    for (size_t i = 0; i < n; ++i) {
+        if (i == gone) continue;
+        kernel_loops->axpy(d[i] / delta2, d.data(), inverse[i].data(), n);
+        kernel_loops->axpy(-m[i] / m_gone, m.data(), inverse[i].data(), n);
+        inverse[i][gone] = inverse[gone][i] = -d[i] / delta2 - m[i] / m_gone * m_t;
+    }
+    inverse[gone][gone] = 1.0 / delta2 - m_t / m_gone * m_t;
+    insertions += 1.0;
+    for (double& each : m) each = -each / m_gone;
+    m[gone] = -m_t / m_gone;
+    return m;
 }
 
 void Expansion::guard_inverse() {
     const size_t n = size();
     if (n == 0) return;
-    if (insertions >= reinvert_every) return invert();
+    if (insertions >= std::max(reinvert_every, 4.0 * double(n))) return invert();
     const size_t at = size_t(insertions) % n;  // one row after the other: O(n^2) a look
     double worst = 0.0;
     for (size_t j = 0; j < n; ++j) {
@@ -273,7 +307,7 @@ void Expansion::rebuild_gram() {
     gram.assign(n, std::vector<double>(n));
     for (size_t i = 0; i < n; ++i) {
         const Query x = points.query(i, keep_);
-        room_.resize(Points::padded(n));
+        room_.resize(Points::lined(n));
         kernel_loops->row(*kernel, x, points, 0, n, room_.data());
         for (size_t j = 0; j < n; ++j)
             if (birth[j] < birth[i]) gram[i][j] = gram[j][i] = room_[j];

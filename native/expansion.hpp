@@ -5,7 +5,7 @@
 //   gram, inverse                      K and its inverse on the support vectors, where a budget wants them
 //   values                             f at the support vectors (one output), where a budget wants them
 //
-// A removed vector's slot is taken by the last one; `birth` says who is older.
+// A removed vector's slot is taken by the newcomer that replaces it, or by the last one; `birth` says who is older.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -36,7 +36,9 @@ class Expansion {
     double largest() const;          // |c_i| at most
 
     void begin(const Kernel* kernel, bool sparse, size_t columns, size_t slots);
-    void set_outputs(size_t outputs);  // 1 -> many: w becomes -w/2, +w/2, 0, ...
+    // 1 -> many: w becomes -w/2, +w/2, 0, ...; under `own_class` each example goes to its own class's row.
+    void set_outputs(size_t outputs);
+    bool own_class = false;
     void negate();
 
     // K(x, x_i) of every support vector; valid until the next call.
@@ -50,6 +52,9 @@ class Expansion {
     void fold();
     // f <- f + row K(x, .): k = row(x), scores those of f now.
     void append(const Query& x, const double* k, double ktt, const double* scores, const double* row, double born);
+    // The same in the place of vector i, which goes: `scores` are those of f without it; k[i] is not read.
+    void replace(size_t i, const Query& x, const double* k, double ktt, const double* scores, const double* row,
+                 double born);
     // c_i += factor*row for one vector; k_i its kernel values with all others where values or the norm are followed
     void add_to(size_t i, const double* row);
     void remove(size_t i);
@@ -57,9 +62,11 @@ class Expansion {
     size_t oldest() const;
     size_t least(const std::vector<double>& scores) const;  // whose score is lowest; the oldest among equals
 
-    // K^-1 of the vectors and one more, whose projection on them is d at squared distance delta2; of all but one.
+    // K^-1 of the vectors and one more, whose projection on them is d at squared distance delta2.
     void extend_inverse(const std::vector<double>& d, double delta2);
-    void reduce_inverse(size_t gone);
+    // K^-1 with that one in the place of vector `gone`. Returns the shares by which the others make up `gone` best, in
+    // its own place that of the newcomer.
+    std::vector<double> exchange_inverse(size_t gone, const std::vector<double>& d, double delta2);
     std::vector<double> solve(const double* k) const;  // K^-1 k
     // Inverts anew where the kept inverse has drifted: looked at in one row after the other.
     void guard_inverse();
@@ -72,6 +79,9 @@ class Expansion {
     void recompute_values();
 
  private:
+    void take_out_of_norm(size_t i);
+    void count_change();
+
     std::vector<double> k_, room_, keep_;
 };
 

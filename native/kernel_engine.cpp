@@ -1,7 +1,6 @@
 #include "kernel_engine.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 namespace onepass {
@@ -13,6 +12,7 @@ struct KernelEngine::Table {
     const double* x;
     const int64_t *index, *starts;
     size_t rows, columns, nonzeros;
+    bool streamed = false, named = false;  // rows of a stream, whose width means nothing; columns are features by name
 
     Table(Matrix<double> X)
         : x(X.data()), index(nullptr), starts(nullptr), rows(X.shape(0)), columns(X.shape(1)), nonzeros(X.size()) {}
@@ -28,6 +28,11 @@ struct KernelEngine::Table {
         const int64_t* index;
         size_t n;
     };
+    // The d of gamma = 1/d: how wide the rows are, or how many features the first row of a stream has.
+    size_t features() const {
+        if (!streamed || rows == 0) return columns;
+        return size_t(std::count_if(x + starts[0], x + starts[1], [](double value) { return value != 0.0; }));
+    }
     // A sparse row's indices rise; equal ones are added up.
     Row row(size_t i) const {
         if (!starts) return {x + i * columns, nullptr, columns};
@@ -61,6 +66,7 @@ KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict opti
     f.keeps_inverse = entry.inverse;
     f.keeps_values = entry.values;
     f.keeps_covariance = entry.covariance;
+    f.own_class = nb::cast<bool>(config["own_class"]);
     if (features.hashed()) width = model.w.features;
 }
 
@@ -92,7 +98,7 @@ void KernelEngine::start(bool sparse, size_t d) {
     if (dense_only && sparse && !positional)
         raise("ParameterError", "this kernel takes rows of numbers, not mappings of names");
     holder_ = std::move(holder);
-    kernel_features = d;
+    kernel_features = std::max<size_t>(1, d);  // 0 is for none yet
     // Hashed columns are many and mostly empty.
     f.begin(&holder_->kernel, (sparse || features.hashed()) && !dense_only, width, holder_->slots);
 }
@@ -153,26 +159,23 @@ void KernelEngine::check_row(const double* x, const int64_t* index, size_t n, si
     }
 }
 
-// Without branches, so that the compiler takes several at once.
-static bool all_finite(const double* x, size_t n) {
-    constexpr uint64_t exponent = uint64_t(0x7FF) << 52;
-    uint64_t bad = 0;
-    for (size_t i = 0; i < n; ++i) bad |= uint64_t((std::bit_cast<uint64_t>(x[i]) & exponent) == exponent);
-    return bad == 0;
+// Do the parts of a CSR table fit together?
+void KernelEngine::require_inside(const Table& X) const {
+    for (size_t i = 0; X.starts && i < X.rows; ++i) {
+        const int64_t begin = X.starts[i], end = X.starts[i + 1];
+        if (begin < 0 || end < begin || size_t(end) > X.nonzeros) refuse_row({Status::bad_starts, i, 0, 0.0});
+        for (int64_t at = begin; at < end; ++at)
+            if (X.index[at] < 0 || size_t(X.index[at]) >= X.columns)
+                refuse_row({Status::bad_index, i, X.index[at], 0.0});
+    }
 }
 
 void KernelEngine::check(const Table& X) {
+    require_inside(X);
     for (size_t i = 0; i < X.rows; ++i) {
-        if (X.starts) {
-            const int64_t begin = X.starts[i], end = X.starts[i + 1];
-            if (begin < 0 || end < begin || size_t(end) > X.nonzeros) refuse_row({Status::bad_starts, i, 0, 0.0});
-            for (int64_t at = begin; at < end; ++at)
-                if (X.index[at] < 0 || size_t(X.index[at]) >= X.columns)
-                    refuse_row({Status::bad_index, i, X.index[at], 0.0});
-        }
         const size_t begin = X.starts ? size_t(X.starts[i]) : i * X.columns;
         const size_t end = X.starts ? size_t(X.starts[i + 1]) : begin + X.columns;
-        for (size_t at = begin; at < end && !all_finite(X.x + begin, end - begin); ++at)
+        for (size_t at = begin; at < end && !kernel_loops->finite(X.x + begin, end - begin); ++at)
             if (!std::isfinite(X.x[at]))
                 refuse_row({Status::not_finite, i, X.index ? X.index[at] : int64_t(at - begin), X.x[at]});
         const Table::Row row = X.row(i);
@@ -212,20 +215,25 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
             raise("LabelError", "y must hold class indices, but y[" + std::to_string(i) + "] is outside the classes");
     const bool was_positional = positional, started = holder_ != nullptr;
     const size_t columns_before = columns, width_before = width;
+    const double t_before = model.t;
     const auto go_back = [&] {
-        if (started || model.t > 0.0) return;
-        unstart();
+        if (model.t > t_before) return;
+        if (!started) unstart();
         positional = was_positional;
         columns = columns_before;
         width = width_before;
     };
     Outcome outcome;
     try {
-        positional = true;
-        columns = X.columns;
+        if (!X.named) {
+            positional = true;
+            columns = X.columns;
+        }
         width = std::max(width, X.columns);
-        start(X.starts != nullptr, X.columns);
+        require_inside(X);
+        start(X.starts != nullptr, X.features());
         check(X);
+        f.points.widen(width);
         const RuleScope scope(python_ ? &callback_ : nullptr);
         const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
         const auto run = [&] {
@@ -264,29 +272,49 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
 
 void KernelEngine::look_ahead(const Table& X, size_t from) {
     const size_t count = std::min(ahead, X.rows - from);
-    coming_.clear();
-    coming_stride_ = Points::padded(f.size() + 2 * ahead);  // some may be added on the way
+    coming_.resize(count);
+    coming_stride_ = Points::lined(f.size() + 2 * ahead);  // some may be added on the way
     if (coming_rows_.size() < ahead * coming_stride_) coming_rows_.resize(ahead * coming_stride_);
     double* outs[ahead];
     for (size_t q = 0; q < count; ++q) {
-        coming_.push_back(Query{X.x + (from + q) * X.columns, nullptr, X.columns});
-        coming_.back().selves.resize(holder_->slots);
-        kernel_loops->prepare(holder_->kernel, coming_.back());
+        coming_[q].x = X.x + (from + q) * X.columns;
+        coming_[q].n = X.columns;
+        coming_[q].selves.resize(holder_->slots);
         outs[q] = coming_rows_.data() + q * coming_stride_;
     }
+    if (coming_points_.columns() != X.columns) coming_points_ = Points(false, X.columns, holder_->slots);
+    kernel_loops->prepare_rows(holder_->kernel, coming_.data(), count, coming_points_);
+    met_ = false;
     f.points.watched = true;
-    f.points.touched.clear();
+    f.points.changes.clear();
     kernel_loops->rows(holder_->kernel, coming_.data(), count, f.points, outs);
 }
 
+const double* KernelEngine::among_themselves(size_t q) {
+    if (!met_) {
+        double* outs[ahead];
+        for (size_t p = 0; p < ahead; ++p) outs[p] = among_ + p * ahead;
+        kernel_loops->rows(holder_->kernel, coming_.data(), coming_.size(), coming_points_, outs);
+        met_ = true;
+    }
+    return among_ + q * ahead;
+}
+
 const double* KernelEngine::looked_up(size_t q) {
-    std::vector<size_t>& touched = f.points.touched;
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     double* k = coming_rows_.data() + q * coming_stride_;
-    for (size_t line : touched) {
-        const size_t start = line * Points::line, end = std::min(start + Points::line, f.size());
-        if (start < end) kernel_loops->row(holder_->kernel, coming_[q], f.points, start, end, k + start);
+    unknown_.clear();
+    for (const Points::Change& change : f.points.changes) {
+        const auto was = change.x ? unknown_.end() : std::find(unknown_.begin(), unknown_.end(), change.from);
+        const auto row = std::find_if(coming_.begin(), coming_.begin() + ptrdiff_t(q),
+                                      [&](const Query& each) { return each.x == change.x; });
+        const bool known = change.x ? row != coming_.begin() + ptrdiff_t(q) : was == unknown_.end();
+        std::erase(unknown_, change.at);
+        if (!known) unknown_.push_back(change.at);
+        else k[change.at] = change.x ? among_themselves(q)[row - coming_.begin()] : k[change.from];
+    }
+    for (size_t at : unknown_) {
+        const size_t start = at / Points::line * Points::line, end = std::min(start + Points::line, f.size());
+        if (at < f.size()) kernel_loops->row(holder_->kernel, coming_[q], f.points, start, end, k + start);
     }
     return k;
 }
@@ -297,6 +325,7 @@ void KernelEngine::score(const Table& X, Out scores) {
     check(X);
     std::fill_n(scores.data(), X.rows * f.outputs(), 0.0);
     if (!holder_) return;
+    f.points.widen(X.columns);  // features that were never learned still count in |x|
     const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
     const auto run = [&] {
         for (size_t i = 0; i < X.rows; ++i) {
@@ -324,8 +353,11 @@ void KernelEngine::learn_dense(Matrix<double> X, nb::object y, nb::object import
     learn(Table(X), y, importance, scores);
 }
 void KernelEngine::learn_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
-                             nb::object y, nb::object importance, nb::object scores) {
-    learn(Table(data, indices, starts, columns), y, importance, scores);
+                             nb::object y, nb::object importance, nb::object scores, bool distinct, bool named) {
+    Table X(data, indices, starts, columns);
+    X.streamed = distinct;
+    X.named = named;
+    learn(X, y, importance, scores);
 }
 void KernelEngine::score_dense(Matrix<double> X, Out scores) { score(Table(X), scores); }
 void KernelEngine::score_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
@@ -451,6 +483,18 @@ void KernelEngine::set_features(size_t d) {
     width = d;
     positional = true;
     columns = d;
+}
+
+void KernelEngine::admit_names(nb::list names) {
+    auto lock = own();
+    for (nb::handle name : names) features.append(name.ptr());
+    width = std::max(width, features.size());
+}
+
+void KernelEngine::forget_names(size_t count) {
+    auto lock = own();
+    features.forget(count);
+    width = features.size();
 }
 
 void KernelEngine::set_classes(nb::list all) {

@@ -15,7 +15,7 @@ class KernelEngine : public Engine {
 
     void learn_dense(Matrix<double> X, nb::object y, nb::object importance, nb::object scores);
     void learn_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns, nb::object y,
-                   nb::object importance, nb::object scores);
+                   nb::object importance, nb::object scores, bool distinct = false, bool named = false);
     void score_dense(Matrix<double> X, Out scores);
     void score_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns, Out scores);
     void check_dense(Matrix<double> X);
@@ -23,6 +23,8 @@ class KernelEngine : public Engine {
 
     void learn_one(nb::handle x, nb::handle y, nb::handle importance) override;
     void set_features(size_t d) override;
+    void admit_names(nb::list names) override;
+    void forget_names(size_t count) override;
     void set_classes(nb::list classes) override;
     void flip_classes() override;
     nb::dict state() override;
@@ -44,14 +46,17 @@ class KernelEngine : public Engine {
     void start(bool sparse, size_t d);
     void unstart();
     const Kernel& any_kernel();  // the kernel, or before the first example one for another d
+    void require_inside(const Table& X) const;
     void check(const Table& X);
     void check_row(const double* x, const int64_t* index, size_t n, size_t row);
     void learn(const Table& X, nb::object y, nb::object importance, nb::object scores);
-    // Kernel rows of some dense rows to come, all at once. What changes meanwhile is evaluated again: K(x, z) is a pure
-    // function, so the bits are those of row after row.
-    static constexpr size_t ahead = 4;
+    // Kernel rows of some dense rows to come, all at once. What became of the slots meanwhile is looked up (one of
+    // those rows has come in, another slot's vector has moved) or evaluated again: K(x, z) is a pure function, so the
+    // bits are those of row after row.
+    static constexpr size_t ahead = 2 * Points::line;
     void look_ahead(const Table& X, size_t from);
     const double* looked_up(size_t q);
+    const double* among_themselves(size_t q);
     void score(const Table& X, Out scores);
     // A row in the form that the support vectors have.
     Query as_query(const double* x, const int64_t* index, size_t n);
@@ -66,6 +71,10 @@ class KernelEngine : public Engine {
     std::vector<Query> coming_;
     std::vector<double> coming_rows_;
     size_t coming_stride_ = 0;
+    Points coming_points_;  // the same rows as points, for K among themselves
+    double among_[ahead * ahead];
+    bool met_ = false;  // is `among_` of these rows?
+    std::vector<size_t> unknown_;
 };
 
 void bind_kernel_engine(nb::module_& module);

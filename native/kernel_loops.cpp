@@ -22,76 +22,54 @@ inline V term(V x, V z) {
     return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
 }
 
-// Eight points; each adds up its features in order, here and below.
-template <Over over>
-inline void dense_line(const Query& x, const double* z, double* out) {
-    Eight a{};
-    for (size_t j = 0; j < x.n; ++j, z += Points::group) a += term<over>(all(x.x[j]), load(z));
-    std::memcpy(out, &a, sizeof a);
+// Rows that share a pass over the points: as many sums as there are registers. With AVX-512 an operand may be one
+// number for all lanes, straight from memory; so 16 rows against one line of points keep the multipliers busy.
+#ifdef __AVX512F__
+constexpr size_t tile = 16;
+#else
+constexpr size_t tile = 4;
+#endif
+constexpr size_t small_tile = 4;
+
+// `count` rows against `lines` lines of points, which begin at z. Each sum is added up in the order of the features,
+// whatever the block.
+template <Over over, size_t count, size_t lines>
+inline void block_sums(const Query* xs, const double* z, double* const* outs, size_t at) {
+    const double* x[count];
+    for (size_t q = 0; q < count; ++q) x[q] = xs[q].x;
+    const size_t n = xs[0].n;
+    Eight sums[count][lines] = {};
+    for (size_t j = 0; j < n; ++j, z += Points::line) {
+        Eight points[lines];
+        for (size_t l = 0; l < lines; ++l) points[l] = load(z + l * n * Points::line);
+        for (size_t q = 0; q < count; ++q)
+            for (size_t l = 0; l < lines; ++l) sums[q][l] += term<over>(all(x[q][j]), points[l]);
+    }
+    for (size_t q = 0; q < count; ++q) std::memcpy(outs[q] + at, sums[q], sizeof sums[q]);
 }
 
-// Dense points: 32 of them share one pass over x.
-template <Over over>
-inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
-    constexpr size_t group = Points::group, line = Points::line;
+// Dense points. One row meets four lines at once, so that it need not wait for each addition.
+template <Over over, size_t count>
+inline void dense_sums(const Query* xs, const Points& points, size_t from, size_t to, double* const* outs) {
+    constexpr size_t line = Points::line;
     for (size_t start = from; start < to;) {
-        const double* z = points.dense_group(start / group) + start % group;
-        if (start % group != 0 || to - start <= group - line) {
-            dense_line<over>(x, z, out);
+        const double* z = points.dense_line(start / line);
+        if (count == 1 && to - start > 3 * line) {
+            block_sums<over, count, count == 1 ? 4 : 1>(xs, z, outs, start - from);
+            start += 4 * line;
+        } else if (count == 1 && to - start > line) {
+            block_sums<over, count, count == 1 ? 2 : 1>(xs, z, outs, start - from);
+            start += 2 * line;
+        } else {
+            block_sums<over, count, 1>(xs, z, outs, start - from);
             start += line;
-            out += line;
-            continue;
         }
-        Eight a{}, b{}, c{}, d{};
-        for (size_t j = 0; j < x.n; ++j, z += group) {
-            const Eight value = all(x.x[j]);
-            a += term<over>(value, load(z));
-            b += term<over>(value, load(z + 8));
-            c += term<over>(value, load(z + 16));
-            d += term<over>(value, load(z + 24));
-        }
-        std::memcpy(out, &a, sizeof a);
-        std::memcpy(out + 8, &b, sizeof b);
-        std::memcpy(out + 16, &c, sizeof c);
-        std::memcpy(out + 24, &d, sizeof d);
-        start += group;
-        out += group;
     }
 }
 
 // Beyond this many features |x - z|^2 comes from |x|^2 + |z|^2 - 2<x, z>: two thirds of the work. With few features,
 // where places in space are meant, the differences are squared.
 constexpr size_t few_features = 32;
-
-#ifdef __AVX512F__
-constexpr size_t tile = 4;
-#else
-constexpr size_t tile = 2;
-#endif
-
-// Several rows at once, 16 points at a time: as many sums as there are registers. Each sum is added up as in
-// dense_sums.
-template <Over over, size_t count>
-inline void dense_tile(const Query* xs, const Points& points, double* const* outs) {
-    constexpr size_t group = Points::group, half = group / 2;
-    const size_t n = xs[0].n, end = Points::padded(points.size());
-    for (size_t start = 0; start < end; start += half) {
-        const double* z = points.dense_group(start / group) + start % group;
-        Eight a[count] = {}, b[count] = {};
-        for (size_t j = 0; j < n; ++j, z += group) {
-            const Eight low = load(z), high = load(z + 8);
-            for (size_t q = 0; q < count; ++q) {
-                const Eight value = all(xs[q].x[j]);
-                a[q] += term<over>(value, low);
-                b[q] += term<over>(value, high);
-            }
-        }
-        for (size_t q = 0; q < count; ++q) {
-            std::memcpy(outs[q] + start, &a[q], sizeof a[q]);
-            std::memcpy(outs[q] + start + 8, &b[q], sizeof b[q]);
-        }
-    }
-}
 
 // |x - z|^2 from the product, which `out` holds.
 inline void distances_from_products(const Query& x, const double* norms, size_t n, double* out) {
@@ -172,10 +150,10 @@ template <Over over>
 inline void sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
     if (points.sparse()) return sparse_sums<over>(x, points, from, to, out);
     if (over == Over::squares && x.n > few_features) {
-        dense_sums<Over::dot>(x, points, from, to, out);
+        dense_sums<Over::dot, 1>(&x, points, from, to, &out);
         return distances_from_products(x, points.norms() + from, Points::lined(to - from), out);
     }
-    dense_sums<over>(x, points, from, to, out);
+    dense_sums<over, 1>(&x, points, from, to, &out);
 }
 
 template <class Function>
@@ -188,6 +166,22 @@ inline void each_eight(double* out, size_t n, const Function& function) {
 
 inline void decay(double gamma, double* out, size_t n) {
     each_eight(out, n, [gamma](Eight sum) { return exponential(-gamma * sum); });
+}
+
+// The kernels that are functions of |x - z|^2, which `out` holds.
+bool takes_distances(const Kernel& kernel) {
+    return kernel.op == KernelOp::rbf || kernel.op == KernelOp::epanechnikov || kernel.op == KernelOp::box;
+}
+
+void of_distances(const Kernel& kernel, double* out, size_t n) {
+    const double p = kernel.p[0];
+    if (kernel.op == KernelOp::rbf) return decay(p, out, n);
+    if (kernel.op == KernelOp::box)
+        return each_eight(out, n, [p](Eight squared) { return p * squared <= all(1.0) ? all(1.0) : all(0.0); });
+    each_eight(out, n, [p](Eight squared) {
+        const Eight value = 1.0 - p * squared;
+        return value > all(0.0) ? value : all(0.0);
+    });
 }
 
 void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
@@ -207,7 +201,9 @@ void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t
                 for (int i = 1; i < int(p[2]); ++i) power *= base;
                 return power;
             });
-        case KernelOp::rbf: sums<Over::squares>(x, points, from, to, out); return decay(p[0], out, lined);
+        case KernelOp::rbf:
+        case KernelOp::epanechnikov:
+        case KernelOp::box: sums<Over::squares>(x, points, from, to, out); return of_distances(kernel, out, lined);
         case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, lined);
         case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, lined);
         case KernelOp::sigmoid:
@@ -248,23 +244,34 @@ void row(const Kernel& kernel, const Query& x, const Points& points, size_t from
     if (to > from) evaluate(kernel, x, points, from, to, out, 0);
 }
 
+template <size_t count>
+void tile_rows(const Kernel& kernel, const Query* xs, const Points& points, double* const* outs) {
+    const size_t n = points.size(), lined = Points::lined(n);
+    const bool product = kernel.op == KernelOp::linear || xs[0].n > few_features;
+    if (product) dense_sums<Over::dot, count>(xs, points, 0, n, outs);
+    else dense_sums<Over::squares, count>(xs, points, 0, n, outs);
+    if (kernel.op == KernelOp::linear) return;
+    for (size_t q = 0; q < count; ++q) {
+        if (product) distances_from_products(xs[q], points.norms(), lined, outs[q]);
+        of_distances(kernel, outs[q], lined);
+    }
+}
+
 // Kernels of one sum share their passes; others go row by row.
 void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs) {
-    const size_t n = points.size(), padded = Points::padded(n);
-    const bool product = kernel.op == KernelOp::linear || (kernel.op == KernelOp::rbf && xs[0].n > few_features);
-    const bool plain = product || kernel.op == KernelOp::rbf;
-    for (; count > 0 && n > 0;
-         xs += std::min(count, tile), outs += std::min(count, tile), count -= std::min(count, tile)) {
-        if (!plain || count < tile) {
-            for (size_t q = 0; q < std::min(count, tile); ++q) row(kernel, xs[q], points, 0, n, outs[q]);
-            continue;
-        }
-        if (product) dense_tile<Over::dot, tile>(xs, points, outs);
-        else dense_tile<Over::squares, tile>(xs, points, outs);
-        if (kernel.op == KernelOp::linear) continue;
-        for (size_t q = 0; q < tile; ++q) {
-            if (product) distances_from_products(xs[q], points.norms(), padded, outs[q]);
-            decay(kernel.p[0], outs[q], padded);
+    if (points.size() == 0) return;
+    const bool shares = kernel.op == KernelOp::linear || takes_distances(kernel);
+    for (size_t done = 0; done < count;) {
+        const size_t left = shares ? count - done : 1;
+        if (left >= tile) {
+            tile_rows<tile>(kernel, xs + done, points, outs + done);
+            done += tile;
+        } else if (left >= small_tile) {
+            tile_rows<small_tile>(kernel, xs + done, points, outs + done);
+            done += small_tile;
+        } else {
+            row(kernel, xs[done], points, 0, points.size(), outs[done]);
+            done += 1;
         }
     }
 }
@@ -288,6 +295,107 @@ void prepare(const Kernel& kernel, Query& x) {
     if (!x.selves.empty()) fill_selves(kernel, x);
 }
 
+// Rows of an 8 x 8 square as its columns.
+inline void transpose(Eight (&r)[8]) {
+    for (size_t i = 0; i < 8; i += 2) {
+        const Eight a = r[i], b = r[i + 1];
+        r[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+        r[i + 1] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (size_t i : {0, 1, 4, 5}) {
+        const Eight a = r[i], b = r[i + 2];
+        r[i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+        r[i + 2] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+        const Eight a = r[i], b = r[i + 4];
+        r[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+        r[i + 4] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+// Up to eight rows as a line of points.
+void write_line(const Query* xs, size_t count, double* to) {
+    const size_t n = xs[0].n;
+    size_t j = 0;
+    for (; count == Points::line && j + 8 <= n; j += 8) {
+        Eight square[8];
+        for (size_t q = 0; q < 8; ++q) square[q] = load(xs[q].x + j);
+        transpose(square);
+        std::memcpy(to + j * Points::line, square, sizeof square);
+    }
+    for (; j < n; ++j)
+        for (size_t q = 0; q < Points::line; ++q) to[j * Points::line + q] = q < count ? xs[q].x[j] : 0.0;
+}
+
+// As `prepare`, a row in each lane.
+void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) {
+    double* z = panel.open(count);
+    for (size_t first = 0; first < count; first += Points::line) {
+        const size_t here = std::min(Points::line, count - first);
+        write_line(xs + first, here, z);
+        Eight sums{}, squares{};
+        for (size_t j = 0; j < panel.columns(); ++j, z += Points::line) {
+            const Eight value = load(z);
+            sums += value < all(0.0) ? -value : value;
+            squares += value * value;
+        }
+        for (size_t q = 0; q < here; ++q) {
+            xs[first + q].sum = sums[q];
+            xs[first + q].norm = squares[q];
+        }
+    }
+    for (size_t q = 0; q < count; ++q)
+        if (!xs[q].selves.empty()) fill_selves(kernel, xs[q]);
+    panel.describe(xs);
+}
+
+// A number that is not finite, times 0, is none.
+bool finite(const double* x, size_t n) {
+    Eight all_zero{};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) all_zero += load(x + i) * all(0.0);
+    double rest = 0.0;
+    for (; i < n; ++i) rest += x[i] * 0.0;
+    for (size_t l = 0; l < 8; ++l) rest += all_zero[l];
+    return rest == 0.0;
+}
+
+size_t first_least(const double* x, size_t n) {
+    double least = x[0];
+    size_t i = 0;
+    if (n >= 8) {
+        Eight lows = load(x);
+        for (i = 8; i + 8 <= n; i += 8) {
+            const Eight here = load(x + i);
+            lows = here < lows ? here : lows;
+        }
+        for (size_t l = 0; l < 8; ++l) least = lows[l] < least ? lows[l] : least;
+    }
+    for (; i < n; ++i) least = x[i] < least ? x[i] : least;
+    for (i = 0; i + 8 <= n; i += 8) {
+        const auto equal = load(x + i) == all(least);
+        int64_t any = 0;
+        for (size_t l = 0; l < 8; ++l) any |= equal[l];
+        if (any) break;
+    }
+    while (x[i] != least) ++i;
+    return i;
+}
+
+double largest(const double* x, size_t n) {
+    Eight most{};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const Eight here = load(x + i), size = here < all(0.0) ? -here : here;
+        most = size > most ? size : most;
+    }
+    double out = 0.0;
+    for (; i < n; ++i) out = std::max(out, std::abs(x[i]));
+    for (size_t l = 0; l < 8; ++l) out = std::max(out, most[l]);
+    return out;
+}
+
 double dot(const double* a, const double* b, size_t n) { return dot_norm(a, n, b).dot; }
 
 void axpy(double factor, const double* x, double* y, size_t n) {
@@ -304,8 +412,10 @@ void axpy(double factor, const double* x, double* y, size_t n) {
 namespace onepass {
 
 const KernelLoops* ONEPASS_NAME(ONEPASS_ISA)() {
-    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::row,
-                                      ONEPASS_ISA::rows,         ONEPASS_ISA::dot,     ONEPASS_ISA::axpy};
+    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::prepare_rows,
+                                      ONEPASS_ISA::row,          ONEPASS_ISA::rows,    ONEPASS_ISA::finite,
+                                      ONEPASS_ISA::first_least,  ONEPASS_ISA::largest, ONEPASS_ISA::dot,
+                                      ONEPASS_ISA::axpy};
     return &loops;
 }
 

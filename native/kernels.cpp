@@ -27,6 +27,8 @@ double diagonal(const Kernel& kernel, double norm, double sum, const double* sel
             return power;
         }
         case KernelOp::rbf:
+        case KernelOp::epanechnikov:
+        case KernelOp::box:
         case KernelOp::laplacian:
         case KernelOp::chi2_exp: return 1.0;
         case KernelOp::sigmoid: return std::tanh(p[0] * norm + p[1]);
@@ -62,9 +64,9 @@ double* kernel_room(size_t which, size_t n) {
 void Points::push(const Query& row) {
     const size_t at = size_++;
     if (sparse_) rows_.resize(size_);
-    else dense_.resize(padded(size_) * columns_, 0.0);
-    norms_.resize(padded(size_), 0.0);
-    sums_.resize(padded(size_), 0.0);
+    else dense_.resize(lined(size_) * columns_, 0.0);
+    norms_.resize(lined(size_), 0.0);
+    sums_.resize(lined(size_), 0.0);
     selves_.resize(size_ * slots_);
     write(at, row);
 }
@@ -72,13 +74,13 @@ void Points::push(const Query& row) {
 void Points::replace(size_t at, const Query& row) { write(at, row); }
 
 void Points::write(size_t at, const Query& row) {
-    if (watched) touched.push_back(at / line);
+    if (watched) changes.push_back({at, at, row.x});
     if (sparse_) {
         rows_[at].index.assign(row.index, row.index + row.n);
         rows_[at].x.assign(row.x, row.x + row.n);
     } else {
-        double* lane = dense_.data() + at / group * columns_ * group + at % group;
-        for (size_t j = 0; j < columns_; ++j) lane[j * group] = row.x[j];
+        double* lane = dense_.data() + at / line * columns_ * line + at % line;
+        for (size_t j = 0; j < columns_; ++j) lane[j * line] = row.x[j];
     }
     norms_[at] = row.norm;
     sums_[at] = row.sum;
@@ -87,23 +89,23 @@ void Points::write(size_t at, const Query& row) {
 
 void Points::remove(size_t at) {
     const size_t last = size_ - 1;
-    if (watched) touched.insert(touched.end(), {at / line, last / line});
+    if (watched && at != last) changes.push_back({at, last, nullptr});
     if (sparse_) {
         if (at != last) std::swap(rows_[at], rows_[last]);
         rows_.pop_back();
     } else {
-        double* from = dense_.data() + last / group * columns_ * group + last % group;
-        double* to = dense_.data() + at / group * columns_ * group + at % group;
+        double* from = dense_.data() + last / line * columns_ * line + last % line;
+        double* to = dense_.data() + at / line * columns_ * line + at % line;
         for (size_t j = 0; j < columns_; ++j) {
-            to[j * group] = from[j * group];
-            from[j * group] = 0.0;
+            to[j * line] = from[j * line];
+            from[j * line] = 0.0;
         }
-        dense_.resize(padded(last) * columns_);
+        dense_.resize(lined(last) * columns_);
     }
     for (std::vector<double>* each : {&norms_, &sums_}) {
         (*each)[at] = (*each)[last];
         (*each)[last] = 0.0;
-        each->resize(padded(last));
+        each->resize(lined(last));
     }
     std::copy_n(selves_.begin() + ptrdiff_t(last * slots_), slots_, selves_.begin() + ptrdiff_t(at * slots_));
     selves_.resize(last * slots_);
@@ -111,24 +113,42 @@ void Points::remove(size_t at) {
 }
 
 void Points::clear() {
-    // Whatever was known of the points is void; there are none to ask again.
     const bool was_watched = watched;
+    std::vector<Change> so_far = std::move(changes);
     *this = Points(sparse_, columns_, slots_);
     watched = was_watched;
+    changes = std::move(so_far);
+}
+
+double* Points::open(size_t count) {
+    size_ = count;
+    dense_.resize(lined(count) * columns_, 0.0);
+    norms_.resize(lined(count), 0.0);
+    sums_.resize(lined(count), 0.0);
+    selves_.resize(count * slots_);
+    return dense_.data();
+}
+
+void Points::describe(const Query* rows) {
+    for (size_t i = 0; i < size_; ++i) {
+        norms_[i] = rows[i].norm;
+        sums_[i] = rows[i].sum;
+        std::copy(rows[i].selves.begin(), rows[i].selves.end(), selves_.begin() + ptrdiff_t(i * slots_));
+    }
 }
 
 void Points::widen(size_t columns) {
     if (columns <= columns_) return;
     if (!sparse_) {
-        std::vector<double> wide(padded(size_) * columns, 0.0);
-        for (size_t g = 0; g * group < size_; ++g)
-            std::copy_n(dense_group(g), columns_ * group, wide.begin() + ptrdiff_t(g * columns * group));
+        std::vector<double, LineAligned<double>> wide(lined(size_) * columns, 0.0);
+        for (size_t g = 0; g * line < size_; ++g)
+            std::copy_n(dense_line(g), columns_ * line, wide.begin() + ptrdiff_t(g * columns * line));
         dense_.swap(wide);
     }
     columns_ = columns;
 }
 
-double Points::value(size_t at, size_t column) const { return dense_group(at / group)[column * group + at % group]; }
+double Points::value(size_t at, size_t column) const { return dense_line(at / line)[column * line + at % line]; }
 
 Query Points::query(size_t at, std::vector<double>& keep) const {
     Query row;

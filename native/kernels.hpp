@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace onepass {
@@ -25,6 +26,8 @@ enum class KernelOp {
     sum,           // of the parts
     product,       // of the parts
     normalised,    // K(x, z)/sqrt(K(x, x)*K(z, z)) of the one part; 0 where a diagonal is 0
+    epanechnikov,  // max(0, 1 - p[0]*|x - z|^2)
+    box,           // 1 where p[0]*|x - z|^2 <= 1, else 0
 };
 
 struct Query;
@@ -65,14 +68,27 @@ inline double diagonal(const Kernel& kernel, const Query& x) {
     return diagonal(kernel, x.norm, x.sum, x.selves.data());
 }
 
+// Memory from the beginning of a cache line: a register full of numbers never lies across two.
+template <class T>
+struct LineAligned {
+    using value_type = T;
+    static constexpr std::align_val_t alignment{64};
+    LineAligned() = default;
+    template <class U>
+    LineAligned(const LineAligned<U>&) {}
+    T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
+    void deallocate(T* at, size_t) noexcept { ::operator delete(at, alignment); }
+    bool operator==(const LineAligned&) const = default;
+};
+
 // Stored rows, in slots 0..size()-1. A removed row's place is taken by the last: O(row), and slots are not in order of
 // age.
 //
-// Dense rows lie in groups of 32, feature by feature, so that 32 points share one pass over x; the last group is filled
-// up with zeros. Sparse rows lie one by one.
+// Dense rows lie in lines of eight, feature by feature: eight points share a pass over x, each in its own lane of a
+// register. The last line is filled up with zeros. Sparse rows lie one by one.
 class Points {
  public:
-    static constexpr size_t group = 32, line = 8;
+    static constexpr size_t line = 8;
     struct SparsePoint {
         std::vector<int64_t> index;
         std::vector<double> x;
@@ -84,24 +100,31 @@ class Points {
     bool sparse() const { return sparse_; }
     size_t size() const { return size_; }
     size_t columns() const { return columns_; }
+    // n points in whole lines: the room that an `out` must have.
     static size_t lined(size_t n) { return (n + line - 1) / line * line; }
-    static size_t padded(size_t n) { return (n + group - 1) / group * group; }  // room that an `out` must have
 
     void push(const Query& row);
     void replace(size_t at, const Query& row);
     void remove(size_t at);  // the last one moves to `at`
     void clear();
-    // Lines of eight written to since the list was last cleared, for whoever keeps kernel rows of older points.
-    // Kept where `watched`.
+    // What became of the slots since the list was last cleared, for whoever keeps kernel rows of older points: a slot
+    // holds what slot `from` held, or the row that was read at x. Kept where `watched`.
+    struct Change {
+        size_t at, from;
+        const double* x;  // null where it came from another slot
+    };
     bool watched = false;
-    std::vector<size_t> touched;
+    std::vector<Change> changes;
+    // Dense: room for this many rows in place of those here. The caller writes it, then says what is known of the rows.
+    double* open(size_t count);
+    void describe(const Query* rows);
     void widen(size_t columns);  // more features, zero so far
 
     // The row in a slot, in `keep`'s memory where it has to be put together.
     Query query(size_t at, std::vector<double>& keep) const;
     bool same(size_t at, const Query& row) const;
 
-    const double* dense_group(size_t g) const { return dense_.data() + g * columns_ * group; }
+    const double* dense_line(size_t l) const { return dense_.data() + l * columns_ * line; }
     const SparsePoint& sparse_point(size_t at) const { return rows_[at]; }
     double value(size_t at, size_t column) const;  // of a dense point
     const double* norms() const { return norms_.data(); }
@@ -113,7 +136,8 @@ class Points {
 
     bool sparse_ = false;
     size_t columns_ = 0, slots_ = 0, size_ = 0;
-    std::vector<double> dense_, norms_, sums_, selves_;  // padded to whole groups but for selves_
+    std::vector<double, LineAligned<double>> dense_;
+    std::vector<double> norms_, sums_, selves_;  // in whole lines but for selves_
     std::vector<SparsePoint> rows_;
 };
 
@@ -126,10 +150,17 @@ struct KernelLoops {
     const char* name;
     // Fills in what kernels want to know of a row.
     void (*prepare)(const Kernel& kernel, Query& x);
+    // The same for several dense rows, which `panel` then holds.
+    void (*prepare_rows)(const Kernel& kernel, Query* xs, size_t count, Points& panel);
     // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
-    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i).
+    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i), room for
+    // lined(points.size()).
     void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs);
+    // Are all numbers finite? Where is the first of the smallest (n > 0)? How large is the largest, without its sign?
+    bool (*finite)(const double* x, size_t n);
+    size_t (*first_least)(const double* x, size_t n);
+    double (*largest)(const double* x, size_t n);
     // Sums in 16 lanes.
     double (*dot)(const double* a, const double* b, size_t n);
     // y[i] += factor * x[i]

@@ -178,11 +178,11 @@ void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedR
     // As many stored vectors at a time as the processor's second cache holds: they serve all the rows.
     constexpr size_t numbers = size_t(1) << 15;
     const size_t columns = std::max<size_t>(1, points.columns());
-    const size_t block = std::max<size_t>(1, numbers / columns / Points::group) * Points::group;
+    const size_t block = std::max<size_t>(1, numbers / columns / Points::line) * Points::line;
     for (size_t r = 0; r < count; ++r) {
         out[r].time = ids && holds(ids[r]) ? 0 : clock_;
         out[r].epoch = epoch_;
-        if (out[r].values.size() < Points::padded(n)) out[r].values.resize(Points::padded(n));
+        if (out[r].values.size() < Points::lined(n)) out[r].values.resize(Points::lined(n));
     }
     for (size_t from = 0; from < n; from += block)
         for (size_t r = 0; r < count; ++r)
@@ -192,7 +192,7 @@ void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedR
 // Fills in the slots that were taken since the row was computed. By symmetry, a slot's own row may have the value.
 void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
     const size_t n = slots();
-    if (row.values.size() < Points::padded(n)) row.values.resize(Points::padded(n));
+    if (row.values.size() < Points::lined(n)) row.values.resize(Points::lined(n));
     if (row.time == 0) evaluate(x, 0, n, row.values.data());
     for (size_t s = 0; s < n && row.time != 0; ++s) {
         if (births_[s] <= row.time) continue;
@@ -200,8 +200,8 @@ void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
             row.values[s] = cache.at(s).values[slot];
             continue;
         }
-        double values[Points::group];
-        const size_t from = s / Points::group * Points::group, to = std::min(n, from + Points::group);
+        double values[Points::line];
+        const size_t from = s / Points::line * Points::line, to = std::min(n, from + Points::line);
         evaluate(x, from, to, values);
         std::copy_n(values, to - from, row.values.data() + from);
         s = to - 1;
@@ -212,7 +212,7 @@ void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
 }
 
 const double* Lasvm::row(size_t slot) {
-    CachedRow& row = cache.use(slot, Points::padded(slots()));
+    CachedRow& row = cache.use(slot, Points::lined(slots()));
     if (row.time != clock_) complete(points.query(slot, room_), slot, row);
     return row.values.data();
 }
@@ -305,7 +305,7 @@ LasvmStatus Lasvm::process(const Query& x, CachedRow& row, int64_t label, double
     if (newcomers_.empty()) return LasvmStatus::ok;
     if (slot == nowhere) {
         slot = place(x, label, weight, id);
-        if (row.values.size() < Points::padded(slots())) row.values.resize(Points::padded(slots()));
+        if (row.values.size() < Points::lined(slots())) row.values.resize(Points::lined(slots()));
         row.values[slot] = diagonal(kernel, x);
         row.time = clock_;
         if (cache.has_room(row.values.size())) cache.adopt(slot, row);

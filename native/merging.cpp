@@ -75,7 +75,7 @@ bool merge(Budget& budget, Expansion& f, const KernelRound& round) {
     std::vector<double> sizes(f.size());
     for (size_t i = 0; i < f.size(); ++i) sizes[i] = f.squared(i);
     const size_t i = f.least(sizes);
-    std::vector<double> keep, other, values, k(Points::padded(f.size()));
+    std::vector<double> keep, other, values, k(Points::lined(f.size()));
     const Query x = f.points.query(i, keep);
     kernel_loops->row(*f.kernel, x, f.points, 0, f.size(), k.data());
     size_t partner = i;

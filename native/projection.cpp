@@ -138,20 +138,12 @@ std::vector<double> row_of(const Expansion& f, size_t i) {
     return row;
 }
 
-std::vector<double> without(const double* k, size_t gone, size_t n) {
-    std::vector<double> rest(k, k + n);
-    rest[gone] = rest.back();
-    rest.resize(Points::padded(n), 0.0);
-    return rest;
-}
-
-// Vector `gone` leaves share*c_gone to the newcomer, which takes the round's step besides.
+// Vector `gone` leaves share*c_gone to the newcomer, which takes its slot and the round's step besides. (Neither the
+// norm nor values are followed here: the scores are not read.)
 void exchange(Expansion& f, const KernelRound& round, size_t gone, double share) {
     std::vector<double> row = own_row(f, round);
     for (size_t r = 0; r < f.outputs(); ++r) row[r] += share * f.c(gone, r);
-    const std::vector<double> k = without(round.k, gone, f.size());
-    f.remove(gone);
-    append(f, round, k.data(), row);
+    f.replace(gone, round.x, round.k, round.ktt, round.scores, row.data(), round.t);
 }
 
 }  // namespace
@@ -171,7 +163,7 @@ bool bpa_s(Budget& budget, Expansion& f, const KernelRound& round) {
 
 namespace {
 
-double apart(const Expansion& f, size_t i, size_t j) { return f.diagonals[i] + f.diagonals[j] - 2.0 * f.gram[i][j]; }
+double apart(const Expansion& f, size_t i, size_t j) { return f.diagonals[i] + f.diagonals[j] - 2.0 * f.gram[j][i]; }
 
 // Vector i's nearest other; the oldest among equals.
 void find_nearest(Budget& budget, const Expansion& f, size_t i) {
@@ -187,31 +179,23 @@ void find_nearest(Budget& budget, const Expansion& f, size_t i) {
     }
 }
 
-// The vector in the last slot has just come.
-void meet(Budget& budget, const Expansion& f) {
-    const size_t last = f.size() - 1;
-    for (size_t i = 0; i < last; ++i) {
-        const double d = apart(f, i, last);
+// The vector in slot `at` has just come, in the place of another or behind all.
+void meet(Budget& budget, const Expansion& f, size_t at) {
+    budget.nearest.resize(f.size(), -1.0);
+    budget.distance.resize(f.size(), 0.0);
+    for (size_t i = 0; i < f.size(); ++i) {
+        if (i == at) continue;
+        if (budget.nearest[i] == double(at)) {  // who was there is gone
+            find_nearest(budget, f, i);
+            continue;
+        }
+        const double d = apart(f, i, at);
         if (budget.nearest[i] < 0.0 || d < budget.distance[i]) {
-            budget.nearest[i] = double(last);
+            budget.nearest[i] = double(at);
             budget.distance[i] = d;
         }
     }
-    budget.nearest.resize(f.size(), -1.0);
-    budget.distance.resize(f.size(), 0.0);
-    find_nearest(budget, f, last);
-}
-
-// Slot `gone` has just been filled by the last one, which had number `last`.
-void part(Budget& budget, const Expansion& f, size_t gone, size_t last) {
-    budget.nearest[gone] = budget.nearest[last];
-    budget.distance[gone] = budget.distance[last];
-    budget.nearest.pop_back();
-    budget.distance.pop_back();
-    for (size_t i = 0; i < f.size(); ++i) {
-        if (budget.nearest[i] == double(gone)) find_nearest(budget, f, i);
-        else if (budget.nearest[i] == double(last)) budget.nearest[i] = double(gone);
-    }
+    find_nearest(budget, f, at);
 }
 
 // Dropping r and spreading it over the newcomer and n.
@@ -239,7 +223,7 @@ bool bpa_nn(Budget& budget, Expansion& f, const KernelRound& round) {
     if (round.add == 0.0 || flat(budget, round)) return false;
     if (!budget.full(f)) {
         take_step(budget, f, round);
-        meet(budget, f);
+        meet(budget, f, f.size() - 1);
         return true;
     }
     const Proximal problem = proximal(budget, round);
@@ -265,13 +249,8 @@ bool bpa_nn(Budget& budget, Expansion& f, const KernelRound& round) {
         for (double& each : row) each *= shares.at_n;
         f.add_to(size_t(budget.nearest[gone]), row.data());
     }
-    std::vector<double> row = own_row(f, round);
-    for (size_t r = 0; r < f.outputs(); ++r) row[r] += shares.at_t * f.c(gone, r);
-    const std::vector<double> k = without(round.k, gone, f.size());
-    f.remove(gone);
-    part(budget, f, gone, f.size());
-    append(f, round, k.data(), row);
-    meet(budget, f);
+    exchange(f, round, gone, shares.at_t);
+    meet(budget, f, gone);
     return true;
 }
 
@@ -302,18 +281,14 @@ bool bpa_p(Budget& budget, Expansion& f, const KernelRound& round) {
         add_projected(f, d, tau, round.parts);
         return true;
     }
-    const std::vector<double> left = row_of(f, gone);
-    append(f, round, round.k, own_row(f, round));
-    f.extend_inverse(d, delta2);
+    const std::vector<double> left = row_of(f, gone), shares = f.exchange_inverse(gone, d, delta2);
     std::vector<double> row(f.outputs());
-    for (size_t i = 0; i <= n; ++i) {
+    for (size_t i = 0; i < n; ++i) {
         if (i == gone) continue;
-        const double share = -f.inverse[i][gone] / f.inverse[gone][gone];
-        for (size_t r = 0; r < f.outputs(); ++r) row[r] = share * left[r];
+        for (size_t r = 0; r < f.outputs(); ++r) row[r] = shares[i] * left[r];
         f.add_to(i, row.data());
     }
-    f.reduce_inverse(gone);
-    f.remove(gone);
+    exchange(f, round, gone, shares[gone]);
     f.guard_inverse();
     return true;
 }

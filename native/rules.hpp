@@ -345,6 +345,23 @@ inline void newton_step(const Scalars* s, const double* p, double*, Step* step) 
     step->gain = pulled * pulled;
 }
 
+// NORMA: w <- (1 - eta_t*lam)*w + eta_t*phi [m <= rho], rho moved by nu.   params: schedule (4), lam, rho, nu or -1
+// state: how far rho has moved
+inline void norma(const Scalars* s, const double* p, double* state, Step* step) {
+    const double eta = eta_at(p, s->t), rho = p[5] + state[0], wrong = s->m <= rho ? 1.0 : 0.0;
+    if (p[6] >= 0.0) state[0] = std::max(0.0, rho - eta * (wrong - p[6])) - p[5];
+    step->add = eta * s->importance * wrong;
+    step->decay = 1.0 - eta * p[4];
+}
+
+// Parzen: every example goes to its own class.
+inline void parzen(const Scalars* s, const double*, double*, Step* step) { step->add = s->importance; }
+inline void parzen_rows(const Scalars* s, const double*, int64_t classes, int64_t y, const double*, double*,
+                        double* coefficients, Step* step) {
+    for (int64_t r = 0; r < classes; ++r) coefficients[r] = r == y ? s->importance : 0.0;
+    step->add = 1.0;
+}
+
 struct Entry {
     StepFn step;
     SolveFn solve;  // null where the rule never looks at all scores
@@ -376,6 +393,8 @@ inline constexpr Entry table[] = {
     {confidence_weighted<alpha_scw2>, nullptr},
     {nherd, nullptr},
     {newton_step, nullptr},
+    {norma, nullptr},
+    {parzen, parzen_rows},
 };
 inline constexpr int count = int(sizeof(table) / sizeof(table[0]));
 

@@ -29,6 +29,7 @@ BUDGETS: dict[str, tuple[budgets.Budget, list[str], tuple[str, ...]]] = {
     "stoptron": (budgets.Stoptron(6), ANY, EVERYWHERE),
     "oldest": (budgets.Oldest(6), ANY, EVERYWHERE),
     "random": (budgets.Random(6, seed=3), ANY, EVERYWHERE),
+    "reservoir": (budgets.Reservoir(6, seed=5), ["parzen", "pa1", "norma", "romma"], EVERYWHERE),
     "shrinking": (budgets.Shrinking(0.9), PLAIN, EVERYWHERE),
     "distil": (budgets.BudgetPerceptron(), PLAIN, ("binary",)),
     "sweep": (budgets.BudgetPerceptron(order="sweep"), PLAIN, ("binary",)),

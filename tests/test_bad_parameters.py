@@ -36,6 +36,13 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "batch_size": [0, 1.5, INF],
         "reduction": ["median", None],
     },
+    "NORMA": {
+        "lam": [-1, INF, 2],
+        "eta": [0, -1, INF],
+        "schedule": ["inv_t"],
+        "rho": [-1, INF],
+        "nu": [-0.1, 1.1, INF],
+    },
     "Pegasos": {"lam": [0, -1, INF], "project": ["yes", 0]},
     "Pocket": {"rho": [0, -1, INF], "beta": [-0.1], "strict": [1], "schedule": ["fast"]},
     "MIRA": {"beta": [-1, INF], "cap": [0, -1], "tie_update": ["never", None]},

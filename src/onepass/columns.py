@@ -40,7 +40,8 @@ class StreamColumns:
         self.looked = 0  # how many features the model had when last asked
 
     def place(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
-        """The batch in the model's own features. Learning lets new names in; otherwise they are left out."""
+        """The batch in the model's own features. Learning lets new names in; otherwise they are left out, or, where a
+        model's scores read ‖x‖ (`counts_unknown`), stand behind all others."""
         if batch.table is not None:
             return self._named(model, batch, learning)
         if batch.hash_bits is not None:
@@ -55,7 +56,7 @@ class StreamColumns:
         if model.hash_bits is not None:
             raise FeatureError(f"the stream's features are numbers: give op.stream hash_bits={model.hash_bits} too")
         assert batch.csr is not None
-        if learning or batch.columns <= model.n_features:
+        if learning or model.counts_unknown or batch.columns <= model.n_features:
             return replace(batch, columns=max(batch.columns, model.n_features))
         return batch.only(batch.csr[1] < model.n_features, model.n_features)
 
@@ -67,6 +68,10 @@ class StreamColumns:
         at = self.find(model, batch, learning)
         assert batch.csr is not None
         data, indices, starts = batch.csr
+        if model.counts_unknown and not learning:
+            behind = np.where(at < 0, model.n_features + np.arange(batch.columns), at)
+            csr = (data, behind[indices], starts)
+            return replace(batch, csr=csr, columns=model.n_features + batch.columns, table=None, named=True)
         if not np.array_equal(at, np.arange(batch.columns)):
             indices = at[indices]
         batch = replace(batch, csr=(data, indices, starts), columns=model.n_features, table=None, named=True)

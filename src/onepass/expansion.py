@@ -56,7 +56,7 @@ class Round:
 class Expansion:
     """Support vectors, their coefficients (one row each) and their Gram matrix.
 
-    A removed vector's slot is taken by the last one; `birth` says who is older.
+    A removed vector's slot is taken by the newcomer that replaces it, or by the last one; `birth` says who is older.
     """
 
     def __init__(self, kernel: kernels.Kernel, outputs: int) -> None:
@@ -93,6 +93,11 @@ class Expansion:
         self.x = [self.x[j] for j in order]
         self.c, self.gram = self.c[order], self.gram[np.ix_(order, order)]
         self.birth = [self.birth[j] for j in order]
+
+    def replace(self, i: int, r: Round, row: Array | None = None) -> None:
+        """x takes the slot of vector i, which goes."""
+        self.append(r, row)
+        self.remove(i)
 
     def step(self, r: Round) -> bool:
         """f ← scale·f + row·K(x, ·), with no thought of room."""

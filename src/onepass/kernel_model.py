@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from . import _native, budgets, kernels, store
 from .batches import Batch
 from .budgets import Budget
 from .core import Array, Readout, Rule, make_readout
-from .errors import DamagedFileError, FeatureError, ParameterError
+from .errors import DamagedFileError, ParameterError
 from .kernels import Kernel
 from .model import LinearModel, known_parameters
 from .parameters import from_config, to_config
@@ -37,6 +38,7 @@ class KernelModel(LinearModel):
     """
 
     kind = KIND
+    counts_unknown = True
 
     def __init__(
         self,
@@ -220,6 +222,7 @@ class KernelModel(LinearModel):
                 "rule": self.budget.rule_numbers(self.rule),
                 "seed": self.budget.seed_number(),
                 "merge_duplicates": getattr(self.budget, "merge_duplicates", False),
+                "own_class": self.rule.name == "parzen",
             },
         )
 
@@ -228,18 +231,18 @@ class KernelModel(LinearModel):
 
     def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
         """In the two forms that the kernel loops read: float64, and 64-bit indices."""
-        if batch.distinct:
-            raise FeatureError(
-                "a kernel model does not read the chunks of op.stream; give it its examples: for x, y in stream"
-            )
         placed = super()._placed(batch, learning=learning)
         if placed.dense is not None:
             dense = np.ascontiguousarray(placed.dense, dtype=np.float64)
             return Batch(placed.rows, placed.columns, dense=dense, names=placed.names)
         assert placed.csr is not None
         data, indices, starts = placed.csr
-        csr = (data.astype(np.float64), indices.astype(np.int64), starts.astype(np.int64))
-        return Batch(placed.rows, placed.columns, csr=csr, names=placed.names)
+        csr = (
+            np.ascontiguousarray(data, dtype=np.float64),
+            np.ascontiguousarray(indices, dtype=np.int64),
+            np.ascontiguousarray(starts, dtype=np.int64),
+        )
+        return replace(placed, csr=csr)
 
 
 def _require(rule: Rule, readout: str | Readout) -> None:

@@ -21,11 +21,13 @@ from .parameters import Parameters, flag, from_text, number
 __all__ = [
     "KERNELS",
     "RBF",
+    "Box",
     "Call",
     "Chi2",
     "Chi2Exp",
     "Constant",
     "Cosine",
+    "Epanechnikov",
     "HistogramIntersection",
     "Kernel",
     "Laplacian",
@@ -439,6 +441,46 @@ class Cosine(Kernel):
         return Normalized(Linear()).block(X, Z)
 
 
+@dataclasses.dataclass(repr=False)
+class _Compact(Kernel):
+    """Windows of width h for `rules.Parzen`: 0 outside, and not positive semi-definite in general."""
+
+    psd = False
+    h: float = number(1.0, above=0)
+
+    def squared(self, X: Array, Z: Array) -> Array:
+        """‖x − z‖²/h²."""
+        return np.asarray(np.sum((X[:, np.newaxis] - Z[np.newaxis]) ** 2, axis=2)) * (1.0 / self.h**2)
+
+    def diagonal(self, X: Array) -> Array:
+        return np.ones(len(X))
+
+    def numbers(self) -> list[float]:
+        return [1.0 / self.h**2]
+
+
+@dataclasses.dataclass(repr=False)
+class Epanechnikov(_Compact):
+    """K = max(0, 1 − ‖x − z‖²/h²)."""
+
+    name = "epanechnikov"
+    code = 14
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return np.maximum(0.0, 1.0 - self.squared(X, Z))
+
+
+@dataclasses.dataclass(repr=False)
+class Box(_Compact):
+    """K = 1 where ‖x − z‖ ≤ h, else 0."""
+
+    name = "box"
+    code = 15
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return np.where(self.squared(X, Z) <= 1.0, 1.0, 0.0)
+
+
 KERNELS: dict[str, type[Kernel]] = {
     kind.name: kind
     for kind in (
@@ -457,6 +499,8 @@ KERNELS: dict[str, type[Kernel]] = {
         Product,
         Normalized,
         Cosine,
+        Epanechnikov,
+        Box,
     )
 }
 

@@ -53,6 +53,7 @@ class LinearModel:
     """
 
     kind = KIND
+    counts_unknown = False  # do features that were never learned change a score?
 
     def __init__(
         self,

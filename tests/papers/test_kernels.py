@@ -72,11 +72,16 @@ CASES: dict[str, tuple[Kernel, Any]] = {
             * (X @ Z.T + 1)
         ),
     ),
+    "epanechnikov": (
+        kernels.Epanechnikov(1.5),
+        lambda X, Z: np.maximum(0.0, 1 - pairwise.euclidean_distances(X, Z) ** 2 / 1.5**2),
+    ),
+    "box": (kernels.Box(1.3), lambda X, Z: 1.0 * (pairwise.euclidean_distances(X, Z) <= 1.3)),
     "call": (kernels.Call(product_plus), block_plus),
     "call-blocks": (kernels.Call(block_plus, blocks=True), block_plus),
 }
 DENSE_ONLY = {"call", "call-blocks"}
-INDEFINITE = {"sigmoid"}
+INDEFINITE = {"sigmoid", "epanechnikov", "box"}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..parameters import from_text
-from .base import Budget, Oldest, Random, Shrinking, Stoptron, Unlimited
+from .base import Budget, Oldest, Random, Reservoir, Shrinking, Stoptron, Unlimited
 from .least_squares import ALD
 from .merging import Merge
 from .passive_aggressive import BPANN, BPAP, BPAS
@@ -31,6 +31,7 @@ __all__ = [
     "Projectron",
     "ProjectronPP",
     "Random",
+    "Reservoir",
     "Shrinking",
     "Stoptron",
     "Unlimited",
@@ -44,6 +45,7 @@ BUDGETS: Mapping[str, type[Budget]] = {
         Stoptron,
         Oldest,
         Random,
+        Reservoir,
         Shrinking,
         BudgetPerceptron,
         BudgetSVM,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..expansion import Expansion, Round
     from ..kernels import Kernel
 
-__all__ = ["Budget", "Memory", "Oldest", "Random", "Shrinking", "Stoptron", "Unlimited", "mistake_driven"]
+__all__ = ["Budget", "Memory", "Oldest", "Random", "Reservoir", "Shrinking", "Stoptron", "Unlimited", "mistake_driven"]
 
 Memory = dict[str, Any]
 
@@ -127,7 +127,7 @@ class Oldest(Budget):
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add != 0 and r.scale != 0 and self.full(f):
-            f.remove(f.oldest)
+            return _exchange(f, r, f.oldest)
         return f.step(r)
 
 
@@ -148,11 +148,51 @@ class Random(Budget):
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add != 0 and r.scale != 0 and self.full(f):
-            f.remove(min(len(f) - 1, int(_uniform(memory) * len(f))))
+            return _exchange(f, r, min(len(f) - 1, int(_uniform(memory) * len(f))))
         return f.step(r)
 
     def seed_number(self) -> int:
         return int(self.seed)
+
+
+@dataclasses.dataclass(repr=False)
+class Reservoir(Budget):
+    """A uniform sample of B of all updates so far (Vitter 1985): when full, the M-th comes in with probability B/M.
+
+    With Parzen's classifier it stands for the whole stream. The generator is saved with the model.
+    """
+
+    name = "reservoir"
+    code = 13
+    B: int = number(100, at_least=1, integer=True)
+    seed: int = number(0, at_least=0, integer=True)
+
+    def start(self) -> Memory:
+        return {"random": int(self.seed), "M": 0}
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.scale == 0:
+            memory["M"] = 0
+        if r.add == 0:
+            return f.step(r)
+        memory["M"] += 1
+        if r.scale == 0 or not self.full(f):
+            return f.step(r)
+        drawn = int(_uniform(memory) * memory["M"])
+        if drawn < len(f):
+            return _exchange(f, r, drawn)
+        f.c = r.scale * f.c
+        return r.scale != 1
+
+    def seed_number(self) -> int:
+        return int(self.seed)
+
+
+def _exchange(f: Expansion, r: Round, gone: int) -> bool:
+    """The round's step, in the place of a vector that goes."""
+    f.c = r.scale * f.c
+    f.replace(gone, r)
+    return True
 
 
 def _uniform(memory: Memory) -> float:

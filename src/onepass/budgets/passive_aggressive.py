@@ -103,8 +103,7 @@ class BPAS(BudgetPA):
         if problem.loss(problem.H) <= problem.cost(r.add, r.xx) + costs[gone]:
             return False
         row = f.c[gone] * r.k[gone] / r.ktt + r.row
-        f.remove(gone)
-        f.append(r, row)
+        f.replace(gone, r, row)
         return True
 
 
@@ -129,8 +128,7 @@ class BPANN(BudgetPA):
         row = f.c[gone] * at_new + r.row
         if near is not None:
             f.c[near] += f.c[gone] * at_near
-        f.remove(gone)
-        f.append(r, row)
+        f.replace(gone, r, row)
         return True
 
     def spread(self, f: Expansion, r: Round, i: int) -> tuple[int | None, float, float, float]:

@@ -46,8 +46,9 @@ class BudgetPerceptron(Budget):
             return False
         was_full = self.full(f)
         if was_full and self.remove == "before":
-            f.remove(f.least(-self.margins(f)))
-        f.step(r)
+            f.replace(f.least(-self.margins(f)), r)
+        else:
+            f.step(r)
         if self.B is None:
             self.distil(f, float(r.rule.get_params()["beta"]))
         elif was_full and self.remove == "after":

@@ -65,9 +65,19 @@ def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[st
 
 def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
     """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
+    from .. import store
+    from ..errors import ParameterError
     from ..model import LinearModel
 
-    model = LinearModel.load(path)
+    kind, config, parts = store.read(path)
+    learner: type[LinearModel] = LinearModel
+    if kind == "kernel":
+        from ..kernel_model import KernelModel
+
+        learner = KernelModel
+    elif kind != "linear":
+        raise ParameterError(f"{path} holds a model of kind {kind!r}; expected 'linear' or 'kernel'")
+    model = learner.from_state(config, parts)
     kept = model.extra.pop(KEY, None)
     mine = {name: model.extra_arrays.pop(name) for name in list(model.extra_arrays) if name.startswith(f"{KEY}.")}
     if kept is None:

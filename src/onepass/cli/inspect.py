@@ -31,12 +31,16 @@ def command(model_path: str, top: int, every: bool) -> None:
     from .summary import size_of
 
     kind = store.read(model_path)[0]
-    if kind != "linear":
+    if kind not in ("linear", "kernel"):
         from ..files import load
 
         click.echo(f"{model_path}: {load(model_path)!r}")
         return
     model, kept, _ = read(model_path)
+    if kind == "kernel":
+        if every:
+            raise click.UsageError("--all lists weights, of which a kernel learner has none")
+        top = 0
     if every:
         from .outputs import weight_lines
 
@@ -52,15 +56,16 @@ def command(model_path: str, top: int, every: bool) -> None:
 
 
 def _what(model: LinearModel) -> list[str]:
-    from .summary import _classes, _weights
+    from .kernels import learner_of
+    from .summary import _classes, learned
 
     task = "regression" if model.task == "regression" else model.task.replace("auto", "classification")
     rows = [
-        ("rule", repr(model.rule)),
+        ("rule", learner_of(model)),
         ("task", f"{task}{_classes(model) if model.classes else ''}"),
         ("readout", repr(model.readout)),
         ("seen", f"{model.t:,} examples, {model.k:,} updates"),
-        ("weights", _weights(model)),
+        learned(model),
         ("names", _naming(model)),
     ]
     if model.extra.get("estimator"):

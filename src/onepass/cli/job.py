@@ -21,6 +21,7 @@ from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
+from .kernels import learner_of
 from .progress import Display, Losses
 from .rows import BLOCK, cut, require_no_base, runs_of_labels, said_of, some, usual_every
 
@@ -304,7 +305,7 @@ class Job:
     def settings(self) -> dict[str, str]:
         assert self.model is not None
         names = ", ".join(self.reading.sources[:3]) + (", …" if len(self.reading.sources) > 3 else "")
-        out = {"model": f"{self.model.rule!r}, {self.task_name()}", "stream": names}
+        out = {"model": f"{learner_of(self.model)}, {self.task_name()}", "stream": names}
         if self.model.hash_bits is not None:
             out["hash bits"] = str(self.model.hash_bits)
         if self.options.holdout:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import kernels
 from .reading import Reading, as_reading, reading_options
 from .vw import VWCommand, rule_of, vw_options
 
@@ -40,6 +41,7 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     default="auto",
     help="What the labels are; auto: the first of them decide.",
 )
+@kernels.kernel_options
 @reading_options
 @click.option(
     "-b",
@@ -119,6 +121,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       zcat clicks.vw.gz | onepass learn - --format vw --save clicks.model --checkpoint-every 1000000
       onepass learn --resume clicks.model clicks.vw.gz
       onepass learn log.jsonl --follow --task regression --label seconds --metrics mae,quantile:q=0.9
+      onepass learn board.csv --label colour --kernel rbf:gamma=8 --budget bpann:B=100 --save board.model
       onepass learn -d train.vw -f model.vw --loss_function logistic -b 18 --passes 2
 
     Ends with 0, 1 (bad input), 2 (wrong usage), 3 (done, but malformed lines were skipped), 130 (interrupted: what was
@@ -172,6 +175,7 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--passes reads the stream again, which standard input and --follow do not allow")
     if given["cache"] and "-" in given["sources"]:
         raise click.UsageError("--cache keeps files, not standard input")
+    kernels.check(given)
     if given["test_only"] and not (given["start_from"] or given["resume"]):
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
 
@@ -201,10 +205,13 @@ def _begun(given: dict[str, Any]) -> Job:
     def make(task: str) -> LinearModel:
         from ..model import LinearModel
 
+        classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
+        if kernels.asked(given):
+            return kernels.make_model(given, rule, task, classes=classes, bits=bits)
         return LinearModel(
             rule,
             task,
-            classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
+            classes=classes,
             fit_intercept=given["intercept"],
             readout=given["readout"],
             hash_bits=bits,
@@ -242,9 +249,9 @@ def _fits(model: LinearModel, given: dict[str, Any]) -> None:
         raise click.UsageError(
             f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
         )
-    for name in ("rule", "loss_function", "learning_rate", "l1", "l2", "oaa"):
+    for name in ("rule", "kernel", "budget", "loss_function", "learning_rate", "l1", "l2", "oaa"):
         if given[name] is not None:
-            raise click.UsageError(f"--{name}: the model brings its own rule, {model.rule!r}; leave it out")
+            raise click.UsageError(f"--{name}: the model brings its own, {kernels.learner_of(model)}; leave it out")
 
 
 def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:

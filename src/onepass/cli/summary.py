@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .kernels import learner_of, support
 from .progress import peak_memory, short
 
 if TYPE_CHECKING:
     from ..model import LinearModel
     from .job import Job
 
-__all__ = ["collisions", "summary"]
+__all__ = ["collisions", "learned", "summary"]
 
 
 def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
@@ -33,9 +34,9 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
         rows.append(("skipped", f"{counts['skipped']:,} malformed line{'s' * (counts['skipped'] != 1)}{where}"))
     why = f" ({job.decided})" if job.decided else ""
     rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
-    rows.append(("rule", f"{model.rule!r}"))
+    rows.append(("rule", learner_of(model)))
     rows += _values(job)
-    rows.append(("weights", _weights(model)))
+    rows.append(learned(model))
     speed = (counts["examples"] - job.examples_before) / max(seconds, 1e-9)
     rows.append(("time", f"{seconds:.1f} s, {short(speed)} examples/s, at most {peak_memory() >> 20} MB"))
     for what, name in (("model", "save"), ("report", "report"), ("predictions", "predictions")):
@@ -66,6 +67,13 @@ def _classes(model: LinearModel) -> str:
     classes = [str(label) for label in model.classes]
     names = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
     return f" of {len(classes)} class{'es' * (len(classes) != 1)}: {names}"
+
+
+def learned(model: LinearModel) -> tuple[str, str]:
+    """How much a model holds: weights, or support vectors."""
+    from ..kernel_model import KernelModel
+
+    return ("support", support(model)) if isinstance(model, KernelModel) else ("weights", _weights(model))
 
 
 def _weights(model: LinearModel) -> str:

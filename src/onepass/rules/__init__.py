@@ -11,6 +11,8 @@ from .ftrl import FTRL
 from .gaussian import AROW, CW, NHERD, ONS, RLS, SCW1, SCW2, Kalman
 from .gradient import FOBOS, SGD, Pegasos, TruncatedGradient
 from .mira import MIRA
+from .norma import NORMA
+from .parzen import Parzen
 from .passive_aggressive import PA, PA1, PA2
 from .perceptron import Perceptron, Pocket
 from .ranking import MROC, PAMIR
@@ -27,6 +29,7 @@ __all__ = [
     "MIRA",
     "MROC",
     "NHERD",
+    "NORMA",
     "ONS",
     "PA",
     "PA1",
@@ -47,6 +50,7 @@ __all__ = [
     "AggressiveROMMA",
     "Kalman",
     "NormalizedLMS",
+    "Parzen",
     "Pegasos",
     "Perceptron",
     "Pocket",
@@ -84,6 +88,8 @@ RULES: dict[str, type[Rule]] = {
         Adam,
         FTRL,
         VW,
+        NORMA,
+        Parzen,
         PAMIR,
         MROC,
         RLS,

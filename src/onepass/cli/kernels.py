@@ -1,0 +1,81 @@
+"""Kernel learners on the command line: --kernel and --budget, and what is said of support vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..core import Rule
+    from ..kernel_model import KernelModel
+    from ..model import LinearModel
+
+__all__ = ["asked", "check", "kernel_options", "learner_of", "make_model", "support"]
+
+
+def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--budget",
+            metavar="BUDGET",
+            show_default="none",
+            help="With a kernel: what goes when it is full, as bpann:B=100.",
+        ),
+        click.option(
+            "--kernel",
+            metavar="KERNEL",
+            show_default="none: linear",
+            help="Learn with a kernel in place of the inner product, as rbf:gamma=0.5.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def asked(given: dict[str, Any]) -> bool:
+    return given["kernel"] is not None or given["budget"] is not None
+
+
+def check(given: dict[str, Any]) -> None:
+    """Refuse what a kernel learner has no answer to."""
+    if not asked(given):
+        return
+    for name, flag in (("audit", "--audit"), ("invert_hash", "--invert_hash")):
+        if given[name]:
+            raise click.UsageError(f"{flag} shows weights, of which a kernel learner has none; leave it out")
+
+
+def make_model(
+    given: dict[str, Any], rule: Rule, task: str, *, classes: Iterable[Hashable] | None, bits: int | None
+) -> KernelModel:
+    """--budget alone has the Gaussian kernel. An intercept, a constant in the kernel, only where it is asked for."""
+    from ..kernel_model import KernelModel
+
+    source = click.get_current_context().get_parameter_source("intercept")
+    return KernelModel(
+        rule,
+        task,
+        kernel=given["kernel"] or "rbf",
+        budget=given["budget"],
+        classes=classes,
+        fit_intercept=given["intercept"] and source is not None and source.name == "COMMANDLINE",
+        readout=given["readout"],
+        hash_bits=bits,
+    )
+
+
+def learner_of(model: LinearModel) -> str:
+    """The learner in a few words."""
+    from ..kernel_model import KernelModel
+
+    if not isinstance(model, KernelModel):
+        return repr(model.rule)
+    return f"{model.rule!r}, {model.resolved_kernel()!r}, {model.budget!r}"
+
+
+def support(model: KernelModel) -> str:
+    limit = model.budget.limit()
+    of = "" if limit is None else f" of at most {limit:,}"
+    return f"{model.n_support:,}{of}, {model.n_features:,} features"

@@ -1,0 +1,64 @@
+"""NORMA (Kivinen, Smola and Williamson 2004): regularised descent on the hinge loss, with a margin that adapts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from .. import schedules
+from ..core import Rule, Scalars, Step
+from ..errors import ParameterError
+from ..parameters import choice, number
+
+__all__ = ["NORMA"]
+
+
+@dataclasses.dataclass(repr=False)
+class NORMA(Rule):
+    """w ← (1 − η_t λ)·w + η_t c φ [m ≤ ρ]; with ν, then ρ ← max(0, ρ − η_t([m ≤ ρ] − ν)): about ν of the rounds err.
+
+    η_t = η/√t or η (`schedule`), η λ < 1. The intercept is not shrunk. λ = 0, ρ = 0, η = 1 is the Perceptron.
+    The other losses of the paper are `sgd` with l2. With the constant schedule the terms older than τ rounds weigh at
+    most (1 − ηλ)^τ X/λ, ‖φ‖ ≤ X: `window` gives the τ for a tolerance, `budgets.Oldest` cuts there.
+    """
+
+    name = "norma"
+    tasks = ("binary", "multiclass")
+    code = 24
+    slots: ClassVar[dict[str, float]] = {"raised": 0.0}  # how far ν has moved the margin
+    lam: float = number(1e-4, at_least=0)
+    eta: float = number(0.5, above=0)
+    schedule: str = choice("inv_sqrt", "inv_sqrt", "constant")
+    rho: float = number(1.0, at_least=0)
+    nu: float | None = number(None, at_least=0, at_most=1)
+
+    def validate(self) -> None:
+        if self.eta * self.lam >= 1:
+            raise ParameterError(f"NORMA(eta={self.eta!r}, lam={self.lam!r}): expected eta*lam < 1")
+
+    def step(self, s: Scalars) -> Step:
+        eta, rho = self._schedule()(s.t), self.rho + s.state["raised"]
+        wrong = float(s.m <= rho)
+        if self.nu is not None:
+            s.state["raised"] = max(0.0, rho - eta * (wrong - self.nu)) - self.rho
+        return Step(add=eta * s.importance * wrong, decay=1.0 - eta * self.lam)
+
+    def suffer(self, s: Scalars) -> float:
+        return max(0.0, self.rho + s.state["raised"] - s.m)
+
+    def window(self, tolerance: float, X: float = 1.0) -> int:
+        """How many of the newest terms to keep so that ‖f − f_kept‖ ≤ tolerance, ‖φ‖ ≤ X."""
+        if not (0 < tolerance < math.inf and 0 < X < math.inf):
+            raise ParameterError(f"window(tolerance={tolerance!r}, X={X!r}): expected finite numbers > 0")
+        if self.schedule != "constant" or self.lam == 0:
+            raise ParameterError(f"{self!r}: only schedule='constant' with lam > 0 forgets fast enough for a window")
+        return max(1, math.ceil(math.log(tolerance * self.lam / X) / math.log1p(-self.eta * self.lam)))
+
+    def native(self) -> Sequence[float]:
+        schedule = self._schedule()
+        return [schedule.code, *schedule.native(), self.lam, self.rho, -1.0 if self.nu is None else self.nu]
+
+    def _schedule(self) -> schedules.Schedule:
+        return schedules.Constant(self.eta) if self.schedule == "constant" else schedules.InvSqrt(self.eta)
