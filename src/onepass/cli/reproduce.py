@@ -88,9 +88,7 @@ def command(
     source = name if name.endswith(".py") else None
     folder = out / "cells" / experiment.name
     try:
-        results = run(
-            experiment, folder, quick=quick, seeds=seeds, only=words, jobs=jobs, told=line, source=source
-        )
+        results = run(experiment, folder, quick=quick, seeds=seeds, only=words, jobs=jobs, told=line, source=source)
     finally:
         line.clear()
     given = {"--quick": quick or None, "--seeds": seeds, "--only": only}

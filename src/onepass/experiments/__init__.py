@@ -6,13 +6,14 @@ import importlib
 import pkgutil
 
 from ..errors import ParameterError
-from .framework import Cell, Check, Experiment, Numbers, Report, Result, Results, Spread
+from .framework import Cell, Check, Experiment, NotRun, Numbers, Report, Result, Results, Spread
 from .running import load_file, run
 
 __all__ = [
     "Cell",
     "Check",
     "Experiment",
+    "NotRun",
     "Numbers",
     "Report",
     "Result",

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 from .. import datasets
 from ..errors import DatasetError
 
-__all__ = ["Cell", "Check", "Experiment", "Numbers", "Report", "Result", "Results", "Spread"]
+__all__ = ["Cell", "Check", "Experiment", "NotRun", "Numbers", "Report", "Result", "Results", "Spread"]
 
 Cell = Mapping[str, str | int | float]  # what is run: names to JSON values
 Numbers = dict[str, Any]  # what came out: names to JSON values
 
 
 class Experiment:
-    """Subclass it in a file of its own, and end the file with ``experiment = Mine()``; docs/reproduce.md has an example.
+    """Subclass it in a file of its own that ends with ``experiment = Mine()``; docs/reproduce.md has an example.
 
     `run` is called in another process for each cell and seed, in any order; it must depend on its arguments alone.
     """
@@ -110,9 +110,20 @@ class Results(list[Result]):
         """The only one with these values that has run; None where there is none."""
         return next((r for r in self.where(**wanted) if r.runs), None)
 
+    def the(self, **wanted: str | int | float) -> Result:
+        """The same, where it is needed."""
+        found = self.one(**wanted)
+        if found is None:
+            raise NotRun(f"{', '.join(map(str, wanted.values()))} was not run")
+        return found
+
     def names(self, key: str) -> list[Any]:
         """The values of a field, in the order of the cells."""
         return list(dict.fromkeys(r.cell[key] for r in self if key in r.cell))
+
+
+class NotRun(Exception):
+    """A cell that a claim needs has no result."""
 
 
 @dataclasses.dataclass
@@ -124,12 +135,12 @@ class Check:
     detail: str = ""
 
     @classmethod
-    def of(cls, claim: str, test: Callable[[], tuple[bool, str]]) -> Check:
-        """`test` gives the verdict and the figures; an AttributeError means that a cell was not run."""
+    def of(cls, claim: str, test: Callable[..., tuple[bool, str]], *given: Any) -> Check:
+        """`test` gives the verdict and the figures, or raises NotRun."""
         try:
-            return cls(claim, *test())
-        except AttributeError:
-            return cls(claim, None, "not all of its cells were run")
+            return cls(claim, *test(*given))
+        except NotRun as error:
+            return cls(claim, None, str(error))
 
 
 @dataclasses.dataclass

@@ -11,9 +11,9 @@ from ..charts import Line, compact, nice_ticks, plain_style
 
 __all__ = ["Dot", "Panel", "curves", "dots", "picture"]
 
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 34, 40
-ROW = 18  # pixels of a row of dots
-LETTER = 6.6  # pixels of a letter, about
+LEFT, RIGHT, TOP, BOTTOM = 56, 24, 34, 40
+ROW = 22  # pixels of a row of dots
+LETTER = 7.2  # pixels of a letter, about
 
 
 @dataclasses.dataclass
@@ -68,8 +68,7 @@ def curves(
         out.append(_text(LEFT - 8, y(tick) + 4, show(tick), "end"))
     out.append(_line("axis", LEFT, width - RIGHT, bottom, bottom))
     for tick in places if log else [t for t in nice_ticks(start, stop, 5) if start <= t <= stop]:
-        anchor = "end" if x(tick) > width - RIGHT - 12 else "middle"
-        out.append(_text(x(tick), bottom + 17, compact(tick), anchor))
+        out.append(_text(x(tick), bottom + 17, compact(tick), "middle"))
     out.append(_text((LEFT + width - RIGHT) / 2, height - 6, across, "middle"))
     for line in lines:
         points = [(x(t), y(v)) for t, v in zip(line.t, line.values, strict=True) if math.isfinite(v)]
@@ -104,13 +103,15 @@ def dots(
     out.append(_text((left + width - RIGHT) / 2, height - 8, across, "middle"))
     for i, row in enumerate(rows):
         if names:
-            out.append(_text(left - 8, TOP + ROW * i + 13, row, "end"))
+            out.append(_text(left - 8, TOP + ROW * (i + 0.5) + 4, row, "end"))
         here = [point for point in points if point.row == row]
-        for k, point in enumerate(here):
-            at = TOP + ROW * (i + (k + 1) / (len(here) + 1))
+        colours = sorted({point.colour for point in here})  # each has its height
+        for point in here:
+            at = TOP + ROW * (i + (colours.index(point.colour) + 1) / (len(colours) + 1))
             if point.sd:
                 ends = x(point.value - point.sd), x(point.value + point.sd)
-                out.append(f'<path class="line s{point.colour}" style="stroke-width:1" d="M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}"/>')
+                bar = f"M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}"
+                out.append(f'<path class="line s{point.colour}" style="stroke-width:1" d="{bar}"/>')
             out.append(_disc(x(point.value), at, point.colour, point.hollow))
     return Panel("".join(out), width, height)
 

@@ -114,7 +114,9 @@ def run(
 ) -> Results:
     """All cells under all seeds; what `folder` has is not run again. `source`: the file that holds the experiment."""
     seeds = seeds or (experiment.quick_seeds if quick else experiment.seeds)
-    jobs = jobs or (1 if experiment.timed else len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
+    jobs = jobs or (
+        1 if experiment.timed else len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    )
     kept = Kept(folder, experiment, quick)
     results = Results((Result(cell, {}) for cell in chosen(experiment.cells(quick), only)), quick)
     reasons: dict[Any, str | None] = {}

@@ -39,7 +39,10 @@ def _page(experiment: Experiment, results: Results, report: Report, pictures: Se
     parts.append(report.text.strip())
     parts += [f"![{name.rpartition('.')[0]}]({name})" for name in pictures]
     if report.checks:
-        lines = [f"- {_MARKS[check.holds]} {check.claim}{': ' if check.detail else ''}{check.detail}" for check in report.checks]
+        lines = [
+            f"- {_MARKS[check.holds]} {check.claim}{': ' if check.detail else ''}{check.detail}"
+            for check in report.checks
+        ]
         parts.append("## Checked\n\n" + "\n".join(lines))
     parts.append("## Protocol\n\n" + experiment.protocol.strip())
     return "\n\n".join(parts) + "\n"
@@ -51,7 +54,9 @@ _MARKS = {True: "holds:", False: "**does not hold**:", None: "not decided:"}
 def _how(results: Results, command: str) -> str:
     n = sorted({len(result.runs) for result in results if result.runs})
     seeds = " to ".join(str(count) for count in {n[0]: 0, n[-1]: 0}) if n else "no"
-    quick = " A quick run: fewer rows, fewer choices; its numbers are not those of the protocol." if results.quick else ""
+    quick = (
+        " A quick run: fewer rows, fewer choices; its numbers are not those of the protocol." if results.quick else ""
+    )
     return f"Written by `{command}`; {seeds} seed{'s' * (n != [1])} a cell, mean ± sample deviation.{quick}"
 
 
