@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import (
         budgets,
+        convex,
         core,
         datasets,
         decoders,
         errors,
         evaluate,
         expansion,
+        experts,
         kernels,
         losses,
         maps,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from .multilabel import MultilabelClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
+    from .regrets import Regret, regret
     from .streams import stream
     from .structured import StructuredLearner
 
@@ -63,6 +66,7 @@ _HOME = {
     "PendingLabels": "evaluate",
     "Pocket": "core",
     "Ranker": "ranking",
+    "Regret": "regrets",
     "Rule": "core",
     "Run": "evaluate",
     "Scalars": "core",
@@ -71,6 +75,7 @@ _HOME = {
     "Voted": "core",
     "budgets": None,
     "check_rule": "checks",
+    "convex": None,
     "core": None,
     "datasets": None,
     "decoders": None,
@@ -78,6 +83,7 @@ _HOME = {
     "errors": None,
     "evaluate": None,
     "expansion": None,
+    "experts": None,
     "kernels": None,
     "load": "files",
     "losses": None,
@@ -86,6 +92,7 @@ _HOME = {
     "play": None,
     "prequential": "evaluate",
     "reductions": None,
+    "regret": "regrets",
     "report": None,
     "rules": None,
     "schedules": None,
@@ -110,6 +117,7 @@ __all__ = [
     "PendingLabels",
     "Pocket",
     "Ranker",
+    "Regret",
     "Rule",
     "Run",
     "Scalars",
@@ -118,6 +126,7 @@ __all__ = [
     "Voted",
     "budgets",
     "check_rule",
+    "convex",
     "core",
     "datasets",
     "decoders",
@@ -125,6 +134,7 @@ __all__ = [
     "errors",
     "evaluate",
     "expansion",
+    "experts",
     "kernels",
     "load",
     "losses",
@@ -133,6 +143,7 @@ __all__ = [
     "play",
     "prequential",
     "reductions",
+    "regret",
     "report",
     "rules",
     "schedules",
