@@ -85,11 +85,12 @@ def test_strongly_convex_losses():
     assert regret.holds() and regret.final == pytest.approx(regret.bound[-1], rel=1e-9)
     largest = np.linalg.norm(game.gradients, axis=1).max()
     assert regret.bound[-1] <= largest**2 / 2 * (1 + math.log(T))
-    hinge = cx.play(
-        cx.OGD(D, eta=cx.StronglyConvex(0.1)),
-        lambda t, w: cx.Regularized(cx.Prediction("hinge", Z[t - 1] / np.linalg.norm(Z[t - 1]), 1.0 if Z[t - 1, 0] > 0 else -1.0), 0.1),
-        T,
-    )  # fmt: skip
+
+    def penalised(t, w):
+        x = Z[t - 1] / np.linalg.norm(Z[t - 1])
+        return cx.Regularized(cx.Prediction("hinge", x, 1.0 if x[0] > 0 else -1.0), 0.1)
+
+    hinge = cx.play(cx.OGD(D, eta=cx.StronglyConvex(0.1)), penalised, T)
     assert hinge.regret().holds() and hinge.regret().final > 0
     drifting = cx.play(cx.FTL(D), cx.DriftingTarget(D, T), T).regret()
     assert drifting.holds() and drifting.final > 0

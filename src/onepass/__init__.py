@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
-    from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential
+    from .evaluate import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential
     from .files import load
     from .kernel import KernelClassifier, KernelRegressor
     from .kernel_model import KernelModel
@@ -53,6 +53,7 @@ _HOME = {
     "Average": "core",
     "DelayedStream": "evaluate",
     "Distributed": "evaluate",
+    "Hindsight": "evaluate",
     "KernelClassifier": "kernel",
     "KernelModel": "kernel_model",
     "KernelRegressor": "kernel",
@@ -104,6 +105,7 @@ __all__ = [
     "Average",
     "DelayedStream",
     "Distributed",
+    "Hindsight",
     "KernelClassifier",
     "KernelModel",
     "KernelRegressor",

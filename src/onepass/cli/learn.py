@@ -81,6 +81,11 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     help="Examples from one report to the next.",
 )
 @click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
+@click.option(
+    "--regret",
+    is_flag=True,
+    help="Keep the rows and compare with the best fixed weights in hindsight; two classes or numbers.",
+)
 @click.option("--report", type=_FILE, metavar="R.html", help="Write the curves as one page.")
 @click.option("--json", "json_path", type=_FILE, metavar="R.json", help="The same as data.")
 @click.option(
@@ -172,6 +177,9 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--passes reads the stream again, which standard input and --follow do not allow")
     if given["cache"] and "-" in given["sources"]:
         raise click.UsageError("--cache keeps files, not standard input")
+    for name in ("resume", "holdout", "test_only", "follow"):
+        if given["regret"] and given[name]:
+            raise click.UsageError(f"--regret looks back on a whole stream that was learned: leave --{name} out")
     if given["test_only"] and not (given["start_from"] or given["resume"]):
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
 
@@ -188,6 +196,7 @@ def _begun(given: dict[str, Any]) -> Job:
         passes=given["passes"],
         holdout=given["holdout"] or 0,
         test_only=given["test_only"],
+        regret=given["regret"],
     )
     model = None
     if given["start_from"]:

@@ -300,7 +300,7 @@ class L1Ball(DecisionSet):
     def project(self, v: ArrayLike) -> Array:
         v = point(v)
         size = np.abs(v)
-        return v.copy() if np.sum(size) <= self.r else np.sign(v) * Simplex(self.r).project(size)
+        return np.asarray(v.copy() if np.sum(size) <= self.r else np.sign(v) * Simplex(self.r).project(size))
 
     def project_diagonal(self, v: ArrayLike, H: ArrayLike) -> Array:
         v = point(v)

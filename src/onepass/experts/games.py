@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, ParameterError
 from .base import Array, Experts
+from .hedge import FixedShare
 
 if TYPE_CHECKING:
     from ..regrets import Regret
@@ -102,11 +103,9 @@ class ExpertGame:
             theirs = np.cumsum(self.losses[np.arange(len(self)), followed])
             switches = int(np.sum(np.diff(followed) != 0))
             who = None
-            bound = self.algorithm.bound
-            try:
-                bounds = np.asarray(bound(t, theirs, switches), dtype=np.float64)
-            except TypeError:
-                bounds = np.full(len(t), np.inf)
+            bounds = np.full(len(t), np.inf)
+            if isinstance(self.algorithm, FixedShare):  # the one that promises something of sequences
+                bounds = np.asarray(self.algorithm.bound(t, theirs, switches), dtype=np.float64)
         return Regret.of(
             t,
             np.cumsum(self.own),
