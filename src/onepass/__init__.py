@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
+    from .ensemble import ExpertEnsemble
+    from .ensemble_model import EnsembleModel
     from .evaluate import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential
     from .files import load
     from .kernel import KernelClassifier, KernelRegressor
@@ -53,6 +55,8 @@ _HOME = {
     "Average": "core",
     "DelayedStream": "evaluate",
     "Distributed": "evaluate",
+    "EnsembleModel": "ensemble_model",
+    "ExpertEnsemble": "ensemble",
     "Hindsight": "evaluate",
     "KernelClassifier": "kernel",
     "KernelModel": "kernel_model",
@@ -105,6 +109,8 @@ __all__ = [
     "Average",
     "DelayedStream",
     "Distributed",
+    "EnsembleModel",
+    "ExpertEnsemble",
     "Hindsight",
     "KernelClassifier",
     "KernelModel",

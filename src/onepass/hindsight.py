@@ -156,12 +156,12 @@ def _total(X: Any, y: Array, loss: Loss, c: Array, u: Array) -> float:
 def _least_squares(X: Any, y: Array, c: Array, set: DecisionSet) -> Comparator:
     root = np.sqrt(c)
     D, target = _dense(X) * root[:, np.newaxis], y * root
-    u = np.linalg.lstsq(D, target, rcond=None)[0]
+    u: Array = np.asarray(np.linalg.lstsq(D, target, rcond=None)[0], dtype=np.float64)
     method = "least squares by SVD"
     if isinstance(set, L2Ball) and norm(u) > set.r:
         U, singular, V = np.linalg.svd(D, full_matrices=False)
         q, kappa = singular * (U.T @ target), singular**2
-        u = V.T @ (q / (kappa + secular(q, kappa, set.r)))
+        u = np.asarray(V.T @ (q / (kappa + secular(q, kappa, set.r))), dtype=np.float64)
         method = "least squares, secular equation"
     return Comparator(u, _total(X, y, losses_module.Squared(), c, u), method=method, set=repr(set))
 
@@ -192,7 +192,7 @@ def _linear_program(
     low = 0.0 if doubled else -np.inf
     bounds = np.array([[low, np.inf]] * wide + [[0.0, np.inf]] * rows)
     cost = np.concatenate([np.zeros(wide), c])
-    found = linprog(
+    found: Any = linprog(  # type: ignore[call-overload]
         cost, A_ub=block_array(blocks, format="csr"), b_ub=np.concatenate(right), bounds=bounds, method="highs"
     )
     if not found.success:
@@ -262,9 +262,9 @@ def _conjugate(loss: Loss, slope: Array, y: Array) -> Array:
         case "hinge":
             return -slope * y
         case "perceptron":
-            return -slope * y * loss.beta  # type: ignore[attr-defined]
+            return np.asarray(-slope * y * loss.beta)  # type: ignore[attr-defined]
         case "eps_insensitive":
-            return -slope * y - loss.epsilon * np.abs(slope)  # type: ignore[attr-defined]
+            return np.asarray(-slope * y - loss.epsilon * np.abs(slope))  # type: ignore[attr-defined]
     return -slope * y
 
 

@@ -65,9 +65,17 @@ def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[st
 
 def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
     """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
-    from ..model import LinearModel
+    from .. import store
+    from ..errors import ParameterError
 
-    model = LinearModel.load(path)
+    kind, config, arrays = store.read(path)
+    if kind == "ensemble":
+        from ..ensemble_model import EnsembleModel as Kind
+    elif kind == "linear":
+        from ..model import LinearModel as Kind  # type: ignore[assignment]
+    else:
+        raise ParameterError(f"{path} holds a model of kind {kind!r}; expected a linear model or an ensemble")
+    model: Any = Kind.from_state(config, arrays)
     kept = model.extra.pop(KEY, None)
     mine = {name: model.extra_arrays.pop(name) for name in list(model.extra_arrays) if name.startswith(f"{KEY}.")}
     if kept is None:

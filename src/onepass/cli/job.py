@@ -338,6 +338,7 @@ class Job:
             run.regret, self.looking = self.looking.finish(), None
         elif self.counts["examples"] > self.examples_before:
             run.regret = None  # of rows before those that came since
+        run.settings = self.settings()  # an ensemble has learned whom to believe
         self.runs.append(run)
         if not last:
             self.keeper = self.held = None

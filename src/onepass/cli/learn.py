@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core import Rule
     from ..evaluate import Run
     from ..model import LinearModel
-    from .job import Job
+    from .job import Job, Options
 
 __all__ = ["command"]
 
@@ -33,7 +33,13 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 
 @click.command("learn", cls=VWCommand, context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, metavar="SOURCE…")
-@click.option("--rule", "-r", metavar="RULE", show_default=RULE, help="How to learn: `onepass models` lists the rules.")
+@click.option(
+    "--rule",
+    "-r",
+    metavar="RULE",
+    show_default=RULE,
+    help="How to learn: `onepass models` lists the rules; auto: many at once.",
+)
 @click.option(
     "--task",
     type=click.Choice(["auto", "classification", "binary", "multiclass", "regression"]),
@@ -185,19 +191,10 @@ def _check(given: dict[str, Any]) -> None:
 
 
 def _begun(given: dict[str, Any]) -> Job:
-    from .job import Options
-
+    if given["rule"] == "auto":
+        return _auto(given)
     rule = rule_of(given, RULE)
-    options = Options(
-        task=_task(given),
-        metrics=None if given["metrics"] is None else _metrics(given["metrics"]),
-        every=given["every"] or 0,
-        window=given["window"],
-        passes=given["passes"],
-        holdout=given["holdout"] or 0,
-        test_only=given["test_only"],
-        regret=given["regret"],
-    )
+    options = _options(given)
     model = None
     if given["start_from"]:
         from .checkpoint import read
@@ -225,6 +222,45 @@ def _begun(given: dict[str, Any]) -> Job:
     if model is not None:
         job.adopt(model)
     return job
+
+
+def _auto(given: dict[str, Any]) -> Job:
+    """--rule auto: many rules at once, and weights that say which of them to believe."""
+    for name in ("start_from", "loss_function", "learning_rate", "l1", "l2"):
+        if given[name] is not None:
+            raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
+    if given["readout"] != "last":
+        raise click.UsageError("--rule auto chooses for itself: leave --readout out")
+
+    def make(task: str) -> Any:
+        from ..ensemble_model import EnsembleModel
+
+        return EnsembleModel(
+            task=task,
+            classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
+            fit_intercept=given["intercept"],
+            hash_bits=given["hash_bits"],
+        )
+
+    from .. import rules
+
+    # What decides the task decides it as for the default rule, which is for classes and for numbers.
+    return _job(given, as_reading(given, given["hash_bits"]), _options(given), rule=rules.make(RULE), make=make)
+
+
+def _options(given: dict[str, Any]) -> Options:
+    from .job import Options
+
+    return Options(
+        task=_task(given),
+        metrics=None if given["metrics"] is None else _metrics(given["metrics"]),
+        every=given["every"] or 0,
+        window=given["window"],
+        passes=given["passes"],
+        holdout=given["holdout"] or 0,
+        test_only=given["test_only"],
+        regret=given["regret"],
+    )
 
 
 def _task(given: dict[str, Any]) -> str:

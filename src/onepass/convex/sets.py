@@ -256,8 +256,8 @@ class Simplex(DecisionSet):
         above = np.cumsum(u) - self.r
         j = np.arange(1, len(v) + 1)
         rho = int(np.flatnonzero(u - above / j > 0)[-1])
-        w = np.maximum(0.0, v - above[rho] / (rho + 1))
-        return w * (self.r / np.sum(w)) if self.renormalize else w
+        w: Array = np.maximum(0.0, v - above[rho] / (rho + 1))
+        return np.asarray(w * (self.r / np.sum(w))) if self.renormalize else w
 
     def project_diagonal(self, v: ArrayLike, H: ArrayLike) -> Array:
         """w_j = max(0, v_j − ν/H_j)."""
@@ -266,7 +266,7 @@ class Simplex(DecisionSet):
         order = np.argsort(-H * v, kind="stable")
         nu = (np.cumsum(v[order]) - self.r) / np.cumsum(1.0 / H[order])
         k = int(np.flatnonzero((H * v)[order] > nu)[-1])
-        return np.maximum(0.0, v - nu[k] / H)
+        return np.asarray(np.maximum(0.0, v - nu[k] / H))
 
     def linear_argmin(self, theta: ArrayLike) -> Array:
         theta = point(theta, "theta")
@@ -352,7 +352,7 @@ class Halfspace(DecisionSet):
 
     def project_metric(self, v: ArrayLike, A: Array) -> Array:
         v = point(v)
-        along = np.linalg.solve(A, np.asarray(self.a, dtype=np.float64))
+        along: Array = np.asarray(np.linalg.solve(A, np.asarray(self.a, dtype=np.float64)), dtype=np.float64)
         return v - self._excess(v, along) * along
 
     def linear_argmin(self, theta: ArrayLike) -> Array:

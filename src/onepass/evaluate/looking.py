@@ -60,8 +60,8 @@ class Lookback:
             return
         scores = np.asarray(said, dtype=np.float64) if self.regression else self._margins(rows.y, said)
         data, indices, counts = self._row_arrays(rows.X)
-        room = np.searchsorted(np.cumsum(counts), self.how.limit - self.kept, side="right")
-        fits = int(min(count, room))
+        room = int(np.searchsorted(np.cumsum(counts), self.how.limit - self.kept, side="right"))
+        fits = min(count, room)
         self.missed += count - fits
         end = int(np.sum(counts[:fits]))
         self.kept += end
@@ -146,7 +146,8 @@ class Lookback:
         found = guarantees.of(self.model.rule, self.model.task)
         best = self._best(looked, found.loss)
         ours, theirs = found.ours(looked), found.theirs(looked, looked.X @ best.u)
-        bound, constants, reason = None, {}, self._no_bound()
+        bound, reason = None, self._no_bound()
+        constants: dict[str, float] = {}
         if not reason and found.bound is not None:
             got = found.bound(looked, best.u, theirs)
             if got is not None:

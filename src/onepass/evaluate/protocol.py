@@ -60,7 +60,8 @@ def prequential(
     holdout: n: every n-th example is judged but never learned; or a set (X, y) or list of (x, y), judged every
         `holdout_every` examples (by default `every`). Results in `run.holdout`.
     calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
-    regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at the end
+    regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at
+    the end
         compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, two classes or numbers.
     on_predictions: called with (rows, predictions), in order, for rows as they came.
     progress: called with the run at least every few thousand examples.

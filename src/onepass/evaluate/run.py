@@ -34,7 +34,8 @@ class Run:
     `window` and `fading` are those of the first metric, `value` its value over all examples, `values` those of all.
 
     `holdout` has the metrics on examples never learned, with their own "t". `at_label`, with a delay, is the same run
-    judged when the labels came. `regret` is there when it was asked for. `marks` are (t, text), drawn as lines on the curves; `mark` adds one.
+    judged when the labels came. `regret` is there when it was asked for. `marks` are (t, text), drawn as lines on the
+    curves; `mark` adds one.
     """
 
     metrics: list[str] = dataclasses.field(default_factory=list)

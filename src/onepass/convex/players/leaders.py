@@ -47,7 +47,7 @@ class FTL(Player):
                 f"the leader of {f!r:.60} has no closed form here; expected linear, quadratic or squared losses"
             )
         if self.kind not in (None, kind):
-            raise InputError(f"FTL follows losses of one kind: {self.kind.__name__} so far, now {kind.__name__}")  # type: ignore[union-attr]
+            raise InputError(f"FTL follows losses of one kind: {self.kind.__name__} so far, now {kind.__name__}")
         if kind is Prediction and not isinstance(self.set, Reals):
             raise InputError(f"the leader of squared predictions is found on all of R^d only, not on {self.set!r}")
         vector = f.x if isinstance(f, Prediction) else f.z  # type: ignore[attr-defined]
