@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+import re
 from collections.abc import Callable, Sequence
 
-__all__ = ["STYLE", "Line", "calibration_chart", "line_chart"]
+__all__ = ["STYLE", "Line", "calibration_chart", "line_chart", "plain_style"]
 
 WIDE, NARROW, HEIGHT = 920, 450, 280  # as they are shown: a unit is a pixel, so that all text has one size
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 44
@@ -52,6 +53,20 @@ STYLE = (
         for i in range(1, SERIES + 1)
     )
 )
+
+
+def plain_style() -> str:
+    """The same without CSS variables, which few viewers of SVG files know: light, or dark where asked for."""
+    rules = _DRAWING.replace(".onepass svg ", ".onepass ").replace("}", "}\n")
+    rules += ".onepass .name { fill: var(--ink); font: 13px system-ui, sans-serif; } .back { fill: var(--surface); }"
+    for i in range(1, SERIES + 1):
+        rules += f".onepass .s{i} {{ stroke: var(--series-{i}); }} .onepass .f{i} {{ fill: var(--series-{i}); }}\n"
+    return f"{_coloured(rules, _LIGHT)}@media (prefers-color-scheme: dark) {{ {_coloured(rules, _DARK)} }}"
+
+
+def _coloured(rules: str, definitions: str) -> str:
+    colours = dict(re.findall(r"(--[\w-]+): (#\w+)", definitions))
+    return re.sub(r"var\((--[\w-]+)\)", lambda match: colours[match.group(1)], rules)
 
 
 @dataclasses.dataclass

@@ -20,7 +20,19 @@ from .reading import in_words_of_the_command
 __all__ = ["main"]
 
 # Verb → its module, loaded when the verb is used.
-VERBS = ("learn", "predict", "compare", "models", "inspect", "convert", "demo", "play", "bench", "completion")
+VERBS = (
+    "learn",
+    "predict",
+    "compare",
+    "models",
+    "inspect",
+    "convert",
+    "demo",
+    "play",
+    "bench",
+    "reproduce",
+    "completion",
+)
 
 
 class OnepassGroup(click.Group):

@@ -1,0 +1,143 @@
+"""``onepass reproduce``: published results run again, ours beside them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("reproduce", context_settings={"show_default": True})
+@click.argument("name", required=False)
+@click.option("--quick", is_flag=True, help="Fewer rows, choices and seeds: under two minutes on two cores.")
+@click.option("--seeds", type=click.IntRange(min=1), show_default="the protocol's", help="Repetitions of each cell.")
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    show_default="one a core; 1 where times are measured",
+    help="Cells that run side by side.",
+)
+@click.option("--only", metavar="WORDS", help="Sets, learners or budgets, with commas between them: only their cells.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduce"),
+    metavar="FOLDER",
+    help="Where table, pictures and finished cells go.",
+)
+@click.option("--protocol", is_flag=True, help="Say what would be run, and how; run nothing.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+def command(
+    name: str | None,
+    quick: bool,
+    seeds: int | None,
+    jobs: int | None,
+    only: str | None,
+    out: Path,
+    protocol: bool,
+    quiet: bool,
+) -> None:
+    """Run a published experiment again: its table with our numbers beside, as Markdown and JSON, and a picture.
+
+    Without NAME the experiments are listed. NAME may also be a Python file with an experiment of your own.
+
+    Every finished cell is kept in the --out folder: a run that was stopped, or killed, goes on where it was, and one
+    with more --seeds runs the new ones only. Delete FOLDER/cells to begin anew. Real data sets come from the
+    folder that ONEPASS_DATA names, from the cache, or from their public home; one that is missing is named in
+    the table, and the exit code is then 3.
+
+    \b
+    Examples:
+      onepass reproduce
+      onepass reproduce table1 --protocol
+      onepass reproduce table1 --quick
+      onepass reproduce table1 --only Checkerboard,BPA-P,BPA-P-R --seeds 2
+      onepass reproduce drift --jobs 4 --out results
+    """
+    from ..experiments import experiments, find
+    from ..experiments.running import chosen
+
+    if name is None:
+        width = max(len(each) for each in experiments())
+        for each in experiments().values():
+            click.echo(f"{each.name.ljust(width)}  {each.title}")
+        click.echo("\nonepass reproduce NAME --quick takes under two minutes; --protocol says what it does.")
+        return
+    experiment = find(name)
+    words = [word.strip() for word in (only or "").split(",") if word.strip()]
+    cells = chosen(experiment.cells(quick), words)
+    if not cells:
+        raise click.UsageError(f"--only {only}: each word names cells, but none fits all of them")
+    if protocol:
+        n = seeds or (experiment.quick_seeds if quick else experiment.seeds)
+        click.echo(f"{experiment.name}: {experiment.title}\n\n{experiment.protocol.strip()}\n")
+        click.echo(f"{len(cells)} cells × {n} seed{'s' * (n != 1)}")
+        return
+    from ..experiments.running import run
+    from ..experiments.writing import write
+
+    out.mkdir(parents=True, exist_ok=True)  # what would fail at the end fails here
+    line = ProgressLine(quiet)
+    source = name if name.endswith(".py") else None
+    folder = out / "cells" / experiment.name
+    try:
+        results = run(experiment, folder, quick=quick, seeds=seeds, only=words, jobs=jobs, told=line, source=source)
+    finally:
+        line.clear()
+    given = {"--quick": quick or None, "--seeds": seeds, "--only": only}
+    options = "".join(f" {flag}" + ("" if value is True else f" {value}") for flag, value in given.items() if value)
+    paths = write(experiment, results, out, f"onepass reproduce {name}{options}")
+    click.echo(_without_protocol(paths[0].read_text(encoding="utf-8")))
+    click.echo(f"written: {', '.join(map(str, paths))}")
+    missing = sorted({result.missing for result in results if result.missing})
+    for reason in missing:
+        click.echo(f"onepass: not run: {reason}", err=True)
+    if missing:
+        sys.exit(3)
+
+
+def _without_protocol(page: str) -> str:
+    return page.partition("\n## Protocol\n")[0]
+
+
+class ProgressLine:
+    """How many cells are done, on stderr: a line that is rewritten on a terminal, one now and then elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet, self.live = quiet, sys.stderr.isatty()
+        self.began = self.shown = monotonic()
+        self.first: int | None = None
+        self.width = 0
+
+    def __call__(self, done: int, total: int, what: str) -> Any:
+        if self.first is None:
+            self.first = done  # these were there
+        elif self.quiet or (not self.live and done < total and monotonic() - self.shown < 10):
+            return
+        if self.quiet:
+            return
+        self.shown = monotonic()
+        ran, left = done - self.first, ""
+        if ran and done < total:
+            seconds = round((self.shown - self.began) * (total - done) / ran)
+            left = f"  about {seconds // 60}:{seconds % 60:02} left"
+        text = f"{done} of {total} runs{left}  {what}".rstrip()
+        if not self.live:
+            click.echo(text, err=True)
+            return
+        text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
+        sys.stderr.write("\r" + text.ljust(self.width))
+        sys.stderr.flush()
+        self.width = len(text)
+
+    def clear(self) -> None:
+        if self.width:
+            sys.stderr.write("\r" + " " * self.width + "\r")
+            sys.stderr.flush()
