@@ -1,7 +1,7 @@
 """What ``--rule auto`` and `ExpertEnsemble()` choose from, when nothing is said: rules and parameters, as text.
 
 A member is a rule, and after @ its readout. The lists come from measurements over twelve sets
-(experiments/portfolio.py prints them): no member is best everywhere, and every one was, or was nearly, somewhere.
+(`onepass reproduce portfolio`): no member is best everywhere, and every one was, or was nearly, somewhere.
 To add a rule, add a line; a member costs a pass of its rule.
 """
 
