@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import (
         budgets,
+        convex,
         core,
         datasets,
         decoders,
         errors,
         evaluate,
         expansion,
+        experts,
         kernels,
         losses,
         maps,
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     )
     from .checks import check_rule
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
-    from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential
+    from .ensemble import ExpertEnsemble
+    from .ensemble_model import EnsembleModel
+    from .evaluate import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential
     from .files import load
     from .kernel import KernelClassifier, KernelRegressor
     from .kernel_model import KernelModel
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from .multilabel import MultilabelClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
+    from .regrets import Regret, regret
     from .streams import stream
     from .structured import StructuredLearner
 
@@ -50,6 +55,9 @@ _HOME = {
     "Average": "core",
     "DelayedStream": "evaluate",
     "Distributed": "evaluate",
+    "EnsembleModel": "ensemble_model",
+    "ExpertEnsemble": "ensemble",
+    "Hindsight": "evaluate",
     "KernelClassifier": "kernel",
     "KernelModel": "kernel_model",
     "KernelRegressor": "kernel",
@@ -63,6 +71,7 @@ _HOME = {
     "PendingLabels": "evaluate",
     "Pocket": "core",
     "Ranker": "ranking",
+    "Regret": "regrets",
     "Rule": "core",
     "Run": "evaluate",
     "Scalars": "core",
@@ -71,6 +80,7 @@ _HOME = {
     "Voted": "core",
     "budgets": None,
     "check_rule": "checks",
+    "convex": None,
     "core": None,
     "datasets": None,
     "decoders": None,
@@ -78,6 +88,7 @@ _HOME = {
     "errors": None,
     "evaluate": None,
     "expansion": None,
+    "experts": None,
     "kernels": None,
     "load": "files",
     "losses": None,
@@ -86,6 +97,7 @@ _HOME = {
     "play": None,
     "prequential": "evaluate",
     "reductions": None,
+    "regret": "regrets",
     "report": None,
     "rules": None,
     "schedules": None,
@@ -97,6 +109,9 @@ __all__ = [
     "Average",
     "DelayedStream",
     "Distributed",
+    "EnsembleModel",
+    "ExpertEnsemble",
+    "Hindsight",
     "KernelClassifier",
     "KernelModel",
     "KernelRegressor",
@@ -110,6 +125,7 @@ __all__ = [
     "PendingLabels",
     "Pocket",
     "Ranker",
+    "Regret",
     "Rule",
     "Run",
     "Scalars",
@@ -118,6 +134,7 @@ __all__ = [
     "Voted",
     "budgets",
     "check_rule",
+    "convex",
     "core",
     "datasets",
     "decoders",
@@ -125,6 +142,7 @@ __all__ = [
     "errors",
     "evaluate",
     "expansion",
+    "experts",
     "kernels",
     "load",
     "losses",
@@ -133,6 +151,7 @@ __all__ = [
     "play",
     "prequential",
     "reductions",
+    "regret",
     "report",
     "rules",
     "schedules",

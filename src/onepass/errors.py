@@ -5,6 +5,7 @@ OnepassError
 ├── InputError (ValueError)          malformed data; nothing of the call was learned
 │   ├── LabelError                   a label outside the declared classes, or of the wrong kind
 │   ├── LineError                    a line of a file that is not in its format; `.path`, `.line`, `.column`, `.text`
+│   ├── NotRealizableError           an outcome that none of the experts still trusted foresaw
 │   └── FeatureError                 wrong number of features, or names where rows were learned
 ├── NumericalError (ArithmeticError) a finite input whose update overflows; `.row` is the row refused
 ├── ModelFileError (ValueError)      a model file that will not be loaded
@@ -33,6 +34,7 @@ __all__ = [
     "MissingDependencyError",
     "ModelFileError",
     "NewerFileError",
+    "NotRealizableError",
     "NumericalError",
     "OnepassError",
     "ParameterError",
@@ -58,6 +60,10 @@ class LabelError(InputError):
 
 class FeatureError(InputError):
     """Features that do not fit what the learner has seen."""
+
+
+class NotRealizableError(InputError):
+    """An outcome that contradicts the last expert who had always been right."""
 
 
 class LineError(InputError):

@@ -34,6 +34,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         return importlib.import_module(".reductions.saving", __package__).from_state(config, arrays)
     if kind == "pipeline":
         return importlib.import_module(".transforms.saving", __package__).from_state(config, arrays)
+    if kind == "ensemble":
+        return importlib.import_module(".ensemble", __package__).from_state(config, arrays, path)
     if kind == "lasvm":
         return importlib.import_module(".lasvm", __package__).LaSVMClassifier.from_state(config, arrays)
     models: dict[str, type[LinearModel]] = {KIND: LinearModel, KernelModel.kind: KernelModel}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import math
 import os
@@ -16,6 +17,7 @@ from .errors import ParameterError
 
 if TYPE_CHECKING:
     from .evaluate import Run
+    from .regrets import Regret
 
 __all__ = ["fragment", "page", "write"]
 
@@ -128,6 +130,8 @@ def _single(run: Run, title: str) -> str:
     parts.append("<h2>Over the stream</h2>")
     width = WIDE if len(run.metrics) == 1 else NARROW
     parts.append(_side_by_side([_figure(run, metric, width) for metric in run.metrics]))
+    if run.regret is not None:
+        parts.append("<h2>Regret</h2>" + _regret(run.regret))
     if run.per_class:
         parts.append("<h2>Classes</h2>" + _classes(run.per_class))
     if run.calibration and run.calibration["weight"]:
@@ -182,6 +186,23 @@ def _figure(run: Run, metric: str, width: int = WIDE) -> str:
     title = f"{metric} over the stream"
     chart = line_chart(lines, title=title, across=run.unit, show=made.show, marks=run.marks, width=width)
     return f'<figure><figcaption>{html.escape(metric)} <span class="note">{better}</span></figcaption>{chart}</figure>'
+
+
+def _regret(regret: Regret) -> str:
+    """The regret beside its bound, and alone where the bound is so far above that nothing of it would be seen."""
+    figures = [_regret_figure(regret, "against the best fixed weights", regret.svg(WIDE))]
+    if regret.bound is not None and regret.bound[-1] > 4 * max(abs(regret.final), 1e-12):
+        alone = dataclasses.replace(regret, bound=None)
+        figures = [
+            _regret_figure(regret, "beside its bound", regret.svg(NARROW)),
+            _regret_figure(regret, "alone", alone.svg(NARROW)),
+        ]
+    cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in regret.rows())
+    return f'{_side_by_side(figures)}<table class="settings"><tbody>{cells}</tbody></table>'
+
+
+def _regret_figure(regret: Regret, note: str, chart: str) -> str:
+    return f'<figure><figcaption>regret <span class="note">{note}; {regret.what}</span></figcaption>{chart}</figure>'
 
 
 def _classes(rows: Sequence[Mapping[str, Any]]) -> str:

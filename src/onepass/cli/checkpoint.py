@@ -67,17 +67,18 @@ def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint 
     """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
     from .. import store
     from ..errors import ParameterError
-    from ..model import LinearModel
 
     kind, config, parts = store.read(path)
-    learner: type[LinearModel] = LinearModel
-    if kind == "kernel":
-        from ..kernel_model import KernelModel
-
-        learner = KernelModel
-    elif kind != "linear":
-        raise ParameterError(f"{path} holds a model of kind {kind!r}; expected 'linear' or 'kernel'")
-    model = learner.from_state(config, parts)
+    learner: Any
+    if kind == "ensemble":
+        from ..ensemble_model import EnsembleModel as learner
+    elif kind == "kernel":
+        from ..kernel_model import KernelModel as learner
+    elif kind == "linear":
+        from ..model import LinearModel as learner
+    else:
+        raise ParameterError(f"{path} holds a model of kind {kind!r}; expected 'linear', 'kernel' or 'ensemble'")
+    model: Any = learner.from_state(config, parts)
     kept = model.extra.pop(KEY, None)
     mine = {name: model.extra_arrays.pop(name) for name in list(model.extra_arrays) if name.startswith(f"{KEY}.")}
     if kept is None:

@@ -33,7 +33,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
     multiple=True,
     metavar="A,B,…",
     show_default="a choice of five",
-    help="The rules; parameters as in `onepass models`.",
+    help="The rules; parameters as in `onepass models`; auto: many at once.",
 )
 @click.option(
     "--task",
@@ -118,7 +118,8 @@ class Race:
         self.reading = as_reading(given, given["hash_bits"])
         self.names = [name for each in given["rules"] for name in split_rules(each)]
         for name in self.names:
-            rules.make(name)
+            if name != "auto":
+                rules.make(name)
         if len(set(self.names)) < len(self.names):
             raise click.UsageError("--rules: each may be given once")
         self.board = Board(sys.stderr, given["quiet"])
@@ -162,6 +163,7 @@ class Race:
 
     def _begin(self, chunk: Chunk) -> None:
         from .. import metrics, rules
+        from ..ensemble_model import EnsembleModel
         from ..evaluate.answers import Asker, needs_of
         from ..evaluate.keeping import Keeper
         from ..evaluate.run import Run
@@ -172,7 +174,7 @@ class Race:
         from .tasks import decide
 
         asked = self.given["task"]
-        admitting = [rules.make(name) for name in self.names]
+        admitting = [rules.make(name) for name in self.names if name != "auto"]
         if asked == "auto" and admitting and all("binary" not in rule.defined_for() for rule in admitting):
             asked = "regression"
         guess = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
@@ -184,7 +186,12 @@ class Race:
         self.loss = scores.absolute if self.task == "regression" else scores.zero_one
         every = self.given["every"] or usual_every(chunk, _sizes(self.reading.sources))
         for name in self.names:
-            model = LinearModel(name, self.task, hash_bits=self.given["hash_bits"])
+            bits = self.given["hash_bits"]
+            model: Any = (
+                EnsembleModel(task=self.task, hash_bits=bits)
+                if name == "auto"
+                else LinearModel(name, self.task, hash_bits=bits)
+            )
             run = Run(every=every, window_size=self.given["window"])
             run.settings = {"model": repr(model.rule), "stream": ", ".join(self.reading.sources[:3])}
             self.entries.append(Entry(name, model, Keeper(run, made), Asker(model, needs_of(made, False))))

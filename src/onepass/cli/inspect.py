@@ -34,7 +34,10 @@ def command(model_path: str, top: int, every: bool) -> None:
     if kind not in ("linear", "kernel"):
         from ..files import load
 
-        click.echo(f"{model_path}: {load(model_path)!r}")
+        opened = load(model_path)
+        click.echo(f"{model_path}: {opened!r}")
+        for name, weight in getattr(opened, "standing_", []):
+            click.echo(f"  {weight:7.2%}  {name}")
         return
     model, kept, _ = read(model_path)
     if kind == "kernel":

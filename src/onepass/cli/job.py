@@ -14,6 +14,7 @@ from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
 from ..evaluate.answers import Asker, needs_of
 from ..evaluate.keeping import Keeper
+from ..evaluate.looking import Hindsight, Lookback
 from ..evaluate.reading import Rows
 from ..evaluate.run import Run
 from ..metrics import Outcomes
@@ -48,6 +49,7 @@ class Options:
     passes: int = 1
     holdout: int = 0
     test_only: bool = False
+    regret: bool = False
 
 
 @dataclasses.dataclass
@@ -88,6 +90,7 @@ class Job:
         self.decided = ""  # how the task was chosen
         self.stopped_whole = False  # was everything before malformed input saved?
         self.asker: Asker | None = None
+        self.looking: Lookback | None = None  # a resumed run has not kept what came before
         self.began = perf_counter()
         self.examples_before = 0
 
@@ -256,6 +259,8 @@ class Job:
                 said: Any = [(model.classes, scores)] if asker.asks_more else model._predictions(scores)
             else:
                 said = asker.predict_then_learn(rows)
+            if self.looking is not None:
+                self.looking.add(rows, said)
         except (LabelError, NumericalError, ParameterError) as error:
             raise InputError(f"{self._where()}: {error}") from error
         return asker.outcomes_of(self.keeper.kind, self.keeper.labels, said, rows.y, weight)
@@ -290,7 +295,11 @@ class Job:
 
     def _keep(self) -> None:
         made = self._metrics()
-        self.asker = Asker(self.model, needs_of(made, False))  # fails where the model cannot give what they need
+        wanted = needs_of(made, False)
+        if self.options.regret and not self.runs and not self.counts["examples"]:
+            self.looking = Lookback(self.model, Hindsight())
+            wanted += [] if self.looking.regression else ["margins"]
+        self.asker = Asker(self.model, wanted)  # fails where the model cannot give what they need
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)
         self.keeper = Keeper(run, made, calibrate=calibrate)
@@ -326,6 +335,11 @@ class Job:
             n, curves = self.options.holdout, self.held.run
             run.holdout = {"t": [n * t for t in curves.t]}
             run.holdout |= {metric: list(curves.curves[metric]["cumulative"]) for metric in curves.metrics}
+        if self.looking is not None:
+            run.regret, self.looking = self.looking.finish(), None
+        elif self.counts["examples"] > self.examples_before:
+            run.regret = None  # of rows before those that came since
+        run.settings = self.settings()  # an ensemble has learned whom to believe
         self.runs.append(run)
         if not last:
             self.keeper = self.held = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..core import Rule
     from ..evaluate import Run
     from ..model import LinearModel
-    from .job import Job
+    from .job import Job, Options
 
 __all__ = ["command"]
 
@@ -34,7 +34,13 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 
 @click.command("learn", cls=VWCommand, context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, metavar="SOURCE…")
-@click.option("--rule", "-r", metavar="RULE", show_default=RULE, help="How to learn: `onepass models` lists the rules.")
+@click.option(
+    "--rule",
+    "-r",
+    metavar="RULE",
+    show_default=RULE,
+    help="How to learn: `onepass models` lists the rules; auto: many at once.",
+)
 @click.option(
     "--task",
     type=click.Choice(["auto", "classification", "binary", "multiclass", "regression"]),
@@ -83,6 +89,11 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     help="Examples from one report to the next.",
 )
 @click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
+@click.option(
+    "--regret",
+    is_flag=True,
+    help="Keep the rows and compare with the best fixed weights in hindsight; two classes or numbers.",
+)
 @click.option("--report", type=_FILE, metavar="R.html", help="Write the curves as one page.")
 @click.option("--json", "json_path", type=_FILE, metavar="R.json", help="The same as data.")
 @click.option(
@@ -176,23 +187,18 @@ def _check(given: dict[str, Any]) -> None:
     if given["cache"] and "-" in given["sources"]:
         raise click.UsageError("--cache keeps files, not standard input")
     kernels.check(given)
+    for name in ("resume", "holdout", "test_only", "follow"):
+        if given["regret"] and given[name]:
+            raise click.UsageError(f"--regret looks back on a whole stream that was learned: leave --{name} out")
     if given["test_only"] and not (given["start_from"] or given["resume"]):
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
 
 
 def _begun(given: dict[str, Any]) -> Job:
-    from .job import Options
-
+    if given["rule"] == "auto":
+        return _auto(given)
     rule = rule_of(given, RULE)
-    options = Options(
-        task=_task(given),
-        metrics=None if given["metrics"] is None else _metrics(given["metrics"]),
-        every=given["every"] or 0,
-        window=given["window"],
-        passes=given["passes"],
-        holdout=given["holdout"] or 0,
-        test_only=given["test_only"],
-    )
+    options = _options(given)
     model = None
     if given["start_from"]:
         from .checkpoint import read
@@ -223,6 +229,45 @@ def _begun(given: dict[str, Any]) -> Job:
     if model is not None:
         job.adopt(model)
     return job
+
+
+def _auto(given: dict[str, Any]) -> Job:
+    """--rule auto: many rules at once, and weights that say which of them to believe."""
+    for name in ("start_from", "loss_function", "learning_rate", "l1", "l2"):
+        if given[name] is not None:
+            raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
+    if given["readout"] != "last":
+        raise click.UsageError("--rule auto chooses for itself: leave --readout out")
+
+    def make(task: str) -> Any:
+        from ..ensemble_model import EnsembleModel
+
+        return EnsembleModel(
+            task=task,
+            classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
+            fit_intercept=given["intercept"],
+            hash_bits=given["hash_bits"],
+        )
+
+    from .. import rules
+
+    # What decides the task decides it as for the default rule, which is for classes and for numbers.
+    return _job(given, as_reading(given, given["hash_bits"]), _options(given), rule=rules.make(RULE), make=make)
+
+
+def _options(given: dict[str, Any]) -> Options:
+    from .job import Options
+
+    return Options(
+        task=_task(given),
+        metrics=None if given["metrics"] is None else _metrics(given["metrics"]),
+        every=given["every"] or 0,
+        window=given["window"],
+        passes=given["passes"],
+        holdout=given["holdout"] or 0,
+        test_only=given["test_only"],
+        regret=given["regret"],
+    )
 
 
 def _task(given: dict[str, Any]) -> str:

@@ -36,6 +36,10 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
     rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
     rows.append(("rule", learner_of(model)))
     rows += _values(job)
+    if job.options.regret:
+        measured = job.run.regret
+        told = measured.rows() if measured is not None else [("regret", "not measured: the run was resumed")]
+        rows += [(name if name == "regret" else f"  {name}", text) for name, text in told]
     rows.append(learned(model))
     speed = (counts["examples"] - job.examples_before) / max(seconds, 1e-9)
     rows.append(("time", f"{seconds:.1f} s, {short(speed)} examples/s, at most {peak_memory() >> 20} MB"))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from .answers import StreamModel
 from .copies import Distributed, distributed
 from .delays import DelayedStream, PendingLabels
+from .looking import Hindsight
 from .protocol import Chunked, prequential
 from .run import Run, text_table
 
@@ -24,6 +25,7 @@ __all__ = [
     "Chunked",
     "DelayedStream",
     "Distributed",
+    "Hindsight",
     "PendingLabels",
     "Run",
     "StreamModel",

@@ -16,6 +16,7 @@ from .answers import Answer, Asker, Rounds, answer_kind, needs_of
 from .delays import DelayedStream, PendingLabels
 from .holdout import Holdout
 from .keeping import Keeper, Progress
+from .looking import Lookback
 from .queries import Queries
 from .reading import (
     CHUNK,
@@ -51,11 +52,15 @@ class Job:
         progress: Progress | None,
         on_predictions: Callable[[Any, Any], object] | None,
         holdout: Holdout,
+        looking: Lookback | None = None,
     ) -> None:
-        self.holdout = holdout
+        self.holdout, self.looking = holdout, looking
         self.model, self.run, self.metrics, self.calibrate = model, run, metrics, calibrate
         self.progress, self.on_predictions = progress, on_predictions
-        self.asker = Asker(model, needs_of(metrics or [], calibrate))
+        wanted = needs_of(metrics or [], calibrate)
+        if looking is not None and not looking.regression:
+            wanted.append("margins")
+        self.asker = Asker(model, wanted)
         self.keeper: Keeper | None = None
         self.through = 0  # labelled examples through the model
 
@@ -137,6 +142,8 @@ class Job:
         began = perf_counter()
         said = self.asker.predict_then_learn(rows)
         seconds = perf_counter() - began
+        if self.looking is not None:
+            self.looking.add(rows, said)
         if self.keeper is None:
             self.begin(rows.y[0], None if self.asker.asks_more else said[0])
             assert self.keeper is not None
@@ -157,6 +164,8 @@ class Job:
             answer = self.asker.answer(x)
             said.append(answer.prediction)
             rounds.add(answer, y, weight)
+            if self.looking is not None:
+                self.looking.add_one(x, y, weight, self.model)
             self.asker.learn(x, y, weight)
         seconds = perf_counter() - began
         self.tell(rows.X, said)
@@ -223,6 +232,8 @@ class Job:
                 continue
             # Judged before the model hears y: what it returned may be a thing that learning changes.
             rounds.add(answer, y, weight)
+            if self.looking is not None:
+                self.looking.add_one(x, y, weight, self.model)
             began = clock()
             learn(x, y, weight)
             seconds += clock() - began

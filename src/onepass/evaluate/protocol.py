@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from .. import metrics as metrics_module
+from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
 from .answers import StreamModel
 from .holdout import Holdout
 from .job import Job
 from .keeping import Progress
+from .looking import Hindsight, Lookback
 from .run import Run
 
 __all__ = ["Chunked", "prequential"]
@@ -37,6 +39,7 @@ def prequential(
     holdout: Any = None,
     holdout_every: int | None = None,
     calibration: bool | None = None,
+    regret: bool | Hindsight = False,
     on_predictions: Callable[[Any, Any], object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -57,24 +60,40 @@ def prequential(
     holdout: n: every n-th example is judged but never learned; or a set (X, y) or list of (x, y), judged every
         `holdout_every` examples (by default `every`). Results in `run.holdout`.
     calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
+    regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at
+    the end
+        compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, two classes or numbers.
     on_predictions: called with (rows, predictions), in order, for rows as they came.
     progress: called with the run at least every few thousand examples.
 
-    Memory: one row for each report, and the last `window` examples' answers.
+    Memory: one row for each report, the last `window` examples' answers, and with `regret` the rows.
     """
     run = Run(every=whole("every", every), window_size=whole("window", window), fading_factor=factor("fading", fading))
     asked = None if metrics is None else metrics_module.make_all(metrics)
     if calibration is None:
         calibration = asked is not None and any(metric.needs == "probabilities" for metric in asked)
+    looking = _looking(model, regret, delay, time)
     kept_out = Holdout(holdout, holdout_every, model, run)
-    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out)
+    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, looking)
     run.settings = _settings(model, stream, delay, time, holdout)
     try:
         job.go(stream, delay, time, max_pending)
     except Exception as error:
         error.add_note(f"prequential: {job.through} examples were through before this")
         raise
+    if looking is not None:
+        run.regret = looking.finish()
     return run
+
+
+def _looking(model: Any, regret: bool | Hindsight, delay: Any, time: Any) -> Lookback | None:
+    if not isinstance(regret, bool | Hindsight):
+        raise ParameterError(f"regret={regret!r:.60}: expected True, False or a Hindsight")
+    if regret is False:
+        return None
+    if delay or time is not None:
+        raise ParameterError("regret is that of labels which come at once: leave delay out")
+    return Lookback(model, Hindsight() if regret is True else regret)
 
 
 def _settings(model: Any, stream: Any, delay: Any, time: Any, holdout: Any) -> dict[str, str]:

@@ -15,6 +15,7 @@ from .. import metrics as metrics_module
 from ..errors import InputError, MissingDependencyError, ParameterError
 from ..metrics import VIEWS
 from ..metrics.meters import whole
+from ..regrets import Regret
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,8 @@ class Run:
     `window` and `fading` are those of the first metric, `value` its value over all examples, `values` those of all.
 
     `holdout` has the metrics on examples never learned, with their own "t". `at_label`, with a delay, is the same run
-    judged when the labels came. `marks` are (t, text), drawn as lines on the curves; `mark` adds one.
+    judged when the labels came. `regret` is there when it was asked for. `marks` are (t, text), drawn as lines on the
+    curves; `mark` adds one.
     """
 
     metrics: list[str] = dataclasses.field(default_factory=list)
@@ -55,6 +57,7 @@ class Run:
     calibration: dict[str, Any] | None = None
     holdout: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
     at_label: Run | None = None
+    regret: Regret | None = None  # with prequential(regret=True)
     marks: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -165,7 +168,9 @@ class Run:
 
     def to_json(self) -> str:
         """Everything as one JSON object; what is not a finite number becomes null."""
-        return json.dumps({"format": FORMAT, **_plain(dataclasses.asdict(self))}, allow_nan=False)
+        content = dataclasses.asdict(dataclasses.replace(self, regret=None))
+        content["regret"] = None if self.regret is None else self.regret.to_dict()
+        return json.dumps({"format": FORMAT, **_plain(content)}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Run:
@@ -228,8 +233,9 @@ def _run(content: dict[str, Any]) -> Run:
     def numbers(values: list[Any]) -> list[float]:
         return [math.nan if value is None else float(value) for value in values]
 
-    at_label = content.pop("at_label")
+    at_label, regret = content.pop("at_label"), content.pop("regret", None)
     run = Run(**content)
+    run.regret = None if regret is None else Regret.from_dict(regret)
     run.values = {name: math.nan if value is None else value for name, value in run.values.items()}
     run.curves = {name: {view: numbers(v) for view, v in views.items()} for name, views in run.curves.items()}
     run.holdout = {name: v if name == "t" else numbers(v) for name, v in run.holdout.items()}

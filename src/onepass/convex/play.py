@@ -1,0 +1,116 @@
+"""`play`: a player against an adversary, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, ParameterError
+from .adversaries import Adversary
+from .losses import Linear, Prediction, Quadratic, Regularized, RoundLoss
+from .players import RDA, Player
+from .sets import Array, DecisionSet
+
+if TYPE_CHECKING:
+    from ..hindsight import Comparator
+    from ..regrets import Regret
+
+__all__ = ["Game", "play"]
+
+
+@dataclasses.dataclass(eq=False)
+class Game:
+    """What happened: a row of `points` (w_t) and of `gradients` (z_t ∈ ∂f_t(w_t)) and an entry of `losses` a round.
+
+    All of it is kept, T × d numbers twice: games are experiments, not streams.
+    """
+
+    player: Player
+    functions: list[RoundLoss]
+    points: Array
+    gradients: Array
+    losses: Array
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def best(self, set: DecisionSet | None = None) -> Comparator:
+        """The best fixed point of the player's set (or another) in hindsight."""
+        from .. import hindsight
+
+        set = self.player.set if set is None else set
+        first = self.functions[0]
+        kinds = {type(f) for f in self.functions}
+        if kinds == {Linear}:
+            return hindsight.best_linear(np.sum(self.gradients, axis=0), set)
+        if kinds == {Quadratic}:
+            return hindsight.best_quadratic(np.array([f.z for f in self.functions]), set)  # type: ignore[attr-defined]
+        inner, ridge = self.functions, 0.0
+        if kinds == {Regularized}:
+            ridge = sum(f.lam for f in self.functions)  # type: ignore[attr-defined]
+            inner = [f.f for f in self.functions]  # type: ignore[attr-defined]
+            first = inner[0]
+        if not isinstance(first, Prediction) or any(
+            not isinstance(f, Prediction) or f.loss != first.loss for f in inner
+        ):
+            raise InputError(
+                "the best point is found for rounds of one kind: linear, quadratic, or one loss of predictions"
+            )
+        X = np.array([f.x for f in inner])  # type: ignore[attr-defined]
+        y, c = (np.array([getattr(f, name) for f in inner]) for name in ("y", "importance"))
+        found = hindsight.best(X, y, first.loss, set, c, ridge)
+        if ridge:
+            found.value = float(sum(f.value(found.u) for f in self.functions))
+        return found
+
+    def regret(self, u: Any = None) -> Regret:
+        """Against u, by default the best point in hindsight, with the player's bound beside it."""
+        from ..regrets import Regret
+
+        comparator = self.best() if u is None else None
+        at = np.asarray(u, dtype=np.float64) if comparator is None else comparator.u
+        theirs = np.array([f.value(at) for f in self.functions])
+        ours = self.losses
+        if isinstance(self.player, RDA):  # whose bound is for the losses with λ‖w‖₁ added
+            ours = ours + self.player.lam * np.sum(np.abs(self.points), axis=1)
+            theirs = theirs + self.player.lam * float(np.sum(np.abs(at)))
+        bounds = self.player.bounds(at, self.gradients)
+        return Regret.of(
+            np.arange(1, len(self) + 1),
+            np.cumsum(ours),
+            np.cumsum(theirs),
+            bounds,
+            comparator=comparator,
+            constants=self.player.constants(at, self.gradients),
+            who=repr(self.player),
+            against="" if comparator is not None else "a given point",
+        )
+
+
+def play(player: Player, adversary: Adversary, T: int) -> Game:
+    """T rounds: the player plays w, the adversary answers with a loss f_t, the player hears of it.
+
+    >>> from onepass import convex
+    >>> game = convex.play(convex.FTL(1, convex.Box()), convex.Alternating(), 100)
+    >>> game.regret().final
+    99.5
+    >>> round(convex.play(convex.FTRL(1, convex.Box(), eta=0.1), convex.Alternating(), 100).regret().final, 6)
+    5.45
+    """
+    if isinstance(T, bool) or not isinstance(T, int | np.integer) or T < 1:
+        raise ParameterError(f"play(T={T!r}): expected a whole number of rounds >= 1")
+    points, gradients, losses = np.empty((T, player.d)), np.empty((T, player.d)), np.empty(T)
+    functions: list[RoundLoss] = []
+    for t in range(T):
+        w = player.w
+        f = adversary(t + 1, w)
+        points[t], losses[t] = w, f.value(w)
+        gradients[t] = f.gradient(w)
+        functions.append(f)
+        if player.linear:
+            player.learn(gradients[t])
+        else:
+            player.learn_loss(f)
+    return Game(player, functions, points, gradients, losses)

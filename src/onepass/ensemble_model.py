@@ -1,0 +1,527 @@
+"""`EnsembleModel`: several linear models learn the same stream; experts' weights, learned too, say who is heard.
+
+No scikit-learn: the command uses it for ``--rule auto``. Files hold every member and the weights.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import portfolio, store
+from .batches import Batch, as_batch, as_importance, is_mappings
+from .core import Array, Rule
+from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .labels import alike
+from .model import LinearModel, as_labels, as_targets
+
+__all__ = ["EnsembleModel"]
+
+KIND = "ensemble"
+
+
+class Members:
+    """In the place of a model's rule: what the members are, the one heard most first."""
+
+    name = "auto"
+
+    def __init__(self, model: EnsembleModel) -> None:
+        self.model = model
+
+    def __repr__(self) -> str:
+        return f"Experts({', '.join(f'{name} {w:.2f}' for name, w in self.model.standing()[:3] if w >= 0.005)}, …)"
+
+    def proba(self, task: str) -> bool:
+        return False  # shares of votes are not calibrated
+
+
+class EnsembleModel:
+    """M models and Fixed Share over them: v ∝ w e^{−ηc}, w ← (1 − α)v + α/M, c the members' losses in the round.
+
+    Classes: members vote with their weights, and c is 1 where the vote was wrong. Numbers: the weighted mean of the
+    members' answers, each brought into the range of the answers so far, of width B; c = ((f − y)/B)².
+    Beyond the best sequence of members with k switches, the weighted losses are at most
+    (1/η)[(k + 1) ln M + k ln(1/α) + (N − k − 1) ln(1/(1 − α))] + ηN/8 (`experts.FixedShare`); α = 0 is Hedge.
+
+    A member whose update would overflow is retired: it neither learns nor votes again. A row that every member
+    refuses is refused.
+    """
+
+    kind = KIND
+    readout = "members"
+
+    def __init__(
+        self,
+        members: Sequence[LinearModel] | Sequence[str] | None = None,
+        task: str = "auto",
+        *,
+        classes: Iterable[Any] | None = None,
+        fit_intercept: bool = True,
+        hash_bits: int | None = None,
+        eta: float | None = None,
+        alpha: float = 0.001,
+    ) -> None:
+        if task not in ("auto", "binary", "multiclass", "regression"):
+            raise ParameterError(f"task={task!r}: expected one of auto, binary, multiclass, regression")
+        classes = None if classes is None else list(classes)
+        if members is None:
+            members = portfolio.REGRESSORS if task == "regression" else portfolio.CLASSIFIERS
+        if not len(members):
+            raise ParameterError("an ensemble needs at least one member")
+        self.task, self.hash_bits, self.fit_intercept = task, hash_bits, fit_intercept
+        self.members = [self._member(member, classes) for member in members]
+        if eta is None:
+            eta = 0.5 if task == "regression" else 0.1
+        if isinstance(eta, bool) or not isinstance(eta, int | float) or not 0 < eta < math.inf:
+            raise ParameterError(f"eta={eta!r}: expected a finite number > 0")
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha < 1:
+            raise ParameterError(f"alpha={alpha!r}: expected a number >= 0 and < 1")
+        self.eta, self.alpha = float(eta), float(alpha)
+        M = len(self.members)
+        self.member_weights: Array = np.full(M, 1.0 / M)
+        self.losses: Array = np.zeros(M)
+        self.alive: NDArray[np.bool_] = np.ones(M, dtype=bool)
+        self.range: Array = np.array([math.inf, -math.inf])  # of the answers, in regression
+        self.t = 0
+        self.extra: dict[str, Any] = {}
+        self.extra_arrays: dict[str, NDArray[Any]] = {}
+        self.rule = Members(self)
+
+    def _member(self, member: Any, classes: list[Any] | None) -> LinearModel:
+        if isinstance(member, LinearModel):
+            if type(member) is not LinearModel:
+                raise ParameterError(f"member {member!r:.60}: expected linear models")
+            made = member.new_model(classes if member.task != "regression" else None)
+            if (made.task == "regression") != (self.task == "regression") or made.hash_bits != self.hash_bits:
+                raise ParameterError(f"member {made.rule!r}: its task and hash_bits must be the ensemble's")
+            return made
+        if not isinstance(member, str | Rule):
+            raise ParameterError(f"member {member!r:.60}: expected a rule, its name, or a LinearModel")
+        rule, readout = portfolio.read(member) if isinstance(member, str) else (member, "last")
+        return LinearModel(
+            rule,
+            self.task,
+            classes=None if self.task == "regression" else classes,
+            fit_intercept=self.fit_intercept,
+            readout=readout,
+            hash_bits=self.hash_bits,
+        )
+
+    # -- what was learned ----------------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> LinearModel:
+        """A member that still learns; they all know the same names and classes."""
+        return self.members[int(np.argmax(self.alive))]
+
+    @property
+    def heaviest(self) -> LinearModel:
+        return self.members[int(np.argmax(self.member_weights))]
+
+    def standing(self) -> list[tuple[str, float]]:
+        """Members and their weights, the heaviest first."""
+        names = [f"{m.rule!r}" + ("" if repr(m.readout) == "Last()" else f"@{m.readout!r}") for m in self.members]
+        order = np.argsort(-self.member_weights, kind="stable").tolist()
+        return [(names[i], float(self.member_weights[i])) for i in order]
+
+    @property
+    def classes(self) -> list[Any]:
+        return self.first.classes
+
+    @property
+    def declared(self) -> bool:
+        return self.first.declared
+
+    @property
+    def n_features(self) -> int:
+        return self.first.n_features
+
+    @property
+    def names(self) -> list[str | int]:
+        return self.first.names
+
+    @property
+    def n_names(self) -> int:
+        return self.first.n_names
+
+    @property
+    def positional(self) -> bool:
+        return self.first.positional
+
+    @property
+    def k(self) -> int:
+        """Updates of the heaviest member."""
+        return self.heaviest.k
+
+    @property
+    def started(self) -> bool:
+        return self.t > 0 or bool(self.classes)
+
+    def weights(self) -> tuple[Array, Array]:
+        """Those of the heaviest member."""
+        return self.heaviest.weights()
+
+    def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
+        return self.heaviest.find(names)
+
+    def name_columns(self, names: list[str]) -> None:
+        for member in self.members:
+            member.name_columns(names)
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    def score_many(self, X: Any) -> Array:
+        """Shares of the votes: one column for two classes (above 0 is the second), one each for more; or numbers."""
+        scores = [member.score_many(X) for member in self.members]
+        rows = len(scores[0])
+        votes = self._advice(scores)
+        weights = np.broadcast_to(self.member_weights, (rows, len(self.members)))
+        return self._mixed(votes, weights, len(self.classes))
+
+    def score_one(self, x: Any) -> Any:
+        row = self.score_many([x] if isinstance(x, Mapping) else _as_rows(x))[0]
+        return float(row[0]) if len(row) == 1 else row.tolist()
+
+    def predict_one(self, x: Any) -> Any:
+        if self.task != "regression" and not self.classes:
+            return None
+        said = self.predict_many([x] if isinstance(x, Mapping) else _as_rows(x))
+        return said[0].item() if isinstance(said, np.ndarray) else said[0]
+
+    def predict_many(self, X: Any) -> Any:
+        return self._predictions(self.score_many(X))
+
+    def class_indices(self, scores: Array) -> NDArray[np.intp]:
+        if scores.shape[1] == 1:
+            return (scores[:, 0] > 0).astype(np.intp)
+        return np.asarray(np.argmax(scores, axis=1))
+
+    def _predictions(self, scores: Array, classes: list[Any] | None = None) -> Any:
+        if self.task == "regression":
+            return scores[:, 0]
+        classes = self.classes if classes is None else classes
+        if not classes:
+            return [None] * len(scores)
+        indices = self.class_indices(scores) if len(classes) > 1 else np.zeros(len(scores), dtype=np.intp)
+        return np.array(classes)[indices] if alike(classes) else [classes[i] for i in indices]
+
+    def _advice(self, scores: list[Array]) -> Array:
+        """What members say, rows × members: indices of classes, or numbers within the range so far."""
+        if self.task != "regression":
+            return np.stack([m.class_indices(s) for m, s in zip(self.members, scores, strict=True)], axis=1)
+        table = np.concatenate(scores, axis=1)
+        return np.clip(table, *self.range) if self.range[0] <= self.range[1] else table
+
+    def _mixed(self, advice: Array, weights: Array, classes: int) -> Array:
+        """Members' advice under their weights. Members one by one: the same sums however many rows there are."""
+        if self.task == "regression":
+            out = np.zeros((len(advice), 1))
+            for m in range(advice.shape[1]):
+                if self.alive[m]:
+                    out[:, 0] += weights[:, m] * advice[:, m]
+            return out
+        shares = np.zeros((len(advice), max(2, classes)))
+        rows = np.arange(len(advice))
+        for m in range(advice.shape[1]):
+            if self.alive[m]:
+                shares[rows, advice[:, m].astype(np.intp)] += weights[:, m]
+        return shares[:, 1:] - shares[:, :1] if classes <= 2 else shares
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
+        if isinstance(x, Mapping):
+            self.first.check_one(x)
+            self._learn([x], [y], [importance])
+        else:
+            self._learn(_as_rows(x), [y], [importance])
+
+    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+        self._learn(X, y, importance)
+
+    def score_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[tuple[list[Any], Array]]:
+        """The scores of each row before learning it, in parts: (classes known then, their scores)."""
+        return self._learn(X, y, importance)
+
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+        parts = [self._predictions(scores, classes) for classes, scores in self._learn(X, y, importance)]
+        if all(isinstance(part, np.ndarray) for part in parts):
+            return np.concatenate(parts)
+        return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+    def _learn(self, X: Any, y: Any, importance: Any) -> list[tuple[list[Any], Array]]:
+        mappings = is_mappings(X)
+        batch = None if mappings else as_batch(X)
+        rows = len(X) if batch is None else batch.rows
+        if rows == 0:
+            raise InputError("X has no rows; expected at least one")
+        c = as_importance(importance, rows)
+        answers: NDArray[Any] = as_targets(y) if self.task == "regression" else as_labels(y)
+        if len(answers) != rows:
+            raise InputError(f"X has {rows} rows, y has {len(answers)}")
+        if self.task != "regression":
+            self.first._check_labels(answers.tolist())
+        if batch is None:
+            self._check_mappings(X)
+            return [self._one(x, answer, 1.0 if c is None else float(c[i])) for i, (x, answer) in _rows(X, answers)]
+        batch.require_finite()
+        placed = self.first._placed(batch)  # raises where the columns do not fit
+        del placed
+        return self._stretches(batch, answers, c)
+
+    def _check_mappings(self, X: Any) -> None:
+        for row, x in enumerate(X):
+            try:
+                if not isinstance(x, Mapping):
+                    raise FeatureError(f"expected a mapping like the first row, got {x!r:.60}")
+                self.first.check_one(x)
+            except InputError as error:
+                raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
+
+    def _stretches(self, batch: Batch, answers: NDArray[Any], c: Array | None) -> list[tuple[list[Any], Array]]:
+        """Rows between labels that are new; a new label is let in by the row that brings it."""
+        parts: list[tuple[list[Any], Array]] = []
+        start, fresh = 0, self.t == 0
+        try:
+            while start < batch.rows:
+                known = answers[start:] if self.task == "regression" else self.first._indices(answers[start:])
+                unknown = np.empty(0) if self.task == "regression" else np.flatnonzero(known < 0)
+                stop = start + int(unknown[0]) if len(unknown) else batch.rows
+                if stop > start:
+                    weight = None if c is None else c[start:stop]
+                    part = batch if stop - start == batch.rows else batch.part(start, stop)
+                    parts.append(self._stretch(part, known[: stop - start], answers[start:stop], weight, start))
+                if stop < batch.rows:
+                    part = batch.part(stop, stop + 1)
+                    parts.append(
+                        self._new_label(part, answers[stop : stop + 1], None if c is None else c[stop : stop + 1], stop)
+                    )
+                start = stop + 1 if stop < batch.rows else stop
+        finally:
+            if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
+                for member in self.members:
+                    member._engine.set_names(batch.names)
+        return parts
+
+    def _stretch(
+        self, batch: Batch, y: Array, answers: NDArray[Any], c: Array | None, start: int
+    ) -> tuple[list[Any], Array]:
+        """Rows with known labels, in one native call for each member."""
+        classes, M = self.classes, len(self.members)
+        scores: list[Array] = []
+        ends = np.full(M, batch.rows)  # how many rows each member could learn
+        error: NumericalError | None = None
+        for m, member in enumerate(self.members):
+            scores.append(np.zeros((batch.rows, int(member._engine.rows))))
+            if not self.alive[m]:
+                continue
+            names = member.n_names
+            placed = member._placed(batch, learning=True)
+            try:
+                member._run_into(placed, y, c, scores[m])
+            except NumericalError as refused:
+                ends[m], error = refused.row, refused
+                if placed.named and self.hash_bits is None:
+                    member._columns.forget(member, placed, names, refused.row)
+        end = int(np.max(ends[self.alive]))
+        out = self._weigh(scores, answers[:end], None if c is None else c[:end], ends, len(classes))
+        if end < batch.rows:
+            assert error is not None
+            raise NumericalError(f"row {start + end}: every member's update would overflow", start + end)
+        return classes, out
+
+    def _new_label(self, batch: Batch, answer: NDArray[Any], c: Array | None, start: int) -> tuple[list[Any], Array]:
+        classes = self.classes
+        scores = [member.score_many(batch) for member in self.members]
+        before = [member.__getstate__() for member in self.members]
+        ends = np.ones(len(self.members), dtype=np.int64)
+        for m, member in enumerate(self.members):
+            if self.alive[m]:
+                try:
+                    member.learn_many(batch, answer, c)
+                except NumericalError:
+                    ends[m] = 0
+        if not np.any(ends[self.alive]):
+            raise NumericalError(f"row {start}: every member's update would overflow", start)
+        for m in np.flatnonzero((ends == 0) & self.alive).tolist():
+            self.members[m].__setstate__(before[m])
+        return classes, self._weigh(scores, answer, c, ends, len(classes), classes)
+
+    def _one(self, x: Mapping[Any, Any], answer: Any, c: float) -> tuple[list[Any], Array]:
+        classes = self.classes
+        scores = [np.atleast_2d(np.array(member.score_one(x), dtype=np.float64)) for member in self.members]
+        ends = np.ones(len(self.members), dtype=np.int64)
+        label = answer.item() if isinstance(answer, np.generic) else answer
+        error: NumericalError | None = None
+        for m, member in enumerate(self.members):
+            if self.alive[m]:
+                try:
+                    member.learn_one(x, label, c)
+                except NumericalError as refused:
+                    ends[m], error = 0, refused
+        if not np.any(ends[self.alive]):
+            assert error is not None
+            raise error
+        weight = None if c == 1.0 else np.array([c])
+        return classes, self._weigh(scores, as_labels([label]) if self.task != "regression" else np.array([label]),
+                                    weight, ends, len(classes), classes)  # fmt: skip
+
+    def _weigh(
+        self,
+        scores: list[Array],
+        answers: NDArray[Any],
+        c: Array | None,
+        ends: NDArray[Any],
+        count: int,
+        classes: list[Any] | None = None,
+    ) -> Array:
+        """Mix the members' advice row by row, each with the weights of its time; members that ended early retire."""
+        rows = len(answers)
+        advice = self._advice([s[:rows] for s in scores])
+        if self.task == "regression":
+            losses, advice = self._square_losses(advice, [s[:rows, 0] for s in scores], answers)
+        else:
+            known = self.classes if classes is None else classes
+            truth = _places(answers, known)
+            losses = (advice != truth[:, np.newaxis]).astype(np.float64)
+            if len(known) < 2:
+                losses[:] = 0.0  # nobody can be wrong, or right, while there is nothing to tell apart
+        if c is not None:
+            losses = losses * np.minimum(c, 1.0)[:, np.newaxis]
+        factors = np.exp(-self.eta * losses)
+        used = np.empty((rows, len(self.members)))
+        w, M = self.member_weights, len(self.members)
+        retiring = {int(end) for end in ends if end < rows}
+        for i in range(rows):
+            if i in retiring:
+                w = self._retired(w, ends <= i)
+            used[i] = w
+            v = w * factors[i]
+            v = (1.0 - self.alpha) * (v / v.sum())
+            w = v + self.alpha / M if self.alive.all() else v + self.alpha * self.alive / self.alive.sum()
+        if rows in ends and np.any(ends[self.alive] < rows):
+            w = self._retired(w, ends < rows)
+        self.member_weights = w
+        totals = np.vstack([self.losses, losses])
+        self.losses = np.cumsum(totals, axis=0)[-1]
+        self.t += rows
+        return self._mixed(advice, used, count)
+
+    def _retired(self, w: Array, gone: NDArray[np.bool_]) -> Array:
+        self.alive = self.alive & ~gone
+        w = np.where(self.alive, w, 0.0)
+        total = float(w.sum())
+        return w / total if total > 0 else self.alive / self.alive.sum()
+
+    def _square_losses(self, advice: Array, raw: list[Array], answers: Array) -> tuple[Array, Array]:
+        """((f − y)/B)² with B the width of the answers so far, this one included; advice within the range before it."""
+        low = np.minimum.accumulate(np.concatenate([self.range[:1], answers]))
+        high = np.maximum.accumulate(np.concatenate([self.range[1:], answers]))
+        table = np.stack(raw, axis=1)
+        known = low[:-1] <= high[:-1]
+        clipped = np.where(known[:, np.newaxis], np.clip(table, low[:-1, np.newaxis], high[:-1, np.newaxis]), table)
+        inside = np.clip(table, low[1:, np.newaxis], high[1:, np.newaxis])
+        width = np.maximum(high[1:] - low[1:], np.finfo(np.float64).tiny)
+        losses = ((inside - answers[:, np.newaxis]) / width[:, np.newaxis]) ** 2
+        self.range = np.array([low[-1], high[-1]])
+        return losses, clipped
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        configs, arrays = [], {}
+        for i, member in enumerate(self.members):
+            config, own = member.state()
+            configs.append(config)
+            arrays.update({f"m{i}.{key}": value for key, value in own.items()})
+        arrays |= {"weights": self.member_weights, "losses": self.losses, "alive": self.alive.astype(np.uint8)}
+        arrays |= {"range": self.range, **{f"extra.{key}": value for key, value in self.extra_arrays.items()}}
+        plain = {
+            name: getattr(self, name) for name in ("task", "hash_bits", "fit_intercept", "eta", "alpha", "t", "extra")
+        }
+        return {**plain, "members": configs}, arrays
+
+    @classmethod
+    def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        try:
+            members = []
+            for i, own in enumerate(config["members"]):
+                prefix = f"m{i}."
+                members.append(
+                    LinearModel.from_state(
+                        own, {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
+                    )
+                )
+            model = cls(
+                members,
+                config["task"],
+                fit_intercept=config["fit_intercept"],
+                hash_bits=config["hash_bits"],
+                eta=config["eta"],
+                alpha=config["alpha"],
+            )
+            model.members = members
+            shapes = {name: np.array(arrays[name]) for name in ("weights", "losses", "alive", "range")}
+            if (
+                any(len(shapes[name]) != len(members) for name in ("weights", "losses", "alive"))
+                or len(shapes["range"]) != 2
+            ):
+                raise KeyError("weights of another number of members")
+            model.member_weights, model.losses = shapes["weights"], shapes["losses"]
+            model.alive, model.range = shapes["alive"].astype(bool), shapes["range"]
+            model.t, model.extra = int(config["t"]), dict(config["extra"])
+            model.extra_arrays = {k.removeprefix("extra."): v for k, v in arrays.items() if k.startswith("extra.")}
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, DamagedFileError):
+                raise
+            raise DamagedFileError(
+                f"the ensemble's parts do not fit together ({error}); restore it from a backup"
+            ) from None
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        config, arrays = self.state()
+        store.write(path, KIND, config, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        kind, config, arrays = store.read(path)
+        if kind != KIND:
+            raise ParameterError(f"{path} holds a model of kind {kind!r}; expected {KIND!r}")
+        return cls.from_state(config, arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        config, arrays = self.state()
+        return {"config": config, "arrays": {key: np.array(value) for key, value in arrays.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(self.from_state(state["config"], state["arrays"]).__dict__)
+        self.rule = Members(self)
+
+
+def _rows(X: Any, answers: NDArray[Any]) -> Iterable[tuple[int, tuple[Any, Any]]]:
+    return enumerate(zip(X, answers, strict=True))
+
+
+def _as_rows(x: Any) -> Any:
+    """One row as a table of one."""
+    if hasattr(x, "tocsr"):
+        return x
+    try:
+        row = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise FeatureError(f"expected a mapping of names to numbers or a row of numbers, got {x!r:.60}") from None
+    if row.ndim != 1 and not (row.ndim == 2 and len(row) == 1):
+        raise FeatureError(f"expected one row of numbers, got shape {row.shape}")
+    return np.atleast_2d(row)
+
+
+def _places(answers: NDArray[Any], classes: list[Any]) -> NDArray[np.int64]:
+    """Indices of labels among the classes; −1 where not known."""
+    table = {label: i for i, label in enumerate(classes)}
+    return np.array([table.get(label, -1) for label in answers.tolist()], dtype=np.int64)

@@ -1,0 +1,188 @@
+"""Figures 31.4, 31.5, 31.8 and 31.9 of Sugiyama's Introduction to Statistical Machine Learning (2016), chapter 31."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import core, maps, rules
+from ..charts import Line
+from .framework import Cell, Check, Experiment, Numbers, Report, Results, Spread
+from .pictures import curves, picture
+from .writing import markdown_table
+
+__all__ = ["Sugiyama", "experiment"]
+
+PA = "pa2:lam=1"  # squared hinge with passiveness 1
+AROW = "arow:lam=1,covariance=full"
+FIGURES: dict[str, tuple[str, ...]] = {  # and the learners in it
+    "31.4": ("PA",),
+    "31.5": ("PA", "PA, start 0", "PA, start 0, 20 passes"),
+    "31.8": ("PA", "AROW"),
+    "31.9": ("AROW, 100 passes", "AROW, start 0", "AROW, one pass"),
+}
+GRID = np.linspace(-3, 3, 1000)
+PUBLISHED = {
+    ("31.5", "PA"): Spread(0.44, 0.15, 20),
+    ("31.5", "PA, start 0"): Spread(0.056, 0.012, 20),
+    ("31.5", "PA, start 0, 20 passes"): Spread(0.043),
+    ("31.8", "PA"): Spread(0.43, None, 200),
+    ("31.8", "AROW"): Spread(0.0001, None, 200),
+    ("31.9", "AROW, 100 passes"): Spread(0.032, 0.004, 20),
+    ("31.9", "AROW, start 0"): Spread(0.031, None, 20),
+    ("31.9", "AROW, one pass"): Spread(0.18, None, 20),
+}
+
+
+class Sugiyama(Experiment):
+    name = "sugiyama"
+    title = "PA and AROW with outliers and with Gaussian basis functions (figures 31.4, 31.5, 31.8, 31.9)"
+    seeds = 20
+    quick_seeds = 3
+    protocol = """
+31.4: 200 points, x₁ ~ N(∓5, 1) for the two classes, x₂ ~ N(0, 25), a constant; PA with the squared hinge, passiveness
+λ = 1, from 0, one pass in random order. Error on the 200 points.
+31.8: 50 points, x₁ ~ N(−15, 1) and N(−5, 1), x₂ ~ N(0, 1), a constant; the first two of the positive class are moved
+by +10 into the other one. PA as above and AROW with λ = 1 and the full Σ. Error on 1,000 points without outliers.
+31.5: y = sin(πx)/(πx) + x/10 + N(0, 0.05²) at 50 equally spaced x of [−3, 3]; features exp(−(x − c)²/0.18) around
+these x; PA for the squared loss, λ = 1, one pass in random order from a random start θ₀ ~ N(0, I), and from 0. Root
+mean square error on 1,000 points against the curve without noise.
+31.9: the same with AROW regression, λ = 1, rows in order; 100 passes from a random start, one pass from 0, one pass
+from a random start. A random start is learned as an offset: y − θ₀·φ(x) from 0, which gives the same steps.
+
+The reference is this project's specification, where those values were computed; the book shows pictures.
+"""
+
+    def cells(self, quick: bool) -> list[Cell]:
+        return [{"figure": figure, "learner": learner} for figure, names in FIGURES.items() for learner in names]
+
+    def published(self, cell: Cell) -> Mapping[str, Spread]:
+        known = PUBLISHED.get((str(cell["figure"]), str(cell["learner"])))
+        return {} if known is None else {"error": known}
+
+    def missing(self, cell: Cell) -> str | None:
+        if str(cell["learner"]).startswith("AROW") and "arow" not in rules.RULES:
+            return "the rule arow is not in this onepass"
+        return None
+
+    def run(self, cell: Cell, seed: int, quick: bool) -> Numbers:
+        figure, learner = str(cell["figure"]), str(cell["learner"])
+        generator = np.random.default_rng(seed)
+        if figure in ("31.4", "31.8"):
+            return _classify(figure, AROW if learner == "AROW" else PA, generator)
+        passes = {"PA, start 0, 20 passes": 20, "AROW, 100 passes": 100}.get(learner, 1)
+        rule = AROW if learner.startswith("AROW") else "pa2:lam=1,epsilon=0"
+        return _regress(rule, passes, "start 0" not in learner, generator)
+
+    def report(self, results: Results) -> Report:
+        rows = [["figure", "learner", "error", "reference"]]
+        for r in results:
+            if not r.runs:
+                rows.append([str(r.cell["figure"]), str(r.cell["learner"]), f"missing: {r.missing}", ""])
+                continue
+            known = self.published(r.cell).get("error")
+            shown = r.spread("error").show(4)
+            rows.append([str(r.cell["figure"]), str(r.cell["learner"]), shown, "" if known is None else known.show(4)])
+        text = "Error rate (31.4, 31.8) or root mean square error (31.5, 31.9).\n\n" + markdown_table(rows)
+        return Report(text, {"figures": _draw(results)}, _checks(results))
+
+
+def _classify(figure: str, rule: str, generator: np.random.Generator) -> Numbers:
+    centres, n, across = ((-5, 5), 200, 5.0) if figure == "31.4" else ((-15, -5), 50, 1.0)
+
+    def draw(count: int) -> tuple[Any, Any]:
+        y = np.repeat([1, -1], count // 2)
+        x1 = np.where(y == 1, centres[0], centres[1]) + generator.normal(size=count)
+        return np.column_stack([x1, across * generator.normal(size=count), np.ones(count)]), y
+
+    X, y = draw(n)
+    if figure == "31.8":
+        X[:2, 0] += 10
+    learner = core.Learner(rule, "binary", fit_intercept=False)
+    for i in generator.permutation(n):
+        learner.learn(X[i], int(y[i]))
+    test, truth = (X, y) if figure == "31.4" else draw(1000)
+    w = np.asarray(learner.w).ravel()
+    return {
+        "error": float(np.mean(np.where(test @ w > 0, 1, -1) != truth)),
+        "w": w.tolist(),
+        "points": [[float(a), float(b), int(c)] for (a, b, _), c in zip(X, y, strict=True)],
+    }
+
+
+def _regress(rule: str, passes: int, random_start: bool, generator: np.random.Generator) -> Numbers:
+    x = np.linspace(-3, 3, 50)
+    y = np.sinc(x) + 0.1 * x + 0.05 * generator.normal(size=50)
+    basis = maps.GaussianBasis(centres=x[:, np.newaxis], h=0.3).fit(x[:, np.newaxis])
+    phi, grid = basis.transform(x[:, np.newaxis]), basis.transform(GRID[:, np.newaxis])
+    theta = generator.normal(size=50) if random_start else np.zeros(50)
+    learner = core.Learner(rule, "regression", fit_intercept=False)
+    order = np.arange(50) if rule.startswith("arow") else generator.permutation(50)
+    for _ in range(passes):
+        for i in order:
+            learner.learn(phi[i], float(y[i] - theta @ phi[i]))
+    f = grid @ (theta + np.asarray(learner.w).ravel())
+    truth = np.sinc(GRID) + 0.1 * GRID
+    return {
+        "error": float(np.sqrt(np.mean((f - truth) ** 2))),
+        "f": f[::10].tolist(),
+        "samples": [[float(a), float(b)] for a, b in zip(x, y, strict=True)],
+    }
+
+
+def _draw(results: Results) -> str:
+    """The functions of the first seed, and the boundaries among the points."""
+    at, panels = GRID[::10], []
+    for figure in ("31.5", "31.9"):
+        truth = (np.sinc(at) + 0.1 * at).tolist()
+        lines = [Line("without noise", at.tolist(), truth, 8, thin=True)]
+        for i, r in enumerate(r for r in results.where(figure=figure) if r.runs):
+            lines.append(Line(str(r.cell["learner"]), at.tolist(), r.values("f")[0], i + 1))
+        panels.append(
+            curves(lines, title=f"{figure}: " + ", ".join(ln.name for ln in lines[1:]), across="x", width=560)
+        )
+    for figure in ("31.4", "31.8"):
+        found = [r for r in results.where(figure=figure) if r.runs]
+        lines = []
+        for i, r in enumerate(found):
+            errors = sorted(r.values("error"))
+            share = (np.arange(1, len(errors) + 1) / len(errors)).tolist()
+            lines.append(Line(str(r.cell["learner"]), share, errors, i + 1))
+        panels.append(curves(lines, title=f"{figure}: error, seeds in order", across="share of seeds", width=560))
+    keys = [
+        Line("without noise", [], [], 8, thin=True),
+        *(Line(f"learner {i + 1} of the panel", [], [], i + 1) for i in range(3)),
+    ]
+    return picture(panels, keys, title="Gaussian basis functions, and outliers", columns=2)
+
+
+def _checks(results: Results) -> list[Check]:
+    def near(figure: str, learner: str, tolerance: float) -> tuple[bool, str]:
+        got = results.the(figure=figure, learner=learner).mean("error")
+        known = PUBLISHED[figure, learner].mean
+        return abs(got - known) <= tolerance, f"{got:.3f}, reference {known:.3f}"
+
+    def below(figure: str, learner: str, limit: float) -> tuple[bool, str]:
+        got = results.the(figure=figure, learner=learner).mean("error")
+        return got <= limit, f"{got:.4f}"
+
+    def above(figure: str, learner: str, limit: float) -> tuple[bool, str]:
+        got = results.the(figure=figure, learner=learner).mean("error")
+        return got >= limit, f"{got:.3f}"
+
+    if results.quick:
+        return []
+    return [
+        Check.of("31.4: PA separates the clusters", below, "31.4", "PA", 0.0),
+        Check.of("31.5: PA from a random start stays wiggly", near, "31.5", "PA", 0.15),
+        Check.of("31.5: PA from 0", near, "31.5", "PA, start 0", 0.012),
+        Check.of("31.8: PA is dragged away by two outliers", above, "31.8", "PA", 0.2),
+        Check.of("31.8: AROW is not", below, "31.8", "AROW", 0.01),
+        Check.of("31.9: AROW after 100 passes", near, "31.9", "AROW, 100 passes", 0.008),
+        Check.of("31.9: AROW after one pass from 0", near, "31.9", "AROW, start 0", 0.008),
+    ]
+
+
+experiment = Sugiyama()

@@ -1,0 +1,105 @@
+"""What the algorithms that listen to M experts share: checks, counts, the regret so far."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError, ParameterError
+
+__all__ = ["Experts"]
+
+Array = NDArray[np.float64]
+
+
+class Experts:
+    """Base. Round: `predict(advice)`, which changes nothing; then `learn(advice, outcome)`, or `learn(losses)`.
+
+    `losses` are the experts' so far, `loss` one's own (in expectation, where one draws), `t` the rounds. A refused call
+    changes nothing. `bound(N, best)`: what theory says the regret is at most after N rounds in which the best expert
+    lost `best`; inf where it says nothing.
+    """
+
+    name = ""
+
+    def __init__(self, M: int) -> None:
+        if isinstance(M, bool) or not isinstance(M, int | np.integer) or M < 1:
+            raise ParameterError(f"{type(self).__name__}(M={M!r}): expected a whole number of experts >= 1")
+        self.M = int(M)
+        self.t = 0
+        self.losses: Array = np.zeros(self.M)
+        self.loss = 0.0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.M})"
+
+    @property
+    def weights(self) -> Array:
+        """How much each expert is heard; they add up to 1."""
+        raise NotImplementedError
+
+    @property
+    def regret(self) -> float:
+        """What one has lost beyond the best expert."""
+        return self.loss - float(np.min(self.losses))
+
+    def bound(self, N: Any, best: Any) -> Any:
+        return np.full(np.shape(N), math.inf)
+
+    def predict(self, advice: ArrayLike) -> Any:
+        raise NotImplementedError
+
+    def learn(self, advice: ArrayLike, outcome: Any = None) -> None:
+        """The round's advice and its outcome; or, alone, the experts' losses."""
+        if outcome is None:
+            self._hear(self._losses(advice))
+        else:
+            self._reveal(advice, outcome)
+
+    def _hear(self, c: Array) -> None:
+        raise NotImplementedError
+
+    def _reveal(self, advice: ArrayLike, outcome: Any) -> None:
+        raise NotImplementedError
+
+    # -- checks --------------------------------------------------------------------------------------------------------
+
+    def _numbers(self, given: ArrayLike, what: str, low: float, high: float) -> Array:
+        try:
+            out = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{what}={given!r:.80}: expected {self.M} numbers") from None
+        if out.shape != (self.M,):
+            raise InputError(f"{what}: expected {self.M} numbers, one of each expert; got shape {out.shape}")
+        if not np.all((out >= low) & (out <= high)):  # False for NaN too
+            at = int(np.argmin((out >= low) & (out <= high)))
+            raise InputError(f"{what}[{at}] = {out[at]!r}: expected a number from {low:g} to {high:g}")
+        return out
+
+    def _losses(self, losses: ArrayLike) -> Array:
+        return self._numbers(losses, "losses", 0.0, 1.0)
+
+    def _bits(self, advice: ArrayLike) -> Array:
+        out = self._numbers(advice, "advice", 0.0, 1.0)
+        if not np.all((out == 0) | (out == 1)):
+            raise InputError(f"advice={advice!r:.80}: expected 0 or 1 of each expert")
+        return out
+
+    def _bit(self, outcome: Any) -> float:
+        if outcome not in (0, 1):
+            raise InputError(f"outcome={outcome!r}: expected 0 or 1")
+        return float(outcome)
+
+
+def log_count(M: int) -> float:
+    """ln M, at least as much as η needs: with one expert nothing is learned and any η will do."""
+    return math.log(M) if M > 1 else 0.0
+
+
+def softmax(v: Array) -> Array:
+    """Of exponents whose largest becomes 0: nothing positive is exponentiated."""
+    e = np.exp(v - np.max(v))
+    return np.asarray(e / np.sum(e))
