@@ -31,7 +31,10 @@ if TYPE_CHECKING:
         transforms,
     )
     from .checks import check_rule
+    from .cluster import KMeans
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
+    from .decomposition import CCIPCA, IncrementalPCA, OjaPCA
+    from .dictionary import DictionaryLearning
     from .ensemble import ExpertEnsemble
     from .ensemble_model import EnsembleModel
     from .evaluate import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential
@@ -40,8 +43,12 @@ if TYPE_CHECKING:
     from .kernel_model import KernelModel
     from .lasvm import LaSVMClassifier
     from .linear import LinearClassifier, LinearRegressor
+    from .lvq import LVQClassifier
+    from .mixture import BernoulliMixture, GaussianMixture
     from .model import LinearModel
     from .multilabel import MultilabelClassifier
+    from .naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+    from .neighbors import KNNClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
     from .regrets import Regret, regret
@@ -53,20 +60,34 @@ __version__ = "0.1.0"
 # Public name → the module that holds it; None where the name is the module itself.
 _HOME = {
     "Average": "core",
+    "BernoulliMixture": "mixture",
+    "BernoulliNB": "naive_bayes",
+    "CCIPCA": "decomposition",
+    "CategoricalNB": "naive_bayes",
+    "ComplementNB": "naive_bayes",
     "DelayedStream": "evaluate",
+    "DictionaryLearning": "dictionary",
     "Distributed": "evaluate",
     "EnsembleModel": "ensemble_model",
     "ExpertEnsemble": "ensemble",
     "Hindsight": "evaluate",
+    "GaussianMixture": "mixture",
+    "GaussianNB": "naive_bayes",
+    "IncrementalPCA": "decomposition",
+    "KMeans": "cluster",
+    "KNNClassifier": "neighbors",
     "KernelClassifier": "kernel",
     "KernelModel": "kernel_model",
     "KernelRegressor": "kernel",
+    "LVQClassifier": "lvq",
     "LaSVMClassifier": "lasvm",
     "Last": "core",
     "LinearClassifier": "linear",
     "LinearModel": "model",
     "LinearRegressor": "linear",
     "MultilabelClassifier": "multilabel",
+    "MultinomialNB": "naive_bayes",
+    "OjaPCA": "decomposition",
     "OneClass": "oneclass",
     "PendingLabels": "evaluate",
     "Pocket": "core",
@@ -106,21 +127,35 @@ _HOME = {
 }
 
 __all__ = [
+    "CCIPCA",
     "Average",
+    "BernoulliMixture",
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
     "DelayedStream",
+    "DictionaryLearning",
     "Distributed",
     "EnsembleModel",
     "ExpertEnsemble",
+    "GaussianMixture",
+    "GaussianNB",
     "Hindsight",
+    "IncrementalPCA",
+    "KMeans",
+    "KNNClassifier",
     "KernelClassifier",
     "KernelModel",
     "KernelRegressor",
+    "LVQClassifier",
     "LaSVMClassifier",
     "Last",
     "LinearClassifier",
     "LinearModel",
     "LinearRegressor",
     "MultilabelClassifier",
+    "MultinomialNB",
+    "OjaPCA",
     "OneClass",
     "PendingLabels",
     "Pocket",
