@@ -85,7 +85,10 @@ def decode(config: Any) -> Any:
     if name in REDUCTIONS:
         params["base"] = decode(params["base"])
         params["classes"] = None if params["classes"] is None else store.decode_values(params["classes"])
-        return REDUCTIONS[name](**params)
+        made = {
+            key: value if key in ("base", "classes") else from_config(value, known) for key, value in params.items()
+        }
+        return REDUCTIONS[name](**made)
     if name not in files._HOMES:
         raise DamagedFileError(
             f"the file names an estimator {name!r}; expected one of {', '.join((*REDUCTIONS, *files._HOMES))}"
