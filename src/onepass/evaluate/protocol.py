@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from .. import metrics as metrics_module
+from ..drift.base import Detector
+from ..drift.registry import make_detector
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
 from .answers import StreamModel
@@ -37,6 +39,7 @@ def prequential(
     holdout: Any = None,
     holdout_every: int | None = None,
     calibration: bool | None = None,
+    drift: Detector | str | None = None,
     on_predictions: Callable[[Any, Any], object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -57,6 +60,8 @@ def prequential(
     holdout: n: every n-th example is judged but never learned; or a set (X, y) or list of (x, y), judged every
         `holdout_every` examples (by default `every`). Results in `run.holdout`.
     calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
+    drift: a detector of `onepass.drift` or its name, which hears the losses (0 or 1 of a label, |y − ŷ| of a number);
+        its alarms become `run.marks`, as do those of a model with `drifts_`.
     on_predictions: called with (rows, predictions), in order, for rows as they came.
     progress: called with the run at least every few thousand examples.
 
@@ -67,7 +72,8 @@ def prequential(
     if calibration is None:
         calibration = asked is not None and any(metric.needs == "probabilities" for metric in asked)
     kept_out = Holdout(holdout, holdout_every, model, run)
-    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out)
+    watch = None if drift is None else make_detector(drift)
+    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, watch)
     run.settings = _settings(model, stream, delay, time, holdout)
     try:
         job.go(stream, delay, time, max_pending)

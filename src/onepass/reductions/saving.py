@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from .. import files, store
 from ..core import Rule
+from ..drift.estimators import WATCHED
 from ..errors import DamagedFileError, ForeignFileError, InputError, ParameterError
 from ..estimator import LinearEstimator
 from ..model import LinearModel, known_parameters
 from ..parameters import from_config, to_config
-from .estimators import REDUCTIONS
+from .estimators import REDUCTIONS as OWN
 from .facade import KIND, ReductionEstimator, listed
 
 __all__ = ["decode", "encode", "from_state", "load"]
+
+REDUCTIONS = {**OWN, **WATCHED}
 
 # The parameters of a `LinearModel` that a base may have.
 _MODEL = (
