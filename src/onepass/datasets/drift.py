@@ -52,7 +52,7 @@ class _Composed:
         for chunks in zip(*(stream.chunks(STEP) for stream in self.parts), strict=True):
             rows = len(chunks[0][1])
             which = self._which(start, rows)
-            yield tuple(_mixed([chunk[i] for chunk in chunks], which) for i in (0, 1))  # type: ignore[misc]
+            yield tuple(_mixed([chunk[i] for chunk in chunks], which) for i in (0, 1))
             start += rows
 
     def _changed(self, start: int, rows: int, since: Any, width: int) -> Any:

@@ -59,7 +59,7 @@ class KSWIN(Detector):
         return distance(old, new) > math.sqrt(-math.log(self.alpha) / r)
 
 
-def distance(one: np.ndarray, other: np.ndarray) -> float:  # type: ignore[type-arg]
+def distance(one: np.ndarray, other: np.ndarray) -> float:
     """sup |F₁ − F₂| of two sorted samples."""
     at = np.concatenate([one, other])
     below = np.searchsorted(one, at, side="right") / len(one) - np.searchsorted(other, at, side="right") / len(other)
