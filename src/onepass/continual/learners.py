@@ -230,7 +230,7 @@ class _Remembering(SoftmaxSGD):
 class Replay(_Remembering):
     """Experience replay: each step is that of the new example and of `replayed` from a reservoir of `memory`.
 
-    The loss is that of the new example plus the mean of the others'. (Chaudhry et al. 2019, "On tiny episodic memories".)
+    The loss is that of the new example plus the mean of the others'. (Chaudhry et al. 2019, "Tiny episodic memories".)
 
     Parameters
     ----------
@@ -287,8 +287,8 @@ class EWC(SoftmaxSGD):
 
     The loss gets λ/2 Σ F_i (W_i − W*_i)²; F is the mean squared gradient of ln p(y|x) of single examples at W*, the
     weights at the end of a task: call `end_task()` there. F ← γF + F_new (Kirkpatrick et al. 2017; online form Schwarz
-    et al. 2018). The penalty's part of a step is taken implicitly, so that no λ makes the weights diverge. On tasks that share
-    one output layer for different classes it does not help: the weights of absent classes are not protected.
+    et al. 2018). The penalty's part of a step is taken implicitly, so that no λ makes the weights diverge. On tasks
+    that share one output layer for different classes it does not help: the weights of absent classes are not protected.
 
     Parameters
     ----------
