@@ -1,9 +1,11 @@
 // onepass._native: the binding, and the choice of instruction set.
 #include "bind_kernels.hpp"
 #include "bind_lasvm.hpp"
+#include "bind_learners.hpp"
 #include "engine.hpp"
 #include "kernel_engine.hpp"
 #include "lasvm_loops.hpp"
+#include "learner_loops.hpp"
 #include "reader.hpp"
 
 namespace onepass {
@@ -26,15 +28,18 @@ static void choose(const Loops* chosen) {
     loops = chosen;
     kernel_loops = kernel_loops_scalar();
     lasvm_loops = lasvm_loops_scalar();
+    learner_loops = learner_loops_scalar();
 #ifdef ONEPASS_X86
     const std::string name = chosen->name;
     if (name == "avx2") {
         kernel_loops = kernel_loops_avx2();
         lasvm_loops = lasvm_loops_avx2();
+        learner_loops = learner_loops_avx2();
     }
     if (name == "avx512") {
         kernel_loops = kernel_loops_avx512();
         lasvm_loops = lasvm_loops_avx512();
+        learner_loops = learner_loops_avx512();
     }
 #endif
 }
@@ -156,6 +161,7 @@ NB_MODULE(_native, module) {
     choose(available_loops().back());
     bind_kernels(module);
     bind_lasvm(module);
+    bind_learners(module);
     nb::class_<Engine> engine(module, "Engine", nb::type_slots(slots));
     engine.def(nb::init<const std::string&, nb::dict, nb::dict>(), "task"_a, "rule"_a, "options"_a);
     DENSE(double, dense_f64)

@@ -29,15 +29,22 @@ if TYPE_CHECKING:
         transforms,
     )
     from .checks import check_rule
+    from .cluster import KMeans
     from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
+    from .decomposition import CCIPCA, IncrementalPCA, OjaPCA
+    from .dictionary import DictionaryLearning
     from .evaluate import DelayedStream, Distributed, PendingLabels, Run, distributed, prequential
     from .files import load
     from .kernel import KernelClassifier, KernelRegressor
     from .kernel_model import KernelModel
     from .lasvm import LaSVMClassifier
     from .linear import LinearClassifier, LinearRegressor
+    from .lvq import LVQClassifier
+    from .mixture import BernoulliMixture, GaussianMixture
     from .model import LinearModel
     from .multilabel import MultilabelClassifier
+    from .naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+    from .neighbors import KNNClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
     from .streams import stream
@@ -48,17 +55,31 @@ __version__ = "0.1.0"
 # Public name → the module that holds it; None where the name is the module itself.
 _HOME = {
     "Average": "core",
+    "BernoulliMixture": "mixture",
+    "BernoulliNB": "naive_bayes",
+    "CCIPCA": "decomposition",
+    "CategoricalNB": "naive_bayes",
+    "ComplementNB": "naive_bayes",
     "DelayedStream": "evaluate",
+    "DictionaryLearning": "dictionary",
     "Distributed": "evaluate",
+    "GaussianMixture": "mixture",
+    "GaussianNB": "naive_bayes",
+    "IncrementalPCA": "decomposition",
+    "KMeans": "cluster",
+    "KNNClassifier": "neighbors",
     "KernelClassifier": "kernel",
     "KernelModel": "kernel_model",
     "KernelRegressor": "kernel",
+    "LVQClassifier": "lvq",
     "LaSVMClassifier": "lasvm",
     "Last": "core",
     "LinearClassifier": "linear",
     "LinearModel": "model",
     "LinearRegressor": "linear",
     "MultilabelClassifier": "multilabel",
+    "MultinomialNB": "naive_bayes",
+    "OjaPCA": "decomposition",
     "OneClass": "oneclass",
     "PendingLabels": "evaluate",
     "Pocket": "core",
@@ -94,18 +115,32 @@ _HOME = {
 }
 
 __all__ = [
+    "CCIPCA",
     "Average",
+    "BernoulliMixture",
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
     "DelayedStream",
+    "DictionaryLearning",
     "Distributed",
+    "GaussianMixture",
+    "GaussianNB",
+    "IncrementalPCA",
+    "KMeans",
+    "KNNClassifier",
     "KernelClassifier",
     "KernelModel",
     "KernelRegressor",
+    "LVQClassifier",
     "LaSVMClassifier",
     "Last",
     "LinearClassifier",
     "LinearModel",
     "LinearRegressor",
     "MultilabelClassifier",
+    "MultinomialNB",
+    "OjaPCA",
     "OneClass",
     "PendingLabels",
     "Pocket",

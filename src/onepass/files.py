@@ -26,6 +26,24 @@ _HOMES = {
     "StructuredLearner": "structured",
 }
 
+# Learners with a state of their own (see stateful.py) → their module.
+_STATEFUL = {
+    "BernoulliMixture": "mixture",
+    "BernoulliNB": "naive_bayes",
+    "CCIPCA": "decomposition",
+    "CategoricalNB": "naive_bayes",
+    "ComplementNB": "naive_bayes",
+    "DictionaryLearning": "dictionary",
+    "GaussianMixture": "mixture",
+    "GaussianNB": "naive_bayes",
+    "IncrementalPCA": "decomposition",
+    "KMeans": "cluster",
+    "KNNClassifier": "neighbors",
+    "LVQClassifier": "lvq",
+    "MultinomialNB": "naive_bayes",
+    "OjaPCA": "decomposition",
+}
+
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed."""
@@ -36,6 +54,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         return importlib.import_module(".transforms.saving", __package__).from_state(config, arrays)
     if kind == "lasvm":
         return importlib.import_module(".lasvm", __package__).LaSVMClassifier.from_state(config, arrays)
+    if kind == "stateful":
+        return stateful_of(config, arrays)
     models: dict[str, type[LinearModel]] = {KIND: LinearModel, KernelModel.kind: KernelModel}
     if kind not in models:
         raise ForeignFileError(f"{os.fspath(path)}: holds a model of kind {kind!r}, which this onepass does not know")
@@ -44,6 +64,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         return estimator_of(model)
     except (AttributeError, KeyError, TypeError) as error:
         raise DamagedFileError(f"{os.fspath(path)}: its estimator cannot be made again ({error})") from None
+
+
+def stateful_of(config: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """A learner with a state of its own, as `save` wrote it."""
+    name = config.get("estimator")
+    if name not in _STATEFUL:
+        raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_STATEFUL)}")
+    return getattr(importlib.import_module(f".{_STATEFUL[name]}", __package__), name)._restore(config, arrays)
 
 
 def estimator_of(model: LinearModel, **given: Any) -> Any:

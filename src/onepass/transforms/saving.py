@@ -13,6 +13,7 @@ from .. import files, store
 from ..errors import DamagedFileError, InputError, ParameterError
 from ..estimator import LinearEstimator
 from ..model import LinearModel
+from ..stateful import StatefulEstimator
 from .base import Transform
 from .encoding import FeatureHasher, OneHotEncoder
 from .pipeline import Pipeline
@@ -45,7 +46,11 @@ def save(what: Pipeline | Transform, path: str | os.PathLike[str]) -> None:
     config: dict[str, Any] = {"alone": alone, "steps": []}
     arrays: dict[str, NDArray[Any]] = {}
     for number, (name, step) in enumerate(steps):
-        part, own = _transform(step) if isinstance(step, Transform) else _model(step)
+        if isinstance(step, StatefulEstimator):
+            learned, own = step._state_with_parameters()
+            part: dict[str, Any] = {"stateful": learned}
+        else:
+            part, own = _transform(step) if isinstance(step, Transform) else _model(step)
         config["steps"].append({"name": name, **part})
         arrays.update({f"{number}.{key}": array for key, array in own.items()})
     store.write(path, KIND, config, arrays)
@@ -103,6 +108,8 @@ def _restored(part: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     if "model" in part:
         model = LinearModel.from_state(part["model"], arrays)
         return files.estimator_of(model) if part["estimator"] else model
+    if "stateful" in part:
+        return files.stateful_of(part["stateful"], arrays)
     if "reduction" in part:
         from ..reductions import saving
 

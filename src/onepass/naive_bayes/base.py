@@ -1,0 +1,302 @@
+"""What the naive Bayes classifiers share: the counts by class, priors, probabilities."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..batches import Batch, as_batch, is_mappings
+from ..core import Array
+from ..errors import DamagedFileError, InputError, NumericalError, ParameterError
+from ..labelled import LabelledLearner, LabelledState
+from ..stateful import LARGEST, Reader, mappings_of, require_moderate, too_large
+
+__all__ = ["BayesLearner", "CountingLearner", "CountingState", "log_prior", "normalised"]
+
+
+def log_prior(mass: Array, fit_prior: bool, class_prior: Any) -> Array:
+    """ln P(c): as given, uniform, or as often as the class came."""
+    if class_prior is not None:
+        return np.log(np.asarray(class_prior, dtype=np.float64))
+    if not fit_prior:
+        return np.full(len(mass), -np.log(max(1, len(mass))))
+    with np.errstate(divide="ignore"):  # a class that was declared and never came
+        return np.asarray(np.log(mass) - np.log(mass.sum()))
+
+
+def normalised(joint: Array) -> Array:
+    """ln P(c | x) from ln P(c, x)."""
+    top = joint.max(axis=1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(joint - top - np.log(np.exp(joint - top).sum(axis=1, keepdims=True)))
+
+
+class BayesLearner(LabelledLearner):
+    """Probabilities from joint densities, and the prior's parameters."""
+
+    fit_prior: bool
+    class_prior: Any
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """ln P(c, x) of each row and class."""
+        return self._table_scores(X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """ln P(c | x) of each row and class."""
+        return normalised(self._table_scores(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """P(c | x) of each row and class."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """label → probability; changes nothing. Empty before any class is known."""
+        state = self._state
+        if state is None or not state.t:
+            self.predict_one(x)
+            return {}
+        row = np.exp(normalised(self._score_single(state, x)[np.newaxis]))[0]
+        return dict(zip(state.classes, row.tolist(), strict=True))
+
+    def _prior(self, mass: Array) -> Array:
+        if self.class_prior is not None and len(self.class_prior) != len(mass):
+            raise ParameterError(f"class_prior has {len(self.class_prior)} numbers for {len(mass)} classes")
+        return log_prior(mass, self.fit_prior, self.class_prior)
+
+    def _new_state(self) -> Any:
+        if not isinstance(self.fit_prior, (bool, np.bool_)):
+            raise ParameterError(f"{type(self).__name__}(fit_prior={self.fit_prior!r}): expected True or False")
+        if self.class_prior is not None:
+            given = np.asarray(self.class_prior, dtype=object)
+            good = given.ndim == 1 and all(isinstance(p, (int, float, np.number)) and p > 0 for p in given)
+            if not good or not np.isclose(np.sum(given), 1.0):
+                raise ParameterError(
+                    f"{type(self).__name__}(class_prior={self.class_prior!r}): expected None, or a number > 0 for each "
+                    "class that together make 1"
+                )
+        return super()._new_state()
+
+
+class _CounterReader(Reader):
+    """The counter's own names and columns, in the place of a reader of dense rows."""
+
+    def __init__(self, counter: _native.Counter) -> None:
+        self.native = counter  # type: ignore[assignment]
+
+
+@dataclasses.dataclass
+class CountingState(LabelledState):
+    """A native counter, and tables made of it that are kept until it learns again."""
+
+    _counter: Any = None
+    _tables: Any = None
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {}  # the counter checks its own
+
+
+class CountingLearner(BayesLearner):
+    """Counts in the native core: dense, CSR and named rows in one loop each, one row after the other."""
+
+    _keeps: ClassVar[str]
+    _State = CountingState
+    _positive: ClassVar[bool] = False
+
+    alpha: float
+    forgetting: float
+
+    # -- what a classifier defines -------------------------------------------------------------------------------------
+
+    def _formula(self) -> tuple[str, float]:
+        """The native score's name and its smoothing."""
+        raise NotImplementedError
+
+    def _tables_of(self, learned: Mapping[str, Array], unit: float) -> Any:
+        """What scoring a table needs of the counts."""
+        raise NotImplementedError
+
+    def _likelihood(self, tables: Any, X: Any) -> Array:
+        """ln p(x | c) of every row and class; X is an array or a CSR matrix."""
+        raise NotImplementedError
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def _new_state(self) -> CountingState:
+        state: CountingState = super()._new_state()
+        self._install(state)
+        return state
+
+    def _install(self, state: CountingState) -> None:
+        threshold = float(getattr(self, "binarize", 0.0))
+        state._counter = _native.Counter(self._keeps, threshold, float(self.forgetting))
+        state._reader = _CounterReader(state._counter)
+
+    def _classes_known(self, state: CountingState) -> None:
+        while state._counter.classes < len(state.classes):
+            state._counter.add_class()
+
+    def _learn_single(self, state: CountingState, x: Any, label: Any, weight: float) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        code = state._index.get(label, len(state.classes))
+        if names is not None or not state._counter.learn_one(x, code, weight):
+            state._counter.learn_one(self._plain_row(state, x), code, weight)
+        state.admit(label)
+        state.t += 1
+
+    def _plain_row(self, state: CountingState, x: Any) -> Any:
+        """A row that is neither a dict nor a vector of doubles as one of them."""
+        if isinstance(x, Mapping) and not hasattr(self, "feature_names_in_"):
+            return dict(x)
+        return self._vector(state, x, False)
+
+    def _learn_table(self, state: CountingState, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
+        if weights is not None and len(weights) and weights.max() > LARGEST:
+            raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
+        batch = None if is_mappings(X) else as_batch(X)
+        if batch is None or batch.table is not None:
+            self._learn_mappings(state, list(X) if batch is None else mappings_of(batch), codes, weights)
+            return
+        self._settled(state, batch, True)
+        self._require_domain(batch)
+        w = np.ones(batch.rows) if weights is None else weights
+        sound = require_moderate(batch)
+        self._classes_known(state)
+        if batch.csr is None:
+            X = np.ascontiguousarray(batch.dense, dtype=np.float64)[:sound]
+            state._counter.learn(X, codes[:sound], w[:sound])
+        elif sound:
+            matrix = canonical(batch.part(0, sound))
+            csr = (matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64))
+            state._counter.learn_csr(*csr, batch.columns, codes[:sound], w[:sound])
+        state.t += sound
+        if sound < batch.rows:
+            raise too_large(sound)
+
+    def _learn_mappings(
+        self, state: CountingState, X: list[Any], codes: NDArray[np.int64], weights: Array | None
+    ) -> None:
+        for row, x in enumerate(X):
+            if not isinstance(x, Mapping):
+                raise InputError(f"X[{row}] must be a mapping of names to numbers, like those before it")
+            try:
+                state._counter.score_one(dict(x), self._formula()[0], 1.0)
+            except NumericalError:
+                self._learn_mappings(state, X[:row], codes[:row], None if weights is None else weights[:row])
+                raise too_large(row) from None
+            except InputError as error:
+                raise type(error)(f"row {row}: {error}") from None
+        for row, x in enumerate(X):
+            state._counter.learn_one(dict(x), int(codes[row]), 1.0 if weights is None else float(weights[row]))
+            state.t += 1
+
+    def _require_domain(self, batch: Batch) -> None:
+        data = batch.dense if batch.csr is None else batch.csr[0]
+        if self._positive and data is not None and data.size and data.min() < 0:
+            raise InputError(
+                f"Negative values in data passed to {type(self).__name__}: it counts, and wants numbers >= 0; "
+                "use GaussianNB, or shift the features"
+            )
+
+    # -- predicting ----------------------------------------------------------------------------------------------------
+
+    def _score_single(self, state: CountingState, x: Any) -> Array:
+        formula, smoothing = self._formula()
+        scores = None
+        if not hasattr(self, "feature_names_in_"):
+            scores = state._counter.score_one(x, formula, smoothing)
+        if scores is None:
+            scores = state._counter.score_one(self._plain_row(state, x), formula, smoothing)
+        return np.asarray(scores) + self._prior_of(state)
+
+    def _prior_of(self, state: CountingState) -> Array:
+        return self._prior(np.array(state._counter.masses()))
+
+    def _score_table(self, state: CountingState, X: Any) -> Array:
+        batch = None if is_mappings(X) else as_batch(X)
+        if batch is None or batch.table is not None:
+            rows = list(X) if batch is None else mappings_of(batch)
+            return np.array([self._score_single(state, x) for x in rows])
+        self._settled(state, batch, False)
+        self._require_domain(batch)
+        sound = require_moderate(batch)
+        if sound < batch.rows:
+            raise too_large(sound)
+        if state._tables is None or state._tables[0] != (state.t, state._counter.features):
+            learned = state._counter.state()
+            tables = self._tables_of(learned, state._counter.unit)
+            state._tables = ((state.t, state._counter.features), tables)
+        table = canonical(batch) if batch.csr is not None else np.asarray(batch.dense, dtype=np.float64)
+        return self._likelihood(state._tables[1], table) + self._prior_of(state)
+
+    @property
+    def class_count_(self) -> Array:
+        """Examples of each class, by importance."""
+        state = self._learned()
+        return np.array(state._counter.masses()) / state._counter.unit
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def _to_config(self, state: CountingState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        numbers, arrays = state.config()
+        numbers |= {"unit": state._counter.unit}
+        return dict(numbers), {**arrays, **state._counter.state()}
+
+    def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CountingState:
+        names = {key: value for key, value in arrays.items() if key.startswith("names.")}
+        numbers = {key: value for key, value in config.items() if key != "unit"}
+        made = super()._from_config(numbers, names)
+        assert isinstance(made, CountingState)
+        reader, unit = made._reader, config["unit"]
+        self._install(made)
+        counter = made._counter
+        counter.set_state({key: value for key, value in arrays.items() if key not in names})
+        if reader.names is not None:
+            counter.names = reader.names
+        elif reader.columns:
+            counter.settle(reader.columns)
+        if counter.classes != len(made.classes) or counter.features != reader.columns or not 1.0 <= unit <= LARGEST:
+            raise DamagedFileError("the counts are not those of the classes and columns")
+        counter.unit, counter.t = float(unit), made.t
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if state.get("_state") is not None:
+            state["_state"] = self._to_config(state["_state"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if state.get("_state") is not None:
+            self._state = self._from_config(*state["_state"])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._positive
+        tags.classifier_tags.poor_score = self._keeps != "moments"  # as scikit-learn's: its checks' data are no counts
+        return tags
+
+    def __deepcopy__(self, memory: Any) -> Self:
+        import pickle
+
+        return pickle.loads(pickle.dumps(self))  # type: ignore[no-any-return]
+
+
+def canonical(batch: Batch) -> Any:
+    """The rows as SciPy's CSR matrix, columns rising and none twice; the caller's own arrays stay as they are."""
+    import scipy.sparse
+
+    assert batch.csr is not None
+    data, indices, starts = batch.csr
+    shape = (batch.rows, batch.columns)
+    matrix = scipy.sparse.csr_matrix((np.asarray(data, dtype=np.float64), indices, starts), shape=shape)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix

@@ -1,0 +1,352 @@
+"""What learners with a small state of their own share: rows in every shape, parameters checked, files.
+
+What was learned is one `State`: numbers and arrays, which is what a model file holds. A learner says how rows change
+it; here is the rest: rows as vectors or mappings whose names grow, mini-batches that do not depend on chunks, all or
+nothing, `save` and `onepass.load`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from . import _native, store
+from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .core import Array
+from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .parameters import Parameters, to_config
+from .tables import TableEstimator
+
+__all__ = ["KIND", "Reader", "State", "StatefulEstimator", "dense_parts", "read_seed", "require_moderate"]
+
+KIND = "stateful"
+LARGEST = 1e100  # in size; beyond it squares, summed over a long stream, may overflow
+PART = 1024  # rows of a sparse table that are made dense at once
+
+
+class Reader:
+    """What rows look like: so many columns, or names that get the next column when they first come."""
+
+    def __init__(self, names: list[str | int] | None = None, columns: int = 0) -> None:
+        self.native = _native.RowReader()
+        if names is not None:
+            self.native.names = names
+        elif columns:
+            self.native.settle(columns)
+
+    @property
+    def columns(self) -> int:
+        return self.native.columns
+
+    @property
+    def names(self) -> list[str | int] | None:
+        """The names in the order of their columns; None where columns are positions."""
+        return list(self.native.names) if self.native.named else None
+
+    def row(self, x: Any, learn: bool) -> Array:
+        """One row as a vector. A name that is new gets a column (`learn`) or is left out."""
+        out: Array | None = self.native.row(x, learn)
+        if out is None:
+            plain = dict(x) if isinstance(x, Mapping) else to_row(x)
+            if isinstance(plain, tuple):
+                index, values, columns = plain
+                plain = np.zeros(columns)
+                plain[index] = values
+            out = self.native.row(plain, learn)
+            assert out is not None
+        return out
+
+    def check(self, X: list[Any]) -> None:
+        """Refuse malformed mappings before any name is let in."""
+        for number, x in enumerate(X):
+            if not isinstance(x, Mapping):
+                raise FeatureError(f"X[{number}] must be a mapping of names to numbers, like those before it")
+            try:
+                self.row(x, False)
+            except NumericalError as error:
+                raise error.at(number) from None
+            except InputError as error:
+                raise type(error)(f"row {number}: {error}") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"names": self.names, "columns": self.columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+@dataclasses.dataclass
+class State:
+    """What was learned: arrays, and numbers that JSON can hold. Fields that begin with _ are in no file."""
+
+    _reader: Reader = dataclasses.field(default_factory=Reader)
+    t: int = 0  # examples seen
+    seed: int = 0
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Array → its shape, as the numbers imply it."""
+        raise NotImplementedError
+
+    def widen(self, columns: int) -> None:
+        """Make room for names that came later: their features were 0 so far."""
+        raise NotImplementedError
+
+    def config(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """As JSON and arrays."""
+        numbers: dict[str, Any] = {"columns": self._reader.columns, "named": self._reader.names is not None}
+        arrays: dict[str, NDArray[Any]] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name.startswith("_"):
+                continue
+            (arrays if isinstance(value, np.ndarray) else numbers)[field.name] = value
+        if self._reader.names is not None:
+            encoded = store.encode_names(self._reader.names)
+            arrays |= {f"names.{key}": value for key, value in encoded.items()}
+        return numbers, arrays
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The inverse of `config`; parts that do not fit together are refused."""
+        names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
+        known = {field.name: field for field in dataclasses.fields(cls) if not field.name.startswith("_")}
+        parts = {**{key: value for key, value in config.items() if key in known}, **_plain_arrays(arrays)}
+        if config["named"] != bool(names) or set(parts) != set(known):
+            raise DamagedFileError(f"expected {', '.join(known)}, found {', '.join(sorted(parts))}")
+        reader = Reader(store.decode_names(names) if names else None, config["columns"])
+        if names and reader.columns != config["columns"]:
+            raise DamagedFileError("as many names as columns were expected")
+        state = cls(_reader=reader, **parts)
+        shapes = state.shapes()
+        for name in known:
+            value = parts[name]
+            if isinstance(value, np.ndarray) != (name in shapes):
+                raise DamagedFileError(f"{name} is of the wrong kind")
+            if name in shapes and (value.shape != shapes[name] or not np.all(np.isfinite(value))):
+                raise DamagedFileError(f"{name} has shape {value.shape}, expected {shapes[name]} of finite numbers")
+        return state
+
+
+def _plain_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {key: np.ascontiguousarray(value) for key, value in arrays.items() if not key.startswith("names.")}
+
+
+class StatefulEstimator(TableEstimator):
+    """Base of learners whose state is a `State`. A subclass names its checked parameters and its state's class."""
+
+    _Parameters: ClassVar[type[Parameters]]
+    _State: ClassVar[type[State]]
+    _state: Any = None
+    random_state: Any
+
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    def _checked(self) -> Any:
+        """The parameters, in a dataclass that refuses what is out of range."""
+        kind = self._Parameters
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
+        try:
+            return kind(**given)
+        except ParameterError as error:
+            named = str(error).replace(f"{kind.__name__}(", f"{type(self).__name__}(", 1)
+            raise ParameterError(named) from None
+
+    def _new_state(self) -> Any:
+        """A state that has learned nothing; also checks the parameters."""
+        self._checked()
+        return self._State(seed=read_seed(getattr(self, "random_state", 0)))
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def _blocks(self, state: State, X: Any, weights: Array | None, learn: bool) -> Iterator[tuple[Array, Array]]:
+        """Checked rows as dense blocks with their weights. A row that is too large ends them with an error."""
+        if weights is not None and len(weights) and weights.max() > LARGEST:
+            raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
+        if is_mappings(X):
+            yield from self._named_blocks(state, list(X), weights, learn)
+            return
+        batch = as_batch(X)
+        if batch.table is not None:  # the rows of a stream, whose columns have names
+            yield from self._named_blocks(state, mappings_of(batch), weights, learn)
+            return
+        table = self._settled(state, batch, learn)
+        ones = np.ones(table.rows) if weights is None else weights
+        sound = require_moderate(table)
+        for start, block in dense_parts(table.part(0, sound)):
+            yield block, ones[start : start + len(block)]
+        if sound < table.rows:
+            raise too_large(sound)
+
+    def _named_blocks(
+        self, state: State, X: list[Any], weights: Array | None, learn: bool
+    ) -> Iterator[tuple[Array, Array]]:
+        """Rows between the arrivals of new names, so that no row is wider than when it comes alone."""
+        sound = len(X)
+        try:
+            state._reader.check(X)
+        except NumericalError as error:
+            sound = error.row
+        rows = [state._reader.row(x, learn) for x in X[:sound]]
+        ones = np.ones(len(X)) if weights is None else weights
+        start = 0
+        for stop in range(1, sound + 1):
+            if stop == sound or len(rows[stop]) != len(rows[start]):
+                yield np.array(rows[start:stop]), ones[start:stop]
+                start = stop
+        if sound < len(X):
+            raise too_large(sound)
+
+    def _settled(self, state: State, table: Batch, learn: bool) -> Batch:
+        if table.rows == 0:
+            raise InputError("X has no rows: there is nothing to learn" if learn else "X has no rows")
+        table.require_finite()
+        if learn or state._reader.columns:
+            state._reader.native.settle(table.columns)
+        return table
+
+    def _vector(self, state: State, x: Any, learn: bool) -> Array:
+        """A single example as a vector of the state's columns."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and isinstance(x, Mapping):
+            strange = set(x) - set(names)
+            if strange:
+                raise FeatureError(f"x has features {sorted(map(str, strange))[:3]} that the table did not have")
+            x = np.array([float(x.get(name, 0.0)) for name in names])
+        return state._reader.row(x, learn)
+
+    # -- what was learned ----------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None and self._state.t > 0
+
+    def _fitted(self) -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
+        return self._state
+
+    def _learned(self) -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return self._state
+
+    @property
+    def t_(self) -> int:
+        """Examples seen."""
+        return int(self._learned().t)
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
+        store.write(path, KIND, *self._state_with_parameters())
+
+    def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        numbers, arrays = self._to_config(self._fitted())
+        params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
+        params = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items()}
+        params |= {name: v.tolist() for name, v in params.items() if isinstance(v, np.ndarray)}
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None  # the seed that was drawn of it is in the state
+        config = {"estimator": type(self).__name__, "params": params, "fitted": self._attributes()}
+        return {**config, "learned": numbers}, arrays
+
+    def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        numbers, arrays = state.config()
+        return dict(numbers), dict(arrays)
+
+    def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+        return self._State.from_config(config, arrays)
+
+    @classmethod
+    def _restore(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The estimator that `save` wrote; `onepass.load` finds the class."""
+        try:
+            estimator = cls(**config["params"])
+            estimator._new_state()
+            estimator._state = estimator._from_config(config["learned"], arrays)
+            if not isinstance(estimator._state.t, int) or estimator._state.t < 1:
+                raise DamagedFileError("t must be a whole number >= 1")
+            estimator._set_attributes(config["fitted"])
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise DamagedFileError(
+                f"the {cls.__name__}'s parts do not fit together ({error}); restore the file from a backup"
+            ) from None
+        return estimator
+
+
+def read_seed(random_state: Any) -> int:
+    """A seed: the number given, or one drawn."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ParameterError(f"random_state={random_state!r}: expected a whole number >= 0")
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError:
+        expected = "None, a whole number or a numpy.random.RandomState"
+        raise ParameterError(f"random_state={random_state!r}: expected {expected}") from None
+
+
+def require_moderate(table: Batch) -> int:
+    """How many rows come before the first that holds a number too large to square."""
+    data = table.dense if table.csr is None else table.csr[0]
+    assert data is not None
+    if data.size == 0 or (data.max() <= LARGEST and data.min() >= -LARGEST):
+        return table.rows
+    first = int(np.argmax(np.abs(data) > LARGEST))
+    return first // table.columns if table.csr is None else table._place(first)[0]
+
+
+def dense_parts(table: Batch) -> Iterator[tuple[int, Array]]:
+    """The rows as contiguous doubles and where each block starts; a sparse table a thousand rows at a time."""
+    if table.dense is not None:
+        if table.rows:
+            yield 0, np.ascontiguousarray(table.dense, dtype=np.float64)
+        return
+    import scipy.sparse
+
+    for start in range(0, table.rows, PART):
+        part = table.part(start, min(start + PART, table.rows))
+        matrix = scipy.sparse.csr_matrix(part.csr, shape=(part.rows, part.columns))
+        yield start, np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
+
+
+def too_large(row: int) -> NumericalError:
+    """The error for a row with a number that is too large to square; the rows before it are learned."""
+    return NumericalError(
+        f"row {row}: a number above {LARGEST:g} in size, whose squares overflow; scale the features down. "
+        "The rows before it were learned",
+        row,
+    )
+
+
+def mappings_of(batch: Batch) -> list[Mapping[Any, Any]]:
+    """The rows of a stream as mappings."""
+    assert batch.csr is not None
+    data, indices, starts = (array.tolist() for array in batch.csr)
+    names = batch.table.names(0, batch.columns)
+    return [
+        {names[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)}
+        for a, b in itertools.pairwise(starts)
+    ]
+
+
+def one_weight(importance: Any) -> float:
+    """The importance of a single example."""
+    if type(importance) is float and 0.0 <= importance <= LARGEST:
+        return importance
+    weights = as_importance([importance], 1)
+    assert weights is not None
+    if weights[0] > LARGEST:
+        raise InputError(f"importance {importance!r} is too large; expected at most {LARGEST:g}")
+    return float(weights[0])
