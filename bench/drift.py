@@ -113,7 +113,8 @@ def main() -> None:
     given = parser.parse_args()
     about, figures = machine(), []
     print(header(about))
-    print(f"\n{'detector':22} {'whose':7} {'false/10⁴':>10} {'delay':>7} {'missed':>7} {'gradual':>8} {'missed':>7} {'µs':>7}")
+    heads = f"{'false/10⁴':>10} {'delay':>7} {'missed':>7} {'gradual':>8} {'missed':>7} {'µs':>7}"
+    print(f"\n{'detector':22} {'whose':7} {heads}")
     for name, ours, theirs in PAIRS:
         say(name)
         for whose, make in (("ours", ours), ("River", theirs)):

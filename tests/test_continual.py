@@ -151,22 +151,20 @@ def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path:
     X, y = stream()
     shape: Any = {"dense": X, "csr": csr(X), "named": dicts(X)}[form]
     written = []
-    for size in (1, 7, 150):
+    for size in (1, 7, 77):
         model = LEARNERS[name]()
         for start in range(0, 150, size):
             if size == 1:
                 model.learn_one(shape[start], int(y[start]))
             else:
                 model.learn_many(shape[start : start + size], y[start : start + size].tolist())
-            if start in (70, 77):
+            if start + size == 77:
                 model.end_task()
                 model.save(tmp_path / "m")
                 model = onepass.load(tmp_path / "m")
-        if size == 150:
-            continue
         model.save(tmp_path / "m")
         written.append((tmp_path / "m").read_bytes())
-    assert len(set(written)) == (1 if name != "ewc" else len(set(written)))
+    assert len(set(written)) == 1
     assert np.mean([a == b for a, b in zip(model.predict_many(shape), y.tolist(), strict=True)]) > 0.5
 
 
@@ -232,8 +230,8 @@ def test_tasks_are_made_and_refused() -> None:
 
 
 def test_forgetting_and_its_cure() -> None:
-    """Spec 14 §6: replay forgets at most half as much as the plain learner, A-GEM is more accurate than it on both kinds
-    of tasks, EWC on permuted columns alone.
+    """Spec 14 §6: replay forgets at most half as much as the plain learner, A-GEM is more accurate than it on both
+    kinds of tasks, EWC on permuted columns alone.
     """
     X, y = load_digits(return_X_y=True)
     X = X / 16.0

@@ -119,9 +119,10 @@ class SoftmaxSGD(LabelledLearner):
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _absorb(self, state: Any, X: Array, codes: NDArray[np.int64], w: Array) -> None:
-        Z = self._features(state, X)
-        state.resize(len(state.classes), Z.shape[1])
-        for x, z, code, weight in zip(X, Z, codes.tolist(), w.tolist(), strict=True):
+        for x, code, weight in zip(X, codes.tolist(), w.tolist(), strict=True):
+            z = self._features(state, x[np.newaxis])[0]  # row by row: a product of matrices would round otherwise
+            # Classes that come later in the same call are not known yet.
+            state.resize(len(state.classes) if state.declared else max(len(state.W), code + 1), len(z))
             if weight:
                 self._step(state, x, z, code, weight)
 

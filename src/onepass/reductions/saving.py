@@ -17,6 +17,7 @@ from ..errors import DamagedFileError, ForeignFileError, InputError, ParameterEr
 from ..estimator import LinearEstimator
 from ..model import LinearModel, known_parameters
 from ..parameters import from_config, to_config
+from ..stateful import StatefulEstimator
 from .estimators import REDUCTIONS as OWN
 from .facade import KIND, ReductionEstimator, listed
 
@@ -68,6 +69,8 @@ def encode(value: Any) -> Any:
         if not isinstance(params.get("code", ""), str):
             params["code"] = np.asarray(params["code"]).tolist()
         return {"estimator": type(value).__name__, "params": {name: to_config(param) for name, param in params.items()}}
+    if isinstance(value, StatefulEstimator):
+        return {"stateful": type(value).__name__, "params": value._config()}
     if isinstance(value, LinearEstimator):
         return {"estimator": type(value).__name__, "params": value._config()}
     if isinstance(value, LinearModel):
@@ -84,6 +87,8 @@ def decode(config: Any) -> Any:
         return from_config(config, known)
     if "model" in config:
         return LinearModel(**{name: from_config(config["model"][name], known) for name in _MODEL})
+    if "stateful" in config:
+        return files.stateful_class(config["stateful"])(**config["params"])
     name, params = config["estimator"], dict(config["params"])
     if name in REDUCTIONS:
         params["base"] = decode(params["base"])
