@@ -28,12 +28,14 @@ _HOMES = {
 
 # Learners with a state of their own (see stateful.py) → their module.
 _STATEFUL = {
+    "AGEM": "continual",
     "BernoulliMixture": "mixture",
     "BernoulliNB": "naive_bayes",
     "CCIPCA": "decomposition",
     "CategoricalNB": "naive_bayes",
     "ComplementNB": "naive_bayes",
     "DictionaryLearning": "dictionary",
+    "EWC": "continual",
     "GaussianMixture": "mixture",
     "GaussianNB": "naive_bayes",
     "IncrementalPCA": "decomposition",
@@ -42,6 +44,8 @@ _STATEFUL = {
     "LVQClassifier": "lvq",
     "MultinomialNB": "naive_bayes",
     "OjaPCA": "decomposition",
+    "Replay": "continual",
+    "SoftmaxSGD": "continual",
 }
 
 
@@ -70,10 +74,13 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def stateful_of(config: dict[str, Any], arrays: dict[str, Any]) -> Any:
     """A learner with a state of its own, as `save` wrote it."""
-    name = config.get("estimator")
+    return stateful_class(config.get("estimator"))._restore(config, arrays)
+
+
+def stateful_class(name: Any) -> Any:
     if name not in _STATEFUL:
         raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_STATEFUL)}")
-    return getattr(importlib.import_module(f".{_STATEFUL[name]}", __package__), name)._restore(config, arrays)
+    return getattr(importlib.import_module(f".{_STATEFUL[name]}", __package__), name)
 
 
 def estimator_of(model: LinearModel, **given: Any) -> Any:

@@ -18,6 +18,7 @@ from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .budgets import BUDGETS
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
+from .drift.registry import DETECTORS
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .kept import packed, unpacked
 from .kernels import KERNELS
@@ -911,6 +912,7 @@ def known_parameters() -> dict[str, type[Parameters]]:
         rules.RULES,
         KERNELS,
         BUDGETS,
+        DETECTORS,
     )
     ours: list[type[Parameters]] = [kind for family in families for kind in family.values()]
     return {config_name(kind): kind for kind in (*users, *ours)}

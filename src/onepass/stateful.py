@@ -252,13 +252,18 @@ class StatefulEstimator(TableEstimator):
 
     def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers, arrays = self._to_config(self._fitted())
+        params = self._config()
+        config = {"estimator": type(self).__name__, "params": params, "fitted": self._attributes()}
+        return {**config, "learned": numbers}, arrays
+
+    def _config(self) -> dict[str, Any]:
+        """The parameters as JSON."""
         params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
         params = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items()}
         params |= {name: v.tolist() for name, v in params.items() if isinstance(v, np.ndarray)}
         if not isinstance(params.get("random_state"), (int, type(None))):
             params["random_state"] = None  # the seed that was drawn of it is in the state
-        config = {"estimator": type(self).__name__, "params": params, "fitted": self._attributes()}
-        return {**config, "learned": numbers}, arrays
+        return params
 
     def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers, arrays = state.config()

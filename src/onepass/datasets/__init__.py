@@ -19,7 +19,8 @@ from a folder, the user's cache, or their public home. All have chunks(size) of 
 from __future__ import annotations
 
 from .catalogue import SETS
-from .drift import Switch
+from .concepts import LED, RBF, STAGGER, Agrawal
+from .drift import Recurring, Switch
 from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
 from .loading import RealStream, load
 from .rows import CSR
@@ -27,10 +28,15 @@ from .rows import CSR
 __all__ = [
     "BLOCK",
     "CSR",
+    "LED",
+    "RBF",
     "SEA",
     "SETS",
+    "STAGGER",
+    "Agrawal",
     "Checkerboard",
     "RealStream",
+    "Recurring",
     "RotatingHyperplane",
     "SparseText",
     "Switch",

@@ -1,9 +1,8 @@
-"""One stream that turns into another: abrupt or gradual drift, made from any two."""
+"""Streams that turn into others: abrupt, gradual and recurring drift, made from any."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -12,34 +11,33 @@ from ..errors import ParameterError
 from ..metrics.meters import whole
 from .rows import CSR, cut, dicts, join, take
 
-__all__ = ["Switch"]
+__all__ = ["Recurring", "Switch"]
 
 STEP = 4096  # examples decided together; another value is another stream
 
 
-class Switch:
-    """The examples of `first`, later those of `second`: example t comes from `second` with probability
-    1/(1 + e^(−4(t − at)/width)), so that most of the change happens within `width` examples around `at`
-    (Bifet et al. 2010); width=0 switches at once. By default `at` is the middle.
+class _Composed:
+    """Example t is example t of one of some streams, so all must be of one length and one shape."""
 
-    Example t is example t of the stream it comes from, so both must be of one length and one shape.
-    """
+    parts: tuple[Any, ...]
+    seed: int
 
-    def __init__(self, first: Any, second: Any, at: int | None = None, width: int = 0, *, seed: int = 0) -> None:
-        for name, stream in (("first", first), ("second", second)):
+    def _which(self, start: int, rows: int) -> Any:
+        """For examples start, start + 1, …: the number of the stream that each comes from."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        for stream in self.parts:
             if not hasattr(stream, "chunks") or not hasattr(stream, "__len__"):
-                raise ParameterError(f"Switch({name}={stream!r:.60}): expected a stream with chunks(size) and a length")
-        if len(first) != len(second):
-            raise ParameterError(f"Switch: both streams must be of one length, got {len(first):,} and {len(second):,}")
-        self.first, self.second = first, second
-        self.at = len(first) // 2 if at is None else whole("at", at, least=0)
-        self.width, self.seed = whole("width", width, least=0), whole("seed", seed, least=0)
-
-    def __repr__(self) -> str:
-        return f"Switch({self.first!r}, {self.second!r}, at={self.at}, width={self.width})"
+                raise ParameterError(f"{name}({stream!r:.60}): expected a stream with chunks(size) and a length")
+        lengths = [len(stream) for stream in self.parts]
+        if len(set(lengths)) > 1:
+            listed = ", ".join(f"{length:,}" for length in lengths)
+            raise ParameterError(f"{name}: the streams must be of one length, got {listed}")
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.parts[0])
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for X, y in self.chunks(STEP):
@@ -51,27 +49,75 @@ class Switch:
 
     def _blocks(self) -> Iterator[tuple[Any, Any]]:
         start = 0
-        for one, other in zip_longest(self.first.chunks(STEP), self.second.chunks(STEP)):
-            rows = len(one[1])
-            switched = self._switched(start, rows)
-            yield _mixed(one[0], other[0], switched), _mixed(one[1], other[1], switched)
+        for chunks in zip(*(stream.chunks(STEP) for stream in self.parts), strict=True):
+            rows = len(chunks[0][1])
+            which = self._which(start, rows)
+            yield tuple(_mixed([chunk[i] for chunk in chunks], which) for i in (0, 1))
             start += rows
 
-    def _switched(self, start: int, rows: int) -> Any:
-        t = np.arange(start, start + rows)
-        if self.width == 0:
-            return t >= self.at
+    def _changed(self, start: int, rows: int, since: Any, width: int) -> Any:
+        """Has the change happened, `since` examples after its middle? With probability 1/(1 + e^(−4·since/width))."""
+        if width == 0:
+            return since >= 0
         with np.errstate(over="ignore"):
-            p = 1.0 / (1.0 + np.exp(-4.0 * (t - self.at) / self.width))
+            p = 1.0 / (1.0 + np.exp(-4.0 * since / width))
         return np.random.Generator(np.random.PCG64([self.seed, start])).random(rows) < p
 
 
-def _mixed(one: Any, other: Any, switched: Any) -> Any:
-    """Row i of `other` where switched[i], else of `one`."""
-    if type(one) is not type(other) or getattr(one, "shape", ())[1:] != getattr(other, "shape", ())[1:]:
-        shapes = [getattr(part, "shape", type(part).__name__) for part in (one, other)]
-        raise ParameterError(f"Switch: both streams must have the same columns, got {shapes[0]} and {shapes[1]}")
-    if isinstance(one, np.ndarray):
-        return np.where(switched.reshape(-1, *[1] * (one.ndim - 1)), other, one)
-    order = np.arange(len(switched)) + len(switched) * switched
-    return take(join([one, other]), order) if isinstance(one, CSR | list) else None
+class Switch(_Composed):
+    """The examples of `first`, later those of `second`: example t comes from `second` with probability
+    1/(1 + e^(−4(t − at)/width)), so that most of the change happens within `width` examples around `at`
+    (Bifet et al. 2010); width=0 switches at once. By default `at` is the middle.
+
+    Example t is example t of the stream it comes from, so both must be of one length and one shape.
+    """
+
+    def __init__(self, first: Any, second: Any, at: int | None = None, width: int = 0, *, seed: int = 0) -> None:
+        self.first, self.second = self.parts = (first, second)
+        self._check()
+        self.at = len(first) // 2 if at is None else whole("at", at, least=0)
+        self.width, self.seed = whole("width", width, least=0), whole("seed", seed, least=0)
+
+    def __repr__(self) -> str:
+        return f"Switch({self.first!r}, {self.second!r}, at={self.at}, width={self.width})"
+
+    def _which(self, start: int, rows: int) -> Any:
+        t = np.arange(start, start + rows)
+        return self._changed(start, rows, t - self.at, self.width).astype(np.int64)
+
+
+class Recurring(_Composed):
+    """The streams take turns of `every` examples, and come again when all have had theirs.
+
+    A change takes some `width` examples around the end of a turn, as in `Switch`; 0 is at once.
+    """
+
+    def __init__(self, *streams: Any, every: int, width: int = 0, seed: int = 0) -> None:
+        if len(streams) < 2:
+            raise ParameterError(f"Recurring: expected two or more streams, got {len(streams)}")
+        self.parts = streams
+        self._check()
+        self.every, self.width = whole("every", every), whole("width", width, least=0)
+        self.seed = whole("seed", seed, least=0)
+
+    def __repr__(self) -> str:
+        return f"Recurring({', '.join(map(repr, self.parts))}, every={self.every}, width={self.width})"
+
+    def _which(self, start: int, rows: int) -> Any:
+        t = np.arange(start, start + rows)
+        turn = (t + self.every // 2) // self.every  # of the nearest change; 0 is the beginning, which is none
+        since = np.where(turn > 0, t - turn * self.every, 1e9)
+        changed = self._changed(start, rows, since, self.width)
+        return np.where(changed, turn, turn - 1) % len(self.parts)
+
+
+def _mixed(chunks: list[Any], which: Any) -> Any:
+    """Row i of chunks[which[i]]."""
+    shapes = [getattr(part, "shape", ())[1:] for part in chunks]
+    if len({type(part) for part in chunks}) > 1 or len(set(shapes)) > 1:
+        found = " and ".join(str(getattr(part, "shape", type(part).__name__)) for part in chunks)
+        raise ParameterError(f"the streams must have the same columns, got {found}")
+    if isinstance(chunks[0], np.ndarray):
+        return np.stack(chunks)[which, np.arange(len(which))]
+    order = np.arange(len(which)) + len(which) * which
+    return take(join(chunks), order) if isinstance(chunks[0], CSR | list) else None

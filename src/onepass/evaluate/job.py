@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import metrics as metrics_module
+from ..drift.base import Detector
 from ..errors import InputError
 from ..metrics import Metric, Outcomes
 from .answers import Answer, Asker, Rounds, answer_kind, needs_of
@@ -53,8 +54,10 @@ class Job:
         on_predictions: Callable[[Any, Any], object] | None,
         holdout: Holdout,
         looking: Lookback | None = None,
+        drift: Detector | None = None,
     ) -> None:
-        self.holdout, self.looking = holdout, looking
+        self.holdout, self.looking, self.drift = holdout, looking, drift
+        self.before = int(getattr(model, "t_", 0))  # examples the model has seen before this run
         self.model, self.run, self.metrics, self.calibrate = model, run, metrics, calibrate
         self.progress, self.on_predictions = progress, on_predictions
         wanted = needs_of(metrics or [], calibrate)
@@ -318,6 +321,9 @@ class Job:
     def account(self, outcomes: Outcomes, seconds: float) -> None:
         """Outcomes of examples that were learned, up to the next judging of a held-out set."""
         assert self.keeper is not None and self.metrics is not None
+        if self.drift is not None:
+            for i in self.drift.update_many(losses(outcomes)).tolist():
+                self.run.mark(self.keeper.seen + i + 1, "drift")
         self.keeper.add(outcomes, seconds)
         self.holdout.report(self.asker, self.keeper, self.metrics)
 
@@ -329,6 +335,9 @@ class Job:
         self.through += 1
 
     def close(self) -> None:
+        for t in getattr(self.model, "drifts_", ()):
+            if t >= self.before:
+                self.run.mark(t - self.before + 1, "drift")
         if self.keeper is not None:
             assert self.metrics is not None
             self.keeper.close()
@@ -339,6 +348,13 @@ class Job:
     def tell(self, X: Any, predictions: Any) -> None:
         if self.on_predictions is not None:
             self.on_predictions(X, predictions)
+
+
+def losses(outcomes: Outcomes) -> Any:
+    """0 or 1 for each label, |y − ŷ| for each number: what a drift detector hears."""
+    if outcomes.kind == "numbers":
+        return np.abs(outcomes.truth - outcomes.predicted)
+    return (outcomes.truth != outcomes.predicted).astype(np.float64)
 
 
 def _labels_of(outcomes: Outcomes) -> list[Any]:

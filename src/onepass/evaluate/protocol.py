@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from .. import metrics as metrics_module
+from ..drift.base import Detector
+from ..drift.registry import make_detector
 from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
@@ -40,6 +42,7 @@ def prequential(
     holdout_every: int | None = None,
     calibration: bool | None = None,
     regret: bool | Hindsight = False,
+    drift: Detector | str | None = None,
     on_predictions: Callable[[Any, Any], object] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -61,8 +64,10 @@ def prequential(
         `holdout_every` examples (by default `every`). Results in `run.holdout`.
     calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
     regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at
-    the end
-        compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, two classes or numbers.
+        the end compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, two classes
+        or numbers.
+    drift: a detector of `onepass.drift` or its name, which hears the losses (0 or 1 of a label, |y − ŷ| of a number);
+        its alarms become `run.marks`, as do those of a model with `drifts_`.
     on_predictions: called with (rows, predictions), in order, for rows as they came.
     progress: called with the run at least every few thousand examples.
 
@@ -74,7 +79,8 @@ def prequential(
         calibration = asked is not None and any(metric.needs == "probabilities" for metric in asked)
     looking = _looking(model, regret, delay, time)
     kept_out = Holdout(holdout, holdout_every, model, run)
-    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, looking)
+    watch = None if drift is None else make_detector(drift)
+    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, looking, watch)
     run.settings = _settings(model, stream, delay, time, holdout)
     try:
         job.go(stream, delay, time, max_pending)

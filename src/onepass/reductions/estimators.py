@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
 from ..batches import is_mappings
 from ..core import Array
 from ..errors import ParameterError
-from ..linear import LinearClassifier, LinearRegressor
-from ..tables import read_targets
 from .costs import AllPairs, CostReduction, CostRegression, Expansion, Tree
+from .either_facade import EitherEstimator
 from .facade import ReductionEstimator, ScoringEstimator, listed, shown
-from .learners import Learner, is_regressor
+from .learners import Learner
 from .multiclass import AgainstAll, AgainstOne, OutputCode, pair
 from .sampling import Rejection
 from .scheme import Reduction
@@ -249,7 +247,7 @@ class FilterTree(ClassifierMixin, _WithCosts):  # type: ignore[misc]
         return list(self._learned().nodes)
 
 
-class ImportanceSampling(ReductionEstimator):
+class ImportanceSampling(EitherEstimator):
     """Importance-weighted learning by a base that takes no importances: examples are dropped at random.
 
     Zadrozny, Langford, Abe 2003 ("Cost-sensitive learning by cost-proportionate example weighting"): an example of
@@ -278,9 +276,6 @@ class ImportanceSampling(ReductionEstimator):
         self.classes = classes
         self.seed = seed
 
-    def _predicts_numbers(self) -> bool:
-        return is_regressor(self.base)
-
     def _make(self, base: Any, classes: list[Any] | None) -> Reduction:
         task = "regression" if self._predicts_numbers() else "multiclass"
         return Rejection(base, task, classes, self.c_max, self.samples, self.seed)
@@ -289,43 +284,6 @@ class ImportanceSampling(ReductionEstimator):
         if task == "multiclass" and classes is None:
             classes = self._own_classes()
         return Rejection(clone(self.base, safe=False), task, classes, self.c_max, self.samples, self.seed)
-
-    def _answers(self, y: Any, rows: int) -> Any:
-        return read_targets(y, rows) if self._predicts_numbers() else super()._answers(y, rows)
-
-    def _classes_of(self, answers: Any) -> list[Any] | None:
-        return None if self._predicts_numbers() else super()._classes_of(answers)
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning, bit for bit as `learn_one` row by row. A classifier's first call must declare the classes."""
-        if self._predicts_numbers():
-            with self._all_or_nothing():
-                table = self._validated(X, reset=self._core is None)
-                targets = self._answers(y, table.rows)
-                importance = self._weights_of(sample_weight, table)
-                self._core = self._core or self._new_core()
-                self._learn(self._core, table, targets, importance, None)
-            return self
-        return super().partial_fit(X, y, classes, sample_weight)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        if not self._predicts_numbers():
-            return super().predict(X)
-        core, rows = self._asked(X)
-        return core.score_rows(rows)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; R² where the base is a regressor."""
-        measure = r2_score if self._predicts_numbers() else accuracy_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        other = (LinearRegressor if self._predicts_numbers() else LinearClassifier)().__sklearn_tags__()
-        tags.estimator_type = other.estimator_type
-        tags.classifier_tags, tags.regressor_tags = other.classifier_tags, other.regressor_tags
-        tags.target_tags = other.target_tags
-        return tags
 
 
 REDUCTIONS: dict[str, type[ReductionEstimator]] = {

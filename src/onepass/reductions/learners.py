@@ -17,7 +17,7 @@ from ..errors import DamagedFileError, FeatureError, InputError, ParameterError
 from ..model import LinearModel
 from .examples import Rows, check_mappings, count, singles, width
 
-__all__ = ["Foreign", "Learner", "Linear", "is_regressor", "make_learner"]
+__all__ = ["Foreign", "Learner", "Linear", "Own", "is_regressor", "make_learner"]
 
 
 class Learner:
@@ -263,6 +263,33 @@ class Foreign(Learner):
         return dict(zip(self.names or range(len(row)), row.tolist(), strict=True)) if self.river else row
 
 
+class Own(Foreign):
+    """A learner of ours with a state of its own (naive Bayes, nearest neighbours, …), which a file can hold."""
+
+    def score(self, x: Any) -> float:
+        scores = self.learner.predict_proba_one(x) if hasattr(self.learner, "predict_proba_one") else None
+        if scores is None:
+            return super().score(x)
+        return float(scores.get(True, 0.0) - scores.get(False, 0.0))
+
+    def predict_rows(self, rows: Rows) -> Any:
+        return self.learner.predict_many(rows)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        if not self.learner.__sklearn_is_fitted__():
+            return {"learned": None, "columns": self.columns, "names": self.names}, {}
+        config, arrays = self.learner._state_with_parameters()
+        return {**config, "columns": self.columns, "names": self.names}, arrays
+
+    def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.columns, self.names = config["columns"], config["names"]
+        if config["learned"] is None:
+            return
+        if config["estimator"] != type(self.learner).__name__:
+            raise DamagedFileError("a base learner in the file is not of the kind that the reduction makes")
+        self.learner = type(self.learner)._restore(config, dict(arrays))
+
+
 def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) -> Learner:
     """A new learner of the kind that `base` describes, for one of the tasks of `Learner`."""
     if task == "binary":
@@ -278,6 +305,8 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
     elif hasattr(base, "_new_learner"):
         made: Learner = base._new_learner(task, classes, owner)
         return made
+    elif hasattr(base, "_state_with_parameters") and task != "regression":
+        return Own(type(base)(**base.get_params(deep=False)), task)
     elif callable(getattr(base, "learn_one", None)) and callable(getattr(base, "predict_one", None)):
         if (task == "regression") != is_regressor(base) and type(base).__module__.startswith("river."):
             _refuse(owner, task, base)

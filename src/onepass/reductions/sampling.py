@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Array
-from ..errors import InputError, LabelError, ParameterError, RowError
-from ..model import as_targets
-from .examples import Indices, Rows, count, read_one, singles
-from .scheme import Reduction
+from ..errors import InputError, ParameterError, RowError
+from .either import EitherTask
+from .examples import Indices, Rows, count, singles
 
 __all__ = ["Rejection", "uniform", "uniforms"]
 
@@ -42,7 +41,7 @@ def uniforms(seed: int, stream: int, start: int, n: int) -> Array:
     return np.asarray((_mixed(key + places * np.uint64(_GOLDEN)) >> 11) * 2.0**-53)
 
 
-class Rejection(Reduction):
+class Rejection(EitherTask):
     """`samples` bases, each taught an example with probability c / c_max, independently."""
 
     name = "ImportanceSampling"
@@ -53,13 +52,9 @@ class Rejection(Reduction):
         for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**64:
                 raise ParameterError(f"{name}={value!r}: expected a whole number >= {least}")
-        self.task = self.needs = task
-        super().__init__(base, classes)
+        super().__init__(base, task, classes)
         self.most, self.seed = float(c_max), int(seed)
         self.learners = [self.make() for _ in range(int(samples))]
-
-    def _base_classes(self) -> list[Any] | None:
-        return list(self.labels.values) if self.labels.declared else None
 
     @property
     def c_max(self) -> float:  # type: ignore[override]
@@ -68,25 +63,6 @@ class Rejection(Reduction):
     @property
     def unit_only(self) -> bool:  # type: ignore[override]
         return False
-
-    def read_answers(self, y: Any, rows: int) -> Any:
-        if self.task != "regression":
-            return super().read_answers(y, rows)
-        targets = as_targets(y)
-        if len(targets) != rows:
-            raise InputError(f"X has {rows} rows, y has {len(targets)} targets")
-        return targets
-
-    def _read(self, y: Any) -> tuple[list[Any], Any]:
-        if self.task != "regression":
-            new, _ = self.labels.one(y)
-            return new, y
-        if isinstance(y, (bool, str)) or np.ndim(y):
-            raise LabelError(f"y must be a number for regression, got {y!r:.80}")
-        return [], float(as_targets(np.array([y]))[0])
-
-    def _read_many(self, y: Any) -> tuple[list[Any], Any]:
-        return ([], y) if self.task == "regression" else (self.labels.many(y)[0], y)
 
     def _check_importance(self, answers: Any, c: Array | float) -> None:
         if np.max(c) > self.most:
@@ -130,19 +106,6 @@ class Rejection(Reduction):
         for learner in self.learners:
             total = total + learner.score_rows(rows)
         return total / len(self.learners)
-
-    def predict(self, x: Any) -> Any:
-        if self.task != "regression":
-            return super().predict(x)
-        x = read_one(x)
-        self.check(x)
-        return self.score(x)
-
-    def predict_rows(self, rows: Rows) -> Any:
-        if self.task != "regression":
-            return super().predict_rows(rows)
-        self.check_rows(rows)
-        return self.score_rows(rows)
 
     def _choose(self, x: Any) -> int:
         return int(self._most_votes([[learner.predict(x)] for learner in self.learners])[0])

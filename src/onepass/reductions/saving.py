@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 
 from .. import files, store
 from ..core import Rule
+from ..drift.estimators import WATCHED
 from ..errors import DamagedFileError, ForeignFileError, InputError, ParameterError
 from ..estimator import LinearEstimator
 from ..model import LinearModel, known_parameters
 from ..parameters import from_config, to_config
-from .estimators import REDUCTIONS
+from ..stateful import StatefulEstimator
+from .estimators import REDUCTIONS as OWN
 from .facade import KIND, ReductionEstimator, listed
 
 __all__ = ["decode", "encode", "from_state", "load"]
+
+REDUCTIONS = {**OWN, **WATCHED}
 
 # The parameters of a `LinearModel` that a base may have.
 _MODEL = (
@@ -65,6 +69,8 @@ def encode(value: Any) -> Any:
         if not isinstance(params.get("code", ""), str):
             params["code"] = np.asarray(params["code"]).tolist()
         return {"estimator": type(value).__name__, "params": {name: to_config(param) for name, param in params.items()}}
+    if isinstance(value, StatefulEstimator):
+        return {"stateful": type(value).__name__, "params": value._config()}
     if isinstance(value, LinearEstimator):
         return {"estimator": type(value).__name__, "params": value._config()}
     if isinstance(value, LinearModel):
@@ -81,11 +87,16 @@ def decode(config: Any) -> Any:
         return from_config(config, known)
     if "model" in config:
         return LinearModel(**{name: from_config(config["model"][name], known) for name in _MODEL})
+    if "stateful" in config:
+        return files.stateful_class(config["stateful"])(**config["params"])
     name, params = config["estimator"], dict(config["params"])
     if name in REDUCTIONS:
         params["base"] = decode(params["base"])
         params["classes"] = None if params["classes"] is None else store.decode_values(params["classes"])
-        return REDUCTIONS[name](**params)
+        made = {
+            key: value if key in ("base", "classes") else from_config(value, known) for key, value in params.items()
+        }
+        return REDUCTIONS[name](**made)
     if name not in files._HOMES:
         raise DamagedFileError(
             f"the file names an estimator {name!r}; expected one of {', '.join((*REDUCTIONS, *files._HOMES))}"

@@ -6,6 +6,7 @@ from .encoding import FeatureHasher, OneHotEncoder
 from .pipeline import Pipeline
 from .products import Interactions, PolynomialFeatures
 from .scaling import MinMaxScaler, StandardScaler
+from .tasks import TaskFeatures
 from .text import NGrams
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "Pipeline",
     "PolynomialFeatures",
     "StandardScaler",
+    "TaskFeatures",
 ]

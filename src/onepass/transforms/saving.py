@@ -19,6 +19,7 @@ from .encoding import FeatureHasher, OneHotEncoder
 from .pipeline import Pipeline
 from .products import Interactions, PolynomialFeatures
 from .scaling import MinMaxScaler, StandardScaler
+from .tasks import TaskFeatures
 from .text import NGrams
 
 __all__ = ["from_state", "save"]
@@ -34,6 +35,7 @@ TRANSFORMS: dict[str, type[Transform]] = {
         OneHotEncoder,
         PolynomialFeatures,
         StandardScaler,
+        TaskFeatures,
     )
 }
 

@@ -1,0 +1,344 @@
+"""Learners for tasks that come one after the other: plain, with replay, with anchored weights, with kept promises."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import kernels
+from ..core import Array
+from ..errors import ParameterError
+from ..labelled import LabelledLearner, LabelledState
+from ..minibatch import widened
+from ..parameters import Parameters, number
+from .memory import Memory
+
+__all__ = ["AGEM", "EWC", "Replay", "SoftmaxSGD"]
+
+
+@dataclasses.dataclass(repr=False)
+class _Parameters(Parameters):
+    eta: float = number(0.05, above=0)
+    D: int = number(500, at_least=2, integer=True)
+    passes: int = number(1, at_least=1, integer=True)
+
+    def validate(self) -> None:
+        if int(self.D) % 2:
+            raise ParameterError(f"_Parameters(D={self.D!r}): expected an even number")
+
+
+@dataclasses.dataclass(repr=False)
+class _WithMemory(_Parameters):
+    memory: int = number(200, at_least=1, integer=True)
+    replayed: int = number(10, at_least=1, integer=True)
+
+
+@dataclasses.dataclass(repr=False)
+class _WithAnchor(_Parameters):
+    lam: float = number(10.0, at_least=0)
+    gamma: float = number(1.0, at_least=0, at_most=1)
+    samples: int = number(200, at_least=1, integer=True)
+
+
+@dataclasses.dataclass
+class _Weights(LabelledState):
+    """A row of weights for each class; column 0 is the intercept's. The rows kept for replay have no such column."""
+
+    W: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 1)))
+    memory: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
+    memory_codes: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    offered: int = 0
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        kept = len(self.memory_codes)
+        if self.memory_codes.dtype != np.int64 or not 0 <= kept <= self.offered:
+            raise ValueError("the memory holds more than it was offered")
+        if kept and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.classes):
+            raise ValueError("the memory has codes without a class")
+        return {"W": self.W.shape, "memory": (kept, self.memory.shape[1]), "memory_codes": (kept,)}
+
+    def resize(self, classes: int, columns: int) -> None:
+        self.W = _grown(self.W, classes, columns)
+
+
+@dataclasses.dataclass
+class _Anchored(_Weights):
+    F: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 1)))
+    anchor: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 1)))
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {**super().shapes(), "F": self.W.shape, "anchor": self.W.shape}
+
+    def resize(self, classes: int, columns: int) -> None:
+        super().resize(classes, columns)
+        self.F, self.anchor = _grown(self.F, classes, columns), _grown(self.anchor, classes, columns)
+
+
+def _grown(table: Array, rows: int, columns: int) -> Array:
+    if table.shape[1] < columns:
+        table = widened(table, columns)
+    return np.pad(table, [(0, rows - len(table)), (0, 0)]) if len(table) < rows else table
+
+
+class SoftmaxSGD(LabelledLearner):
+    """Multinomial logistic regression by gradient steps, one example at a time: W ← W − η (p − e_y) zᵀ.
+
+    It keeps nothing: on tasks that come one after the other it shows catastrophic forgetting.
+
+    Parameters
+    ----------
+    eta : η.
+    kernel : None for linear learning, or "rbf:gamma=…", "laplacian:gamma=…": z is then the random Fourier map of x.
+    D : the length of that map.
+    passes : how often `fit` goes through its data.
+    random_state : seed of the map and of all draws.
+    """
+
+    _Parameters: ClassVar[type[Parameters]] = _Parameters
+    _State: ClassVar[type[_Weights]] = _Weights
+
+    def __init__(
+        self, *, eta: float = 0.05, kernel: Any = None, D: int = 500, passes: int = 1, random_state: Any = 0
+    ) -> None:
+        self.eta = eta
+        self.kernel = kernel
+        self.D = D
+        self.passes = passes
+        self.random_state = random_state
+
+    def _new_state(self) -> Any:
+        if self.kernel is not None:
+            kernel = kernels.make(self.kernel)
+            if not isinstance(kernel, kernels.RBF | kernels.Laplacian):
+                raise ParameterError(f"kernel={self.kernel!r}: expected None, rbf or laplacian")
+        return super()._new_state()
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def _absorb(self, state: Any, X: Array, codes: NDArray[np.int64], w: Array) -> None:
+        for x, code, weight in zip(X, codes.tolist(), w.tolist(), strict=True):
+            z = self._features(state, x[np.newaxis])[0]  # row by row: a product of matrices would round otherwise
+            # Classes that come later in the same call are not known yet.
+            state.resize(len(state.classes) if state.declared else max(len(state.W), code + 1), len(z))
+            if weight:
+                self._step(state, x, z, code, weight)
+
+    def _step(self, state: Any, x: Array, z: Array, code: int, weight: float) -> None:
+        state.W = state.W - self.eta * weight * self._gradient(state.W, z[np.newaxis], np.array([code]))
+
+    @staticmethod
+    def _gradient(W: Array, Z: Array, codes: NDArray[np.int64]) -> Array:
+        """Of the mean loss −ln p_y."""
+        P = _softmax(Z @ W.T)
+        P[np.arange(len(codes)), codes] -= 1.0
+        return np.asarray(P.T @ Z) / len(codes)
+
+    def _features(self, state: Any, X: Array) -> Array:
+        """1 and x, or 1 and the map of x."""
+        if self.kernel is None:
+            return np.concatenate([np.ones((len(X), 1)), X], axis=1)
+        omega = self._frequencies(state, X.shape[1])
+        angles = X @ omega
+        scale = np.sqrt(2.0 / int(self.D))
+        return np.concatenate([np.ones((len(X), 1)), scale * np.cos(angles), scale * np.sin(angles)], axis=1)
+
+    def _frequencies(self, state: Any, d: int) -> Array:
+        """ω, a column for each pair of features; a name that comes later adds a row and changes none."""
+        kernel = kernels.make(self.kernel).resolved(d)
+        gamma = float(getattr(kernel, "gamma", None) or 0.0)
+        rows = []
+        for j in range(d):
+            random = np.random.Generator(np.random.PCG64([int(state.seed), j]))
+            if isinstance(kernel, kernels.RBF):
+                rows.append(np.sqrt(2.0 * gamma) * random.standard_normal(int(self.D) // 2))
+            else:
+                rows.append(gamma * random.standard_cauchy(int(self.D) // 2))
+        return np.array(rows).reshape(d, int(self.D) // 2)
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _scores(self, state: Any, X: Array) -> Array:
+        Z = self._features(state, X)
+        W = state.W
+        columns = min(Z.shape[1], W.shape[1])  # names that came with no lesson, or are missing here, weigh nothing
+        scores = Z[:, :columns] @ W[:, :columns].T
+        return np.pad(scores, [(0, 0), (0, len(state.classes) - len(W))])
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, a row for each row of X."""
+        return _softmax(self._table_scores(X))
+
+    @property
+    def coef_(self) -> Array:
+        """A row of weights for each class."""
+        return np.array(self._learned().W[:, 1:])
+
+    @property
+    def intercept_(self) -> Array:
+        return np.array(self._learned().W[:, 0])
+
+    def end_task(self) -> None:
+        """A task is over, another will begin."""
+
+    def _memory(self, state: Any, room: int) -> Memory:
+        return Memory(room, int(state.seed), state.memory, state.memory_codes, state.offered)
+
+    @staticmethod
+    def _remember(state: Any, memory: Memory, x: Array, code: int) -> None:
+        memory.offer(x, code)
+        state.memory, state.memory_codes, state.offered = memory.rows, memory.codes, memory.offered
+
+
+class _Remembering(SoftmaxSGD):
+    """Keeps a reservoir of the past."""
+
+    _Parameters = _WithMemory
+
+    def __init__(
+        self,
+        *,
+        memory: int = 200,
+        replayed: int = 10,
+        eta: float = 0.05,
+        kernel: Any = None,
+        D: int = 500,
+        passes: int = 1,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(eta=eta, kernel=kernel, D=D, passes=passes, random_state=random_state)
+        self.memory = memory
+        self.replayed = replayed
+
+    def _step(self, state: Any, x: Array, z: Array, code: int, weight: float) -> None:
+        memory = self._memory(state, int(self.memory))
+        gradient = weight * self._gradient(state.W, z[np.newaxis], np.array([code]))
+        if len(memory):
+            rows, codes = memory.draw(int(self.replayed))
+            if rows.shape[1] < len(x):
+                rows = widened(rows, len(x))
+            past = self._gradient(state.W, self._features(state, rows), codes)
+            gradient = self._with_past(gradient, past)
+        state.W = state.W - self.eta * gradient
+        self._remember(state, memory, x, code)
+
+    def _with_past(self, gradient: Array, past: Array) -> Array:
+        raise NotImplementedError
+
+
+class Replay(_Remembering):
+    """Experience replay: each step is that of the new example and of `replayed` from a reservoir of `memory`.
+
+    The loss is that of the new example plus the mean of the others'. (Chaudhry et al. 2019, "Tiny episodic memories".)
+
+    Parameters
+    ----------
+    memory : how many examples are kept.
+    replayed : how many of them each step learns again.
+    eta, kernel, D, passes, random_state : see `SoftmaxSGD`.
+    """
+
+    def _with_past(self, gradient: Array, past: Array) -> Array:
+        return gradient + past
+
+
+class AGEM(_Remembering):
+    """Averaged gradient episodic memory: no step may raise the loss of what is remembered, to first order.
+
+    With g of the new example and g_ref of the remembered ones: where ⟨g, g_ref⟩ < 0, g ← g − ⟨g, g_ref⟩/‖g_ref‖² g_ref.
+    (Chaudhry, Ranzato, Rohrbach and Elhoseiny 2019.)
+
+    Parameters
+    ----------
+    memory : how many examples are kept.
+    replayed : how many of them g_ref is taken from.
+    eta, kernel, D, passes, random_state : see `SoftmaxSGD`.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: int = 200,
+        replayed: int = 64,
+        eta: float = 0.05,
+        kernel: Any = None,
+        D: int = 500,
+        passes: int = 1,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            memory=memory, replayed=replayed, eta=eta, kernel=kernel, D=D, passes=passes, random_state=random_state
+        )
+
+    def _with_past(self, gradient: Array, past: Array) -> Array:
+        return projected(gradient, past)
+
+
+def projected(gradient: Array, reference: Array) -> Array:
+    """The nearest direction that does not go against the reference."""
+    against = float(np.vdot(gradient, reference))
+    size = float(np.vdot(reference, reference))
+    return gradient - against / size * reference if against < 0.0 < size else gradient
+
+
+class EWC(SoftmaxSGD):
+    """Elastic weight consolidation: weights that earlier tasks need are drawn back to where these left them.
+
+    The loss gets λ/2 Σ F_i (W_i − W*_i)²; F is the mean squared gradient of ln p(y|x) of single examples at W*, the
+    weights at the end of a task: call `end_task()` there. F ← γF + F_new (Kirkpatrick et al. 2017; online form Schwarz
+    et al. 2018). The penalty's part of a step is taken implicitly, so that no λ makes the weights diverge. On tasks
+    that share one output layer for different classes it does not help: the weights of absent classes are not protected.
+
+    Parameters
+    ----------
+    lam : λ. It depends on the scale of the gradients: tune it on an order of tasks that is not judged.
+    gamma : γ.
+    samples : of how many examples of a task F is taken.
+    eta, kernel, D, passes, random_state : see `SoftmaxSGD`.
+    """
+
+    _Parameters = _WithAnchor
+    _State = _Anchored
+
+    def __init__(
+        self,
+        *,
+        lam: float = 10.0,
+        gamma: float = 1.0,
+        samples: int = 200,
+        eta: float = 0.05,
+        kernel: Any = None,
+        D: int = 500,
+        passes: int = 1,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(eta=eta, kernel=kernel, D=D, passes=passes, random_state=random_state)
+        self.lam = lam
+        self.gamma = gamma
+        self.samples = samples
+
+    def _step(self, state: Any, x: Array, z: Array, code: int, weight: float) -> None:
+        super()._step(state, x, z, code, weight)
+        pull = self.eta * self.lam * state.F
+        state.W = (state.W + pull * state.anchor) / (1.0 + pull)
+        self._remember(state, self._memory(state, int(self.samples)), x, code)
+
+    def end_task(self) -> None:
+        """Anchor the weights where they are, each as firmly as the examples of this task need it."""
+        state = self._state
+        if state is None or not len(state.memory_codes):
+            return
+        Z = self._features(state, widened(state.memory, max(state._reader.columns, state.memory.shape[1])))
+        F = np.zeros_like(state.W)
+        for z, code in zip(Z, state.memory_codes.tolist(), strict=True):
+            F += self._gradient(state.W, z[np.newaxis], np.array([code])) ** 2
+        state.F = self.gamma * state.F + F / len(Z)
+        state.anchor = state.W.copy()
+        state.memory, state.memory_codes, state.offered = np.empty((0, 0)), np.empty(0, dtype=np.int64), 0
+
+
+def _softmax(scores: Array) -> Array:
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))

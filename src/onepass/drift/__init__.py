@@ -1,0 +1,67 @@
+"""Drift: is the stream still what it was, and what to do when it is not.
+
+A detector takes one number after another (a loss, a sensor's value) and says when their distribution has changed:
+
+==============  ===========================================================  ==============
+detector        what it compares                                             memory
+==============  ===========================================================  ==============
+ADWIN           the means of old and new numbers, at every cut of a window   O(log n)
+DDM             the error rate with its least so far                         O(1)
+EDDM            the mean distance between errors with its greatest so far    O(1)
+HDDMA           the mean of all errors with that of the best prefix          O(1)
+HDDMW           fading means before and after the best cut                   O(1)
+KSWIN           the newest numbers with some before them, as distributions   `window`
+PageHinkley     each number with the mean so far, summed up                  O(1)
+==============  ===========================================================  ==============
+
+`DriftReset` and `DriftAdapt` are learners that listen to one. Importing this module does not import scikit-learn;
+touching one of these two does.
+
+>>> from onepass.drift import ADWIN
+>>> detector = ADWIN()
+>>> detector.update_many([0.0] * 500 + [1.0] * 100).tolist()
+[511]
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .adwin import ADWIN
+from .base import Detector
+from .error_rate import DDM, EDDM
+from .hoeffding import HDDMA, HDDMW
+from .kswin import KSWIN
+from .page_hinkley import PageHinkley
+from .registry import DETECTORS, make_detector
+
+if TYPE_CHECKING:
+    from .estimators import DriftAdapt, DriftReset
+
+__all__ = [
+    "ADWIN",
+    "DDM",
+    "DETECTORS",
+    "EDDM",
+    "HDDMA",
+    "HDDMW",
+    "KSWIN",
+    "Detector",
+    "DriftAdapt",
+    "DriftReset",
+    "PageHinkley",
+    "make_detector",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("DriftAdapt", "DriftReset"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(".estimators", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

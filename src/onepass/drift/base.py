@@ -1,0 +1,123 @@
+"""What every drift detector is: parameters, a few numbers of state, and one answer for each number it is given."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DamagedFileError, InputError
+from ..parameters import Parameters
+
+__all__ = ["Detector"]
+
+
+@dataclasses.dataclass(repr=False)
+class Detector(Parameters):
+    """Watches a stream of numbers, such as the losses of a learner: has its distribution changed?
+
+    `update(x)` answers with True where a change is detected at x; `drift` and `warning` keep the last answers. After
+    a change a detector begins anew with the next number. `n` counts the numbers since then, `seen` all of them, and
+    `alarms` the changes. The state depends on the numbers alone, however they come.
+
+    A subclass names the attributes of its state in `slots`, sets them in `begin`, and says in `watch(x)` whether x is
+    a change; there it may set `warning`.
+    """
+
+    family: ClassVar[str] = "detector"
+    name: ClassVar[str] = ""
+    slots: ClassVar[tuple[str, ...]] = ()
+    unit_interval: ClassVar[bool] = False  # does the test hold for numbers in [0, 1] alone?
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all numbers."""
+        self.n = self.seen = self.alarms = 0
+        self.drift = self.warning = False
+        self.begin()
+
+    def update(self, x: float) -> bool:
+        """Take one number. Is this a change?"""
+        value = float(x)
+        if not math.isfinite(value) or (self.unit_interval and not 0.0 <= value <= 1.0):
+            wanted = "a number from 0 to 1, such as a 0/1 error" if self.unit_interval else "a finite number"
+            raise InputError(f"{type(self).__name__}.update({x!r}): expected {wanted}; nothing was counted")
+        if self.drift:
+            self.after_drift()
+        self.warning = False
+        self.n += 1
+        self.seen += 1
+        self.drift = self.watch(value)
+        self.alarms += self.drift
+        return self.drift
+
+    def update_many(self, xs: Iterable[float]) -> NDArray[np.intp]:
+        """Take many numbers; where among them the changes were."""
+        return np.array([i for i, x in enumerate(xs) if self.update(x)], dtype=np.intp)
+
+    def after_drift(self) -> None:
+        """What a detector forgets after a change: everything."""
+        self.n = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Set the state to that of a detector which has seen nothing."""
+        raise NotImplementedError(f"{type(self).__name__} must define begin()")
+
+    def watch(self, x: float) -> bool:
+        raise NotImplementedError(f"{type(self).__name__} must define watch(x)")
+
+    # -- copies and files ------------------------------------------------------------------------------------------
+
+    def fresh(self) -> Self:
+        """Another detector with the same parameters, which has seen nothing."""
+        return type(self)(**self.get_params())
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the parameters, as JSON holds it; an infinity becomes None."""
+        counts = {name: getattr(self, name) for name in ("n", "seen", "alarms", "drift", "warning")}
+        return {**counts, "own": {name: _saved(getattr(self, name)) for name in self.slots}}
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Go on where `state` was taken."""
+        kinds = {"n": int, "seen": int, "alarms": int, "drift": bool, "warning": bool}
+        own = state.get("own")
+        if not isinstance(own, Mapping) or set(own) != set(self.slots):
+            raise DamagedFileError(f"the state of {self!r} does not have {', '.join(self.slots)}")
+        for name, kind in kinds.items():
+            if type(state.get(name)) is not kind or state[name] < 0:
+                raise DamagedFileError(f"the state of {self!r} has {name}={state.get(name)!r:.40}")
+            setattr(self, name, state[name])
+        self.begin()
+        for name, value in own.items():
+            setattr(self, name, _restored(self, name, value, getattr(self, name)))
+        return self
+
+
+def _saved(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_saved(item) for item in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def _restored(detector: Detector, name: str, value: Any, example: Any) -> Any:
+    """A slot as `begin` would have set it, in kind; None stands for the infinity that stood there."""
+    if isinstance(example, list) and isinstance(value, list):
+        if all(_is_number(item) or (isinstance(item, list) and all(map(_is_number, item))) for item in value):
+            return value
+    elif value is None and isinstance(example, float) and math.isinf(example):
+        return example
+    elif _is_number(value) and not isinstance(example, list):
+        return value if isinstance(example, int) and isinstance(value, int) else float(value)
+    raise DamagedFileError(f"the state of {detector!r} has {name}={value!r:.40}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,57 @@
+"""Reductions whose bases see the answers as they are: labels for a classifier, numbers for a regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, LabelError
+from ..model import as_targets
+from .examples import Rows, read_one
+from .scheme import Reduction
+
+__all__ = ["EitherTask"]
+
+
+class EitherTask(Reduction):
+    """Bases of the task "multiclass" or "regression", which is that of the whole."""
+
+    def __init__(self, base: Any, task: str, classes: Any) -> None:
+        self.task = self.needs = task
+        super().__init__(base, classes)
+
+    def _base_classes(self) -> list[Any] | None:
+        return list(self.labels.values) if self.labels.declared else None
+
+    def read_answers(self, y: Any, rows: int) -> Any:
+        if self.task != "regression":
+            return super().read_answers(y, rows)
+        targets = as_targets(y)
+        if len(targets) != rows:
+            raise InputError(f"X has {rows} rows, y has {len(targets)} targets")
+        return targets
+
+    def _read(self, y: Any) -> tuple[list[Any], Any]:
+        if self.task != "regression":
+            new, _ = self.labels.one(y)
+            return new, y
+        if isinstance(y, (bool, str)) or np.ndim(y):
+            raise LabelError(f"y must be a number for regression, got {y!r:.80}")
+        return [], float(as_targets(np.array([y]))[0])
+
+    def _read_many(self, y: Any) -> tuple[list[Any], Any]:
+        return ([], y) if self.task == "regression" else (self.labels.many(y)[0], y)
+
+    def predict(self, x: Any) -> Any:
+        if self.task != "regression":
+            return super().predict(x)
+        x = read_one(x)
+        self.check(x)
+        return self.score(x)
+
+    def predict_rows(self, rows: Rows) -> Any:
+        if self.task != "regression":
+            return super().predict_rows(rows)
+        self.check_rows(rows)
+        return self.score_rows(rows)
