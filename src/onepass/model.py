@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from . import _native, callback, core, geometry, rules, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
-from .budgets import BUDGETS
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
-from .kernels import KERNELS
 from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
@@ -873,6 +871,9 @@ def _check_parts(config: Mapping[str, Any], classes: list[Any], names: list[Any]
 
 def known_parameters() -> dict[str, type[Parameters]]:
     """The classes a model file may name: ours, and the user's rules that this program has defined."""
+    from .budgets import BUDGETS
+    from .kernels import KERNELS
+
     users: list[type[Parameters]] = [*_subclasses(Rule)]
     families: tuple[Mapping[str, type[Any]], ...] = (
         LOSSES,

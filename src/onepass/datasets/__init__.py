@@ -18,11 +18,16 @@ from a folder, the user's cache, or their public home. All have chunks(size) of 
 
 from __future__ import annotations
 
-from .catalogue import SETS
-from .drift import Switch
-from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
-from .loading import RealStream, load
-from .rows import CSR
+from typing import TYPE_CHECKING
+
+from ..lazily import names_of
+
+if TYPE_CHECKING:
+    from .catalogue import SETS
+    from .drift import Switch
+    from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
+    from .loading import RealStream, load
+    from .rows import CSR
 
 __all__ = [
     "BLOCK",
@@ -37,3 +42,12 @@ __all__ = [
     "Synthetic",
     "load",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    {"SETS": "catalogue", "Switch": "drift", "RealStream": "loading", "load": "loading", "CSR": "rows"}
+    | dict.fromkeys(
+        ("BLOCK", "SEA", "Checkerboard", "RotatingHyperplane", "SparseText", "Synthetic"),
+        "generators",
+    ),
+)

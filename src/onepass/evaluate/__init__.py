@@ -14,11 +14,16 @@
 
 from __future__ import annotations
 
-from .answers import StreamModel
-from .copies import Distributed, distributed
-from .delays import DelayedStream, PendingLabels
-from .protocol import Chunked, prequential
-from .run import Run, text_table
+from typing import TYPE_CHECKING
+
+from ..lazily import names_of
+
+if TYPE_CHECKING:
+    from .answers import StreamModel
+    from .copies import Distributed, distributed
+    from .delays import DelayedStream, PendingLabels
+    from .protocol import Chunked, prequential
+    from .run import Run, text_table
 
 __all__ = [
     "Chunked",
@@ -31,3 +36,18 @@ __all__ = [
     "prequential",
     "text_table",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "Chunked": "protocol",
+        "DelayedStream": "delays",
+        "Distributed": "copies",
+        "PendingLabels": "delays",
+        "Run": "run",
+        "StreamModel": "answers",
+        "distributed": "copies",
+        "prequential": "protocol",
+        "text_table": "run",
+    },
+)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets import CSR
+from ..datasets.rows import CSR
 from ..errors import ParameterError
 
 __all__ = ["Chunk", "Position", "known", "whole"]

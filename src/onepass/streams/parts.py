@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..datasets import CSR
+from ..datasets.rows import CSR
 from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
 
@@ -78,6 +80,8 @@ class Part:
 def _pool() -> ThreadPoolExecutor:
     """The threads of all streams. They stay: a stream that is given up is closed by the garbage collector, in any
     thread and at any moment, where waiting for threads to end could wait for ever."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
 
 

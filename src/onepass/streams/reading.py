@@ -13,13 +13,10 @@ import numpy as np
 
 from .. import _native
 from ..errors import ParameterError
-from .cache import cached
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
-from .jsonl import of_jsonl
 from .parts import BadLine, Parsing, Part, of_text
 from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
-from .tables import of_arrow, of_csv
 
 __all__ = ["Stream", "stream"]
 
@@ -194,6 +191,8 @@ class Stream:
     def _parts(self, local: bool = False) -> Iterator[Part]:
         """What the sources hold, in order. `local`: every part has names of its own."""
         if self.cache is not None and not local:
+            from .cache import cached
+
             return cached(self, self._parsed(self.names), self.names)
         return self._parsed(None if local else self.names)
 
@@ -202,10 +201,14 @@ class Stream:
         if self.format in ("vw", "svmlight"):
             parsing = Parsing(self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion)
             return of_text(self._blocks(), parsing, self.threads)
+        if self.format == "jsonl":
+            from .jsonl import of_jsonl
+
+            return of_jsonl(self, self._blocks(), table)
+        from .tables import of_arrow, of_csv
+
         if self.format in ("parquet", "arrow"):
             return of_arrow(self, self.sources, table)
-        if self.format == "jsonl":
-            return of_jsonl(self, self._blocks(), table)
         return of_csv(self, self._blocks(records=True), self.sources, table)
 
     def _blocks(self, records: bool = False) -> Iterator[Block]:
