@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK", "cut", "require_no_base", "round_up", "runs_of_labels", "said_of", "some", "usual_every"]
 
-BLOCK = 1 << 20  # bytes a stream reads at once
+BLOCK = 1 << 21  # bytes a stream reads at once
 
 
 def usual_every(chunk: Chunk, sizes: list[int]) -> int:

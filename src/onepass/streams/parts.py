@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
 
 
+AHEAD = 2  # blocks that are read before the first is taken, for each thread that parses
+
+
 @dataclass
 class BadLine:
     """A line that was not understood, after `row` rows of its part. `line` from 0 in the part, `column` in bytes."""
@@ -124,21 +127,42 @@ class Parsing:
     keep_going: bool
     expansion: Any = None
 
-    def __call__(self, block: Block) -> tuple[Any, Any]:
-        """The rows, and the table their columns are of."""
-        bits, names = -1 if self.hash_bits is None else self.hash_bits, self.names
-        if names is None and bits < 0 and self.format != "svmlight":
-            names = _native.Names()
-        options = (bits, names, self.base, self.keep_going, self.expansion)
-        return _native.parse(self.format, block.buffer, block.size, *options), names
+    def parser(self, threads: int) -> Any:
+        bits = -1 if self.hash_bits is None else self.hash_bits
+        return _native.Parser(self.format, bits, self.base, self.keep_going, self.expansion, threads)
+
+    def table(self) -> Any:
+        """Where the names of the next block go."""
+        own = self.names is None and self.hash_bits is None and self.format != "svmlight"
+        return _native.Names() if own else self.names
 
 
-def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int) -> Iterator[Part]:
-    """VW and svmlight text, parsed natively."""
-    for block, (rows, names) in in_order(blocks, parsing, threads):
+def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list[bytearray]) -> Iterator[Part]:
+    """VW and svmlight text, parsed natively, some blocks ahead. Buffers that were parsed go to `spare`."""
+    parser = parsing.parser(threads)
+    waiting: deque[tuple[Block, Any]] = deque()
+
+    def first() -> Part:
+        rows = parser.take()
+        block, names = waiting.popleft()
         if names is not None:
             rows.settle(names)
-        yield _text_part(block, rows, names, parsing)
+        part = _text_part(block, rows, names, parsing)
+        if block.size:
+            spare.append(block.buffer)
+        return part
+
+    try:
+        for block in blocks:
+            names = parsing.table()
+            parser.submit(block.buffer, block.size, names)
+            waiting.append((block, names))
+            while waiting and (len(waiting) > (AHEAD * threads if threads > 1 else 0) or block.idle):
+                yield first()
+        while waiting:
+            yield first()
+    finally:
+        parser.close()
 
 
 def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:

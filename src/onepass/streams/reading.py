@@ -20,7 +20,7 @@ from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources
 
 __all__ = ["Stream", "stream"]
 
-BLOCK = 1 << 20  # bytes parsed together
+BLOCK = 1 << 21  # bytes parsed together
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
 
@@ -200,7 +200,8 @@ class Stream:
         assert self.threads is not None and self.format is not None
         if self.format in ("vw", "svmlight"):
             parsing = Parsing(self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion)
-            return of_text(self._blocks(), parsing, self.threads)
+            spare: list[bytearray] = []
+            return of_text(self._blocks(spare=spare), parsing, self.threads, spare)
         if self.format == "jsonl":
             from .jsonl import of_jsonl
 
@@ -211,10 +212,10 @@ class Stream:
             return of_arrow(self, self.sources, table)
         return of_csv(self, self._blocks(records=True), self.sources, table)
 
-    def _blocks(self, records: bool = False) -> Iterator[Block]:
+    def _blocks(self, records: bool = False, spare: list[bytearray] | None = None) -> Iterator[Block]:
         return blocks(
             self.sources, self.block_size, self.max_line, file=self.start.file, offset=self.start.offset,
-            follow=self.follow, records=records,
+            follow=self.follow, records=records, spare=spare,
         )  # fmt: skip
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
