@@ -119,26 +119,30 @@ class RowBuilder {
     // namespace^name; the name is padded.
     template <class Value>
     void add(const char* name, size_t length, Value value) {
-        const uint32_t hash = prefix_(name, length);
-        if (options_.names) options_.names->ask_slot(hash);
-        if (names_wanted()) {
-            pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
+        const uint32_t unmixed = prefix_.unmixed(name, length);
+        if (!names_wanted()) {
+            unmixed_ = true;
+            return add(int32_t(unmixed), value);
         }
+        const uint32_t hash = PrefixHash::mixed(unmixed);
+        if (options_.names) options_.names->ask_slot(hash);
+        pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         add(int32_t(hash), value);
     }
     void add(std::string_view name, std::string_view text, double value);  // name=text
     void add(int32_t column, double value) {
         index_[n_] = column;
         value_[n_] = value;
-        divisor_[n_] = 1.0;
+        divisor_[n_] = 0.0;
         n_ += value != 0.0;  // a zero is no feature
     }
-    // Divided all together when the row is finished: nobody then waits for a division.
+    // Made all together when the row is finished: several at a time, and nobody waits for a division.
     void add(int32_t column, Decimal value) {
         index_[n_] = column;
-        value_[n_] = double(value.digits);
+        digits_[n_] = value.digits;
         divisor_[n_] = value.divisor;
         n_ += value.digits != 0;
+        decimal_ = true;
     }
     void finish();  // the row is good: keep it
     bool finite() const;
@@ -156,8 +160,12 @@ class RowBuilder {
     int32_t* index_ = nullptr;
     double* value_ = nullptr;
     size_t n_ = 0;
+    bool decimal_ = false;  // some values are still digits, over a divisor that is not 0
+    bool unmixed_ = false;  // the columns are hashes whose bits are not mixed yet
     std::vector<double> divisors_;
+    std::vector<uint64_t> all_digits_;
     double* divisor_ = nullptr;
+    uint64_t* digits_ = nullptr;
     PrefixHash prefix_;
     struct Pending {  // a name whose column is looked up when the row is finished
         const char* name;
