@@ -1,5 +1,6 @@
 #include "parse_rows.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -306,6 +307,24 @@ void RowBuilder::finish() {
     rows_.index.take(n_);
     rows_.value.take(n_);
     rows_.starts.push(int32_t(rows_.index.size()));
+}
+
+std::vector<double> read_members(const char* p, const char* end) {
+    std::vector<double> members;
+    while (true) {
+        const char* const comma = static_cast<const char*>(std::memchr(p, ',', size_t(end - p)));
+        const char* const stop = comma ? comma : end;
+        const char* q = p;
+        double value = 0.0;
+        if (read_number(q, value) != Number::good || q != stop)
+            throw Malformed{p, "a label must be numbers with commas between them (1,3,5), got '" +
+                                   std::string(p, size_t(stop - p)) + "'"};
+        if (std::find(members.begin(), members.end(), value) != members.end())
+            throw Malformed{p, "the label '" + std::string(p, size_t(stop - p)) + "' stands twice"};
+        members.push_back(value);
+        if (!comma) return members;
+        p = comma + 1;
+    }
 }
 
 void parse_block(const char* text, size_t size, LineParser line, const ParseOptions& options, Rows& rows) {

@@ -69,7 +69,8 @@ struct Rows {
     Stack<int32_t> starts;  // rows + 1
     Stack<int32_t> index;   // of a new name: -1 - its place in `fresh`, until settled
     Stack<double> value;
-    Stack<double> label;  // NaN where there is none
+    Stack<double> label;    // NaN where there is none; of a set, how many members it has
+    Stack<double> members;  // of the labels that are sets, one after the other
     Stack<double> weight, base;
     Stack<int64_t> query;  // svmlight's qid, -1 where there is none
     Stack<int32_t> tag_ends;
@@ -91,6 +92,7 @@ struct ParseOptions {
     Names* names = nullptr;   // features are names with columns of their own; with hash_bits: names to be remembered
     uint32_t base = 0;        // svmlight: the first index
     bool keep_going = false;  // after a bad line
+    bool sets = false;        // a label is a set of numbers: 1,3,5
     const Expansion* expansion = nullptr;  // features made of those in the text
 };
 
@@ -188,6 +190,9 @@ struct Malformed {
     const char* at;
     std::string what;
 };
+
+// The members of a label 1,3,5 between p and end, in their order and each once; throws Malformed.
+std::vector<double> read_members(const char* p, const char* end);
 
 using LineParser = void (*)(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options);
 

@@ -44,11 +44,12 @@ class Text {
 class Parser {
  public:
     Parser(const std::string& format, int hash_bits, uint32_t base, bool keep_going, nb::object expansion,
-           size_t threads)
+           size_t threads, bool sets)
         : line_(line_parsers.at(format)), expansion_(expansion) {
         options_.hash_bits = hash_bits;
         options_.base = base;
         options_.keep_going = keep_going;
+        options_.sets = sets;
         if (!expansion.is_none()) options_.expansion = nb::cast<const Expansion*>(expansion);
         if (threads > 1) ahead_ = std::make_unique<ParseAhead>(threads - 1);  // and the one that takes
         if (ahead_ && ahead_->threads() == 0) ahead_.reset();
@@ -246,7 +247,7 @@ void bind_reader(nb::module_& module) {
         .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
 #define ONEPASS_ARRAY(name) \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return view(self, nb::inst_ptr<Rows>(self)->name); })
-            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label)
+            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
 #undef ONEPASS_ARRAY
 #define ONEPASS_ARRAY(name, flag)                                            \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) {                        \
@@ -259,8 +260,8 @@ void bind_reader(nb::module_& module) {
     module.def("checksum", checksum, "data"_a);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     nb::class_<Parser>(module, "Parser")
-        .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t>(), "format"_a, "hash_bits"_a,
-             "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a)
+        .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
+             "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a)
         .def("submit", &Parser::submit, "block"_a, "size"_a, "names"_a.none())
         .def("take", &Parser::take, nb::rv_policy::take_ownership)
         .def("close", &Parser::close);

@@ -135,6 +135,7 @@ class Rows:
     index: NDArray[Any]
     value: NDArray[Any]
     label: NDArray[Any]
+    members: NDArray[Any]
     weight: NDArray[Any] | None
     base: NDArray[Any] | None
     query: NDArray[Any] | None
@@ -147,7 +148,14 @@ class Rows:
 
 class Parser:
     def __init__(
-        self, format: str, hash_bits: int, base: int, keep_going: bool, expansion: Expansion | None, threads: int
+        self,
+        format: str,
+        hash_bits: int,
+        base: int,
+        keep_going: bool,
+        expansion: Expansion | None,
+        threads: int,
+        sets: bool,
     ) -> None: ...
     def submit(self, block: bytearray, size: int, names: Names | None) -> None: ...
     def take(self) -> Rows: ...

@@ -90,7 +90,8 @@ class Chunk:
             name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS
         }
         y = self.y[keep]
-        parts["y"] = np.array(y.tolist()) if y.dtype == object and len({type(each) for each in y}) == 1 else whole(y)
+        kinds = {type(each) for each in y} if y.dtype == object else set()
+        parts["y"] = np.array(y.tolist()) if len(kinds) == 1 and kinds != {tuple} else whole(y)
         X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
         return replace(self, X=X, **parts)
 

@@ -126,10 +126,11 @@ class Parsing:
     base: int
     keep_going: bool
     expansion: Any = None
+    sets: bool = False  # is a label a set of numbers?
 
     def parser(self, threads: int) -> Any:
         bits = -1 if self.hash_bits is None else self.hash_bits
-        return _native.Parser(self.format, bits, self.base, self.keep_going, self.expansion, threads)
+        return _native.Parser(self.format, bits, self.base, self.keep_going, self.expansion, threads, self.sets)
 
     def table(self) -> Any:
         """Where the names of the next block go."""
@@ -182,7 +183,7 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         rows.starts,
         rows.index,
         rows.value,
-        rows.label,
+        _sets(rows) if parsing.sets else rows.label,
         weight=rows.weight,
         id=None if tags is None else np.array([tag or None for tag in tags], dtype=object),
         base=rows.base,
@@ -192,3 +193,14 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         table=names if parsing.hash_bits is None else None,
         hash_bits=parsing.hash_bits,
     )
+
+
+def _sets(rows: Any) -> NDArray[Any]:
+    """Labels that are sets, as tuples; None where there is no label."""
+    y = np.empty(len(rows.label), dtype=object)
+    members, start = whole(rows.members).tolist(), 0
+    for row, size in enumerate(rows.label.tolist()):
+        if size == size:
+            y[row] = tuple(members[start : start + int(size)])
+            start += int(size)
+    return y

@@ -246,7 +246,8 @@ def blocks(
         opened = sources[number].open()
         try:
             last = number == len(sources) - 1
-            yield from _of_one(opened, number, size, max_line, offset, follow and last, records, [] if spare is None else spare)
+            reused = [] if spare is None else spare
+            yield from _of_one(opened, number, size, max_line, offset, follow and last, records, reused)
         except EOFError as error:
             raise InputError(f"{sources[number].name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
