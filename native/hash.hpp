@@ -50,7 +50,10 @@ class PrefixHash {
         for (size_t i = 0; i < length; ++i) carry_ |= uint64_t(uint8_t(prefix[i])) << 8 * i;
     }
 
-    uint32_t operator()(const char* text, size_t length) const {
+    uint32_t operator()(const char* text, size_t length) const { return mixed(unmixed(text, length)); }
+
+    // All but the last step of the hash, which many can take together.
+    uint32_t unmixed(const char* text, size_t length) const {
         uint32_t h = h_, k;
         uint64_t bytes = carry_;  // what is not mixed in yet, the first in the lowest byte
         const char* const tail = text + (length & ~size_t(3));
@@ -67,7 +70,9 @@ class PrefixHash {
         const uint32_t mixed = murmur3_mix(h, uint32_t(bytes));
         h = more ? mixed : h;
         bytes = more ? bytes >> 32 : bytes;
-        h ^= rotate_left(uint32_t(bytes) * 0xcc9e2d51, 15) * 0x1b873593 ^ uint32_t(length_ + length);
+        return h ^ rotate_left(uint32_t(bytes) * 0xcc9e2d51, 15) * 0x1b873593 ^ uint32_t(length_ + length);
+    }
+    static uint32_t mixed(uint32_t h) {
         h = (h ^ (h >> 16)) * 0x85ebca6b;
         h = (h ^ (h >> 13)) * 0xc2b2ae35;
         return h ^ (h >> 16);

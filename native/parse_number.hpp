@@ -47,9 +47,10 @@ inline bool read_short_whole(const char* p, size_t length, uint32_t& out) {
 constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-// A number still to be divided: both parts are exact, so the quotient is correctly rounded (Clinger 1990).
+// A number still to be made: eight digits, the first in the lowest byte, over a power of ten with the number's sign.
+// Both parts are exact doubles, so the quotient is correctly rounded (Clinger 1990).
 struct Decimal {
-    int32_t digits;
+    uint64_t digits;
     double divisor;
 };
 
@@ -68,8 +69,8 @@ inline bool read_short_number(const char* p, size_t length, Decimal& out) {
     const uint64_t before = (uint64_t(1) << at) - 1;
     if (found) t = (t & ~before << 8 & ~before) | (t & before) << 8;
     if (not_digits(t) || length == size_t(found != 0)) return false;
-    const int32_t digits = int32_t(eight_digits(t));
-    out = {negative ? -digits : digits, powers_of_ten[found ? 7 - at / 8 : 0]};
+    const double divisor = powers_of_ten[found ? 7 - at / 8 : 0];
+    out = {t, negative ? -divisor : divisor};
     return true;
 }
 

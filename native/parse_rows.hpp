@@ -69,7 +69,8 @@ struct Rows {
     Stack<int32_t> starts;  // rows + 1
     Stack<int32_t> index;   // of a new name: -1 - its place in `fresh`, until settled
     Stack<double> value;
-    Stack<double> label;  // NaN where there is none
+    Stack<double> label;    // NaN where there is none; of a set, how many members it has
+    Stack<double> members;  // of the labels that are sets, one after the other
     Stack<double> weight, base;
     Stack<int64_t> query;  // svmlight's qid, -1 where there is none
     Stack<int32_t> tag_ends;
@@ -91,6 +92,7 @@ struct ParseOptions {
     Names* names = nullptr;   // features are names with columns of their own; with hash_bits: names to be remembered
     uint32_t base = 0;        // svmlight: the first index
     bool keep_going = false;  // after a bad line
+    bool sets = false;        // a label is a set of numbers: 1,3,5
     const Expansion* expansion = nullptr;  // features made of those in the text
 };
 
@@ -119,26 +121,30 @@ class RowBuilder {
     // namespace^name; the name is padded.
     template <class Value>
     void add(const char* name, size_t length, Value value) {
-        const uint32_t hash = prefix_(name, length);
-        if (options_.names) options_.names->ask_slot(hash);
-        if (names_wanted()) {
-            pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
+        const uint32_t unmixed = prefix_.unmixed(name, length);
+        if (!names_wanted()) {
+            unmixed_ = true;
+            return add(int32_t(unmixed), value);
         }
+        const uint32_t hash = PrefixHash::mixed(unmixed);
+        if (options_.names) options_.names->ask_slot(hash);
+        pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         add(int32_t(hash), value);
     }
     void add(std::string_view name, std::string_view text, double value);  // name=text
     void add(int32_t column, double value) {
         index_[n_] = column;
         value_[n_] = value;
-        divisor_[n_] = 1.0;
+        divisor_[n_] = 0.0;
         n_ += value != 0.0;  // a zero is no feature
     }
-    // Divided all together when the row is finished: nobody then waits for a division.
+    // Made all together when the row is finished: several at a time, and nobody waits for a division.
     void add(int32_t column, Decimal value) {
         index_[n_] = column;
-        value_[n_] = double(value.digits);
+        digits_[n_] = value.digits;
         divisor_[n_] = value.divisor;
         n_ += value.digits != 0;
+        decimal_ = true;
     }
     void finish();  // the row is good: keep it
     bool finite() const;
@@ -156,8 +162,12 @@ class RowBuilder {
     int32_t* index_ = nullptr;
     double* value_ = nullptr;
     size_t n_ = 0;
+    bool decimal_ = false;  // some values are still digits, over a divisor that is not 0
+    bool unmixed_ = false;  // the columns are hashes whose bits are not mixed yet
     std::vector<double> divisors_;
+    std::vector<uint64_t> all_digits_;
     double* divisor_ = nullptr;
+    uint64_t* digits_ = nullptr;
     PrefixHash prefix_;
     struct Pending {  // a name whose column is looked up when the row is finished
         const char* name;
@@ -180,6 +190,9 @@ struct Malformed {
     const char* at;
     std::string what;
 };
+
+// The members of a label 1,3,5 between p and end, in their order and each once; throws Malformed.
+std::vector<double> read_members(const char* p, const char* end);
 
 using LineParser = void (*)(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options);
 

@@ -1,4 +1,4 @@
-// svmlight / libsvm text: label [qid:n] index:value ... [# comment]
+// svmlight / libsvm text: label [qid:n] index:value ... [# comment]; a label that is a set is 1,3,5, or nothing
 #include <limits>
 
 #include "parse_rows.hpp"
@@ -48,8 +48,20 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
     const uint32_t* stop = row.stops.find(line, size_t(end - line));
     while (line + *stop < p) ++stop;
     const char* at = line + *stop;
-    if (at < end && *at == ':') refuse(p, end, "the line must begin with a label");
-    const double label = read_value(p, at, "the label");
+    const bool unlabelled = at < end && *at == ':';
+    double label = 0.0;
+    std::vector<double> members;
+    if (unlabelled && options.sets && p > line) {  // a blank where the label would be: the empty set
+        at = p - 1;
+        --stop;
+    } else if (unlabelled) {
+        refuse(p, end, "the line must begin with a label");
+    } else if (options.sets) {
+        members = read_members(p, at);
+        label = double(members.size());
+    } else {
+        label = read_value(p, at, "the label");
+    }
     row.begin(size_t(end - p) / 2 + 1);
     if (options.names) row.enter("");
     int64_t query = -1;
@@ -86,6 +98,7 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
     }
     row.finish();
     rows.label.push(label);
+    for (const double member : members) rows.members.push(member);
     rows.query.push(query);
     rows.queried |= query != -1;
 }

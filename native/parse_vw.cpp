@@ -46,11 +46,12 @@ double number_at(const char* p, const char* end, const char* what) {
 
 struct Head {
     double label = std::numeric_limits<double>::quiet_NaN(), weight = 1.0, base = 0.0;
+    std::vector<double> members;  // where the label is a set
     std::string_view tag;
 };
 
 // What stands before the first bar.
-Head read_head(const char* p, const char* bar) {
+Head read_head(const char* p, const char* bar, bool sets) {
     Head head;
     if (const void* tab = std::memchr(p, '\t', size_t(bar - p))) p = static_cast<const char*>(tab) + 1;
     struct Word {
@@ -74,7 +75,12 @@ Head read_head(const char* p, const char* bar) {
         if (count == 3) throw Malformed{begin, "expected at most a label, an importance and an initial prediction"};
         words[count++] = {begin, p};
     }
-    if (count > 0) head.label = number_at(words[0].begin, words[0].end, "the label");
+    if (count > 0 && sets) {
+        head.members = read_members(words[0].begin, words[0].end);
+        head.label = double(head.members.size());
+    } else if (count > 0) {
+        head.label = number_at(words[0].begin, words[0].end, "the label");
+    }
     if (count > 1) {
         head.weight = number_at(words[1].begin, words[1].end, "the importance");
         if (head.weight < 0.0) throw Malformed{words[1].begin, "the importance must be >= 0"};
@@ -162,15 +168,16 @@ class Body {
 
 }  // namespace
 
-void parse_vw(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions&) {
+void parse_vw(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options) {
     if (skip_blanks(p) >= end) return;
     const char* const bar = static_cast<const char*>(std::memchr(p, '|', size_t(end - p)));
     if (!bar) throw Malformed{end, "expected '|' between label and features; there is none"};
-    const Head head = read_head(p, bar);
+    const Head head = read_head(p, bar, options.sets);
     row.begin(size_t(end - bar));
     Body(p, end, row).read(bar);
     row.finish();
     rows.label.push(head.label);
+    for (const double member : head.members) rows.members.push(member);
     rows.weight.push(head.weight);
     rows.base.push(head.base);
     rows.weighted |= head.weight != 1.0;

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "features.hpp"
-#include "parse_rows.hpp"
+#include "parse_ahead.hpp"
 
 namespace onepass {
 
@@ -21,26 +21,101 @@ static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
-static Rows* parse(const std::string& format, nb::object buffer, size_t size, int hash_bits, Names* names,
-                   uint32_t base, bool keep_going, const Expansion* expansion) {
-    Py_buffer text;
-    if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    struct Release {
-        Py_buffer* text;
-        ~Release() { PyBuffer_Release(text); }
-    } release{&text};
-    const char* begin = static_cast<const char*>(text.buf);
-    if (size + padding > size_t(text.len) || (size > 0 && begin[size - 1] != '\n'))
-        raise("ParameterError", "a block must be whole lines and padded");
-    const LineParser line = line_parsers.at(format);
-    ParseOptions options{hash_bits, names, base, keep_going, expansion};
-    auto rows = std::make_unique<Rows>();
-    {
-        nb::gil_scoped_release unlocked;
-        parse_block(begin, size, line, options, *rows);
+// A block of Python's that stays where it is while it is parsed.
+class Text {
+ public:
+    Text(nb::handle buffer, size_t size) {
+        if (PyObject_GetBuffer(buffer.ptr(), &text_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        if (size + padding > size_t(text_.len) || (size > 0 && data()[size - 1] != '\n')) {
+            PyBuffer_Release(&text_);
+            raise("ParameterError", "a block must be whole lines and padded");
+        }
     }
-    return rows.release();
-}
+    ~Text() { PyBuffer_Release(&text_); }
+    Text(const Text&) = delete;
+    Text& operator=(const Text&) = delete;
+    const char* data() const { return static_cast<const char*>(text_.buf); }
+
+ private:
+    Py_buffer text_;
+};
+
+// How text becomes rows, and the threads that do it.
+class Parser {
+ public:
+    Parser(const std::string& format, int hash_bits, uint32_t base, bool keep_going, nb::object expansion,
+           size_t threads, bool sets)
+        : line_(line_parsers.at(format)), expansion_(expansion) {
+        options_.hash_bits = hash_bits;
+        options_.base = base;
+        options_.keep_going = keep_going;
+        options_.sets = sets;
+        if (!expansion.is_none()) options_.expansion = nb::cast<const Expansion*>(expansion);
+        if (threads > 1) ahead_ = std::make_unique<ParseAhead>(threads - 1);  // and the one that takes
+        if (ahead_ && ahead_->threads() == 0) ahead_.reset();
+    }
+    ~Parser() { close(); }
+
+    void submit(nb::object buffer, size_t size, nb::object names) {
+        require_threads();
+        waiting_.push_back(std::make_unique<Waiting>(buffer, size, names));
+        if (ahead_) ahead_->submit(work(*waiting_.back()));
+    }
+
+    Rows* take() {
+        if (waiting_.empty()) raise("ParameterError", "no block was submitted");
+        require_threads();
+        const std::unique_ptr<Waiting> first = std::move(waiting_.front());
+        waiting_.pop_front();
+        const Work what = work(*first);
+        std::unique_ptr<Rows> rows;
+        {
+            nb::gil_scoped_release unlocked;
+            if (ahead_) {
+                rows = ahead_->take();
+            } else {
+                rows = std::make_unique<Rows>();
+                parse_block(what.text, what.size, what.line, what.options, *rows);
+            }
+        }
+        return rows.release();
+    }
+
+    void close() {
+        {
+            nb::gil_scoped_release unlocked;
+            if (ahead_ && ahead_->forked()) (void)ahead_.release();
+            ahead_.reset();
+        }
+        waiting_.clear();
+    }
+
+ private:
+    struct Waiting {
+        nb::object buffer, names;
+        size_t size;
+        Text text;
+        Waiting(nb::object given, size_t length, nb::object table)
+            : buffer(given), names(table), size(length), text(given, length) {}
+    };
+
+    void require_threads() const {
+        if (ahead_ && ahead_->forked())
+            raise("InputError", "a stream that was begun does not go on in a forked process: begin it there");
+    }
+
+    Work work(const Waiting& waiting) const {
+        Work what{waiting.text.data(), waiting.size, line_, options_};
+        if (!waiting.names.is_none()) what.options.names = nb::cast<Names*>(waiting.names);
+        return what;
+    }
+
+    const LineParser line_;
+    const nb::object expansion_;
+    ParseOptions options_;
+    std::deque<std::unique_ptr<Waiting>> waiting_;
+    std::unique_ptr<ParseAhead> ahead_;
+};
 
 template <class V>
 using Vector = nb::ndarray<const V, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -172,7 +247,7 @@ void bind_reader(nb::module_& module) {
         .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
 #define ONEPASS_ARRAY(name) \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return view(self, nb::inst_ptr<Rows>(self)->name); })
-            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label)
+            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
 #undef ONEPASS_ARRAY
 #define ONEPASS_ARRAY(name, flag)                                            \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) {                        \
@@ -184,8 +259,12 @@ void bind_reader(nb::module_& module) {
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
     module.def("checksum", checksum, "data"_a);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
-    module.def("parse", parse, "format"_a, "block"_a, "size"_a, "hash_bits"_a, "names"_a.none(), "base"_a,
-               "keep_going"_a, "expansion"_a.none() = nb::none(), nb::rv_policy::take_ownership);
+    nb::class_<Parser>(module, "Parser")
+        .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
+             "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a)
+        .def("submit", &Parser::submit, "block"_a, "size"_a, "names"_a.none())
+        .def("take", &Parser::take, nb::rv_policy::take_ownership)
+        .def("close", &Parser::close);
 }
 
 }  // namespace onepass

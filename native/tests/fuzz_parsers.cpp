@@ -17,10 +17,11 @@ static const char* const seeds[] = {"1 2 0.5 'tag|a x:2 y |b:3 x y:0.5\n-1 |a x:
                                     "|\xc3\xa9 \xc3\xbc:3 \xe2\x82\xac\n",
                                     "1 1:2 3:4.5 # hi\n-1 qid:3 2:1e-9 2:1e300\n+1\n",
                                     "0.5 7:0.12345678 8:-1 2147483646:1\n\n#\n",
-                                    "1 |n:1e300 a:1e300 b\n1 | a:nan b:inf c:1e999\nabc | x\n"};
-static const char* const pieces[] = {" ",  ":",     "|",    "\n",   "\t", "'",     "#",    "qid:",
-                                     "1e", "1e308", "-",    "+",    ".",  "nan",   "\r\n", "99999999999999999999",
-                                     "0",  "\0",    "\xff", "\xc3", "a",  "1:2:3", "|a:2 "};
+                                    "1 |n:1e300 a:1e300 b\n1 | a:nan b:inf c:1e999\nabc | x\n",
+                                    "1,3,5 2 'tag|a x:2\n2,2 | x\n, | x\n1,3 1:2 qid:4 3:5\n 1:2\n1,2,\n"};
+static const char* const pieces[] = {" ",  ":",     "|",    "\n",   "\t", "'",     "#",     "qid:",
+                                     "1e", "1e308", "-",    "+",    ".",  "nan",   "\r\n",  "99999999999999999999",
+                                     "0",  "\0",    "\xff", "\xc3", "a",  "1:2:3", "|a:2 ", ","};
 
 static uint64_t executions = 0, rows_seen = 0, bad_seen = 0;
 
@@ -30,13 +31,17 @@ static uint64_t executions = 0, rows_seen = 0, bad_seen = 0;
     std::abort();
 }
 
-static void check(const Rows& rows, int32_t columns, const std::string& text) {
+static void check(const Rows& rows, int32_t columns, bool sets, const std::string& text) {
     if (rows.starts.size() != rows.rows() + 1 || size_t(rows.starts.data()[rows.rows()]) != rows.index.size() ||
         rows.index.size() != rows.value.size())
         fail("the arrays do not fit together", text);
     for (size_t i = 0; i < rows.index.size(); ++i)
         if (rows.index.data()[i] < 0 || rows.index.data()[i] >= columns || !std::isfinite(rows.value.data()[i]))
             fail("an index or a value is wrong", text);
+    double members = 0.0;
+    for (size_t i = 0; sets && i < rows.rows(); ++i)
+        members += std::isnan(rows.label.data()[i]) ? 0.0 : rows.label.data()[i];
+    if (double(rows.members.size()) != members) fail("the label sets do not fit together", text);
 }
 
 static void same(const Rows& a, const Rows& b, const std::string& text) {
@@ -60,6 +65,7 @@ static void execute(const std::string& text, LineParser line, int mode) {
     ParseOptions options;
     options.keep_going = true;
     options.hash_bits = mode == 0 ? 10 : -1;
+    options.sets = executions % 3 == 0;
     if (mode == 0 ? executions % 2 == 0 : mode == 1 && line == parse_vw) options.names = &names;
     if (mode == 1) options.base = 1;
     if (mode == 2) {
@@ -78,7 +84,7 @@ static void execute(const std::string& text, LineParser line, int mode) {
     parse(text, line, options, rows);
     rows.settle(names);
     const int32_t columns = options.hash_bits >= 0 ? 1 << options.hash_bits : rows.columns;
-    check(rows, columns, text);
+    check(rows, columns, options.sets, text);
     rows_seen += rows.rows();
     bad_seen += rows.bad.size();
     if (executions % 16) return;

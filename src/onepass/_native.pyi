@@ -148,6 +148,7 @@ class Rows:
     index: NDArray[Any]
     value: NDArray[Any]
     label: NDArray[Any]
+    members: NDArray[Any]
     weight: NDArray[Any] | None
     base: NDArray[Any] | None
     query: NDArray[Any] | None
@@ -158,16 +159,21 @@ class Rows:
     def __len__(self) -> int: ...
     def settle(self, names: Names | None) -> None: ...
 
-def parse(
-    format: str,
-    block: bytearray,
-    size: int,
-    hash_bits: int,
-    names: Names | None,
-    base: int,
-    keep_going: bool,
-    expansion: Expansion | None = None,
-) -> Rows: ...
+class Parser:
+    def __init__(
+        self,
+        format: str,
+        hash_bits: int,
+        base: int,
+        keep_going: bool,
+        expansion: Expansion | None,
+        threads: int,
+        sets: bool,
+    ) -> None: ...
+    def submit(self, block: bytearray, size: int, names: Names | None) -> None: ...
+    def take(self) -> Rows: ...
+    def close(self) -> None: ...
+
 def gather(starts: NDArray[Any], codes: NDArray[Any], values: NDArray[Any], columns: NDArray[Any]) -> Rows: ...
 def tabulate(columns: list[tuple[NDArray[Any], int]], rows: int) -> Rows: ...
 def first_met(codes: NDArray[Any], count: int) -> NDArray[Any]: ...

@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 
 from . import _native, callback, core, geometry, rules, store, uncertainty
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
-from .budgets import BUDGETS
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
-from .drift.registry import DETECTORS
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .kept import packed, unpacked
-from .kernels import KERNELS
 from .labels import alike, not_hashable, plain, require_label
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
@@ -904,6 +901,10 @@ def _check_parts(
 
 def known_parameters() -> dict[str, type[Parameters]]:
     """The classes a model file may name: ours, and the user's rules that this program has defined."""
+    from .budgets import BUDGETS
+    from .drift.registry import DETECTORS
+    from .kernels import KERNELS
+
     users: list[type[Parameters]] = [*_subclasses(Rule)]
     families: tuple[Mapping[str, type[Any]], ...] = (
         LOSSES,

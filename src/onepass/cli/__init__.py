@@ -52,6 +52,9 @@ class OnepassGroup(click.Group):
             # Formulas have letters that some terminals lack: print a "?" rather than fail.
             with contextlib.suppress(AttributeError, ValueError):
                 output.reconfigure(errors="replace")  # type: ignore[union-attr]
+        if "bench" not in sys.argv:
+            # The verbs multiply no matrices; threads that wait for some would spin beside those that parse.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         kwargs["standalone_mode"] = False
         try:
             code = super().main(*args, **kwargs)

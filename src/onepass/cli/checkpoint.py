@@ -7,7 +7,6 @@ It lies inside the model file (`model.extra["learn"]`), so a model and its place
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -202,6 +201,8 @@ def _digest(name: str, upto: int) -> str:
         head = file.read(min(HEAD, upto))
         file.seek(max(0, upto - TAIL))
         tail = file.read(min(TAIL, upto))
+    import hashlib
+
     return hashlib.sha256(head + tail).hexdigest()
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..evaluate.keeping import Keeper
     from ..model import LinearModel
     from ..streams import Chunk
+    from .judging import Judge
 
 __all__ = ["command"]
 
@@ -37,7 +38,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
 )
 @click.option(
     "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
+    type=click.Choice(["auto", "classification", "multilabel", "ranking", "regression"]),
     default="auto",
     help="What the labels are; auto: the first of them decide.",
 )
@@ -104,8 +105,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 class Entry:
     """One rule in the race."""
 
-    def __init__(self, name: str, model: LinearModel, keeper: Keeper, asker: Any) -> None:
-        self.name, self.model, self.keeper, self.asker = name, model, keeper, asker
+    def __init__(self, name: str, model: LinearModel, keeper: Keeper, judge: Judge) -> None:
+        self.name, self.model, self.keeper, self.judge = name, model, keeper, judge
 
 
 class Race:
@@ -116,6 +117,7 @@ class Race:
 
         self.given = given
         self.reading = as_reading(given, given["hash_bits"])
+        self.reading.multilabel = given["task"] == "multilabel"
         self.names = [name for each in given["rules"] for name in split_rules(each)]
         for name in self.names:
             if name != "auto":
@@ -131,7 +133,12 @@ class Race:
     def go(self) -> None:
         how: dict[str, Any] = {"on_error": "skip" if self.given["on_error"] == "skip" else "raise"}
         stream = self.reading.stream(**how)
-        for chunk in stream.batches():
+        chunks = stream.batches()
+        if self.given["task"] == "ranking":
+            from .rows import whole_queries
+
+            chunks = whole_queries(chunks, 0)
+        for chunk in chunks:
             known = chunk.labelled()
             if len(known):
                 self.take(known)
@@ -140,21 +147,16 @@ class Race:
             entry.keeper.close()
 
     def take(self, chunk: Chunk) -> None:
-        from ..evaluate.reading import Rows
         from .rows import require_no_base
-        from .tasks import as_labels
 
         require_no_base(chunk)
         if not self.entries:
             self._begin(chunk)
-        y = chunk.y if self.task == "regression" else as_labels(chunk.y)
-        rows = Rows(chunk.X, y, chunk.weight)
         losses = []
         for entry in self.entries:
             began = perf_counter()
-            said = entry.asker.predict_then_learn(rows)
+            outcomes, _ = entry.judge.take(chunk)
             seconds = perf_counter() - began
-            outcomes = entry.asker.outcomes_of(entry.keeper.kind, entry.keeper.labels, said, y, chunk.weight)
             losses.append(self.loss(outcomes))
             entry.keeper.add(outcomes, seconds)
         assert self.pairs is not None
@@ -163,13 +165,12 @@ class Race:
 
     def _begin(self, chunk: Chunk) -> None:
         from .. import metrics, rules
-        from ..ensemble_model import EnsembleModel
         from ..evaluate.answers import Asker, needs_of
         from ..evaluate.keeping import Keeper
         from ..evaluate.run import Run
-        from ..metrics import scores
-        from ..model import LinearModel
+        from .judging import DEFAULTS, Judge, kind_of, new_model
         from .learn import _metrics
+        from .progress import USUAL
         from .rows import usual_every
         from .tasks import decide
 
@@ -178,23 +179,23 @@ class Race:
         if asked == "auto" and admitting and all("binary" not in rule.defined_for() for rule in admitting):
             asked = "regression"
         guess = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
-        self.task = "regression" if guess == "regression" else "auto"
+        self.task = "auto" if guess == "classification" else guess
         if not self.names:
             self.names = split_rules(FOR_NUMBERS if self.task == "regression" else RULES)
-        usual = "mae" if self.task == "regression" else "error"
+        kind = kind_of(self.task)
+        usual = DEFAULTS[kind][0]
         made = metrics.make_all(_metrics(self.given["metrics"] or usual))
-        self.loss = scores.absolute if self.task == "regression" else scores.zero_one
+        if made[0].kind != kind:
+            raise click.UsageError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task}")
+        self.loss, self.loss_name = USUAL[kind]
         every = self.given["every"] or usual_every(chunk, _sizes(self.reading.sources))
         for name in self.names:
-            bits = self.given["hash_bits"]
-            model: Any = (
-                EnsembleModel(task=self.task, hash_bits=bits)
-                if name == "auto"
-                else LinearModel(name, self.task, hash_bits=bits)
-            )
+            model = new_model(name, self.task, hash_bits=self.given["hash_bits"])
             run = Run(every=every, window_size=self.given["window"])
             run.settings = {"model": repr(model.rule), "stream": ", ".join(self.reading.sources[:3])}
-            self.entries.append(Entry(name, model, Keeper(run, made), Asker(model, needs_of(made, False))))
+            keeper = Keeper(run, made)
+            judge = Judge(model, Asker(model, needs_of(made, False)), keeper.labels)
+            self.entries.append(Entry(name, model, keeper, judge))
         self.pairs = Pairs(len(self.entries))
         self.higher = made[0].higher_is_better
 
@@ -222,7 +223,8 @@ class Race:
             values = [run.show(run.values[metric], metric) for metric in run.metrics]
             doubt = "" if place == 0 else _p(p[place - 1])
             cells.append([entry.name, *values, run.show(run.window[-1]), f"{run.speed:,.0f}", doubt])
-        test = "McNemar's test" if self.task != "regression" else "a paired z-test of |y − ŷ|"
+        tests = {"mae": "a paired z-test of |y − ŷ|", "1-ndcg": "a paired z-test of 1 − NDCG"}
+        test = tests.get(self.loss_name, "McNemar's test")
         note = f"p: {test} against {ranked[0].name}, Holm's correction" if len(ranked) > 1 else ""
         skipped = f"; {self.skipped:,} malformed lines skipped" if self.skipped else ""
         return f"{first.examples:,} examples{skipped}\n\n{text_table(cells, left=1)}\n\n{note}".rstrip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,16 @@ from ..errors import InputError, LabelError, NumericalError, ParameterError
 from ..evaluate.answers import Asker, needs_of
 from ..evaluate.keeping import Keeper
 from ..evaluate.looking import Hindsight, Lookback
-from ..evaluate.reading import Rows
 from ..evaluate.run import Run
 from ..metrics import Outcomes
 from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
+from .judging import DEFAULTS, Judge, kind_of, predictions_of
 from .kernels import learner_of
 from .progress import Display, Losses
-from .rows import BLOCK, cut, require_no_base, runs_of_labels, said_of, some, usual_every
+from .rows import BLOCK, cut, require_no_base, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .reading import Reading
 
 __all__ = ["Job", "Options", "Stopped"]
-
-DEFAULTS = {"classes": ["error"], "numbers": ["mae", "rmse"]}
 
 
 @dataclasses.dataclass
@@ -89,7 +87,7 @@ class Job:
         self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0, "before this pass": 0}
         self.decided = ""  # how the task was chosen
         self.stopped_whole = False  # was everything before malformed input saved?
-        self.asker: Asker | None = None
+        self.judge: Judge | None = None
         self.looking: Lookback | None = None  # a resumed run has not kept what came before
         self.began = perf_counter()
         self.examples_before = 0
@@ -118,7 +116,7 @@ class Job:
                 self.keeper.run.throughput[i] = run
             self.keeper.run.seconds = kept.passing.get("seconds", 0.0)
             made = self._metrics()
-            self.asker = Asker(model, needs_of(made, False))
+            self.judge = Judge(model, Asker(model, needs_of(made, False)), self.keeper.labels)
             self.display.begin(Losses.of(made[0]))
             self.display.restore(kept.passing.get("display", {}))
 
@@ -155,7 +153,10 @@ class Job:
         self._sizes(stream)
         if self.model is None:
             self._begin_without_labels()
-        chunks = stream.batches()
+        chunks = self._met(stream.batches())
+        ranking = self.model is not None and self.model.task == "ranking"
+        if ranking:
+            chunks = whole_queries(chunks, self.checkpoint_every)
         while True:
             try:
                 chunk = next(chunks, None)  # a signal that comes while waiting for rows is raised here
@@ -168,18 +169,23 @@ class Job:
                 raise
             if chunk is None:
                 break
-            self._begin(chunk)
-            for part in cut(chunk, self.checkpoint_every):
+            for part in [chunk] if ranking else cut(chunk, self.checkpoint_every):
                 with interrupts.held():
                     self.take(part)
                     self.position = part.position
                     self.counts["skipped"] = part.position.skipped
-                    if self.checkpoint_every and part.position.example % self.checkpoint_every == 0:
+                    end, n = part.position.example, self.checkpoint_every
+                    if n and end // n > (end - len(part)) // n:
                         self.save()
                 interrupts.check()
         self.counts["skipped"] = stream.skipped  # those after the last good line too
         if self.position is not None:
             self.position = dataclasses.replace(self.position, skipped=stream.skipped)
+
+    def _met(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            self._begin(chunk)
+            yield chunk
 
     def _how(self) -> dict[str, Any]:
         """Malformed lines are written to the quarantine in the first pass only."""
@@ -214,56 +220,43 @@ class Job:
                 continue
             if self.audit is not None and self.model is not None:
                 self.audit.show(self.model, part)
-            judged.append(self._learn(part))
+            outcomes, held, said = self._learn(part)
+            judged.append((outcomes, held))
             if self.predictions is not None:
-                self.predictions.add(said_of(judged[-1][0]), part.id)
+                self.predictions.add(said, part.id)
         if judged:
             self._account(judged, perf_counter() - began, labelled)
 
     def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
-            said = [None] * len(chunk) if self.model is None else self.model.predict_many(chunk.X)
-            self.predictions.add(said, chunk.id)
+            self.predictions.add(predictions_of(self.model, chunk.X), chunk.id)
 
-    def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any]:
-        """Labelled rows, in one go; with which of them are held out."""
-        assert self.model is not None
-        y = chunk.y if self.model.task == "regression" else tasks.as_labels(chunk.y)
+    def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any, Any]:
+        """Labelled rows, in one go; with which of them are held out, and what to write as predictions."""
+        assert self.judge is not None
         held = self._held_out(len(chunk))
-        outcomes = self._judge(Rows(chunk.X, y, chunk.weight), held)
+        try:
+            outcomes, said = self.judge.take(chunk, held, self.options.test_only)
+        except (LabelError, NumericalError, ParameterError) as error:
+            raise InputError(f"{self._where()}: {error}") from error
         self.counts["examples"] += len(chunk)
-        return outcomes, held
+        return outcomes, held, said
 
     def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, rows: Chunk) -> None:
         """Outcomes to the metrics and the display, together: parts of a chunk may be small."""
         assert self.keeper is not None
         outcomes = Outcomes.join([each for each, _ in judged])
-        self.display.add(outcomes, rows.X.indptr, self._fraction(rows.position), self._title())
+        starts = rows.X.indptr
+        if outcomes.kind == "rankings":  # one outcome for each query, with the features of its rows
+            ends = np.cumsum(np.count_nonzero(~np.isnan(outcomes.truth), axis=1))
+            starts = starts[np.concatenate([[0], ends])]
+        self.display.add(outcomes, starts, self._fraction(rows.position), self._title())
         if self.held is None:
             self.keeper.add(outcomes, seconds)
         else:
             held = np.concatenate([each for _, each in judged])
             self.keeper.add(some(outcomes, ~held), seconds)
             self.held.add(some(outcomes, held), 0.0)
-
-    def _judge(self, rows: Rows, held: Any) -> Outcomes:
-        """What the model said of the rows, each before it was learned; rows held out have importance 0."""
-        model, asker = self.model, self.asker
-        assert model is not None and asker is not None and self.keeper is not None
-        weight = rows.weight
-        if held is not None:
-            rows = rows._replace(weight=np.where(held, 0.0, 1.0 if weight is None else weight))
-        try:
-            if self.options.test_only:
-                scores = model.score_many(rows.X)
-                said: Any = [(model.classes, scores)] if asker.asks_more else model._predictions(scores)
-            else:
-                said = asker.predict_then_learn(rows)
-            if self.looking is not None:
-                self.looking.add(rows, said)
-        except (LabelError, NumericalError, ParameterError) as error:
-            raise InputError(f"{self._where()}: {error}") from error
-        return asker.outcomes_of(self.keeper.kind, self.keeper.labels, said, rows.y, weight)
 
     def _where(self) -> str:
         at = self.position or Position()
@@ -286,11 +279,10 @@ class Job:
 
     def _metrics(self) -> list[Any]:
         assert self.model is not None
-        kind = "numbers" if self.model.task == "regression" else "classes"
+        kind = kind_of(self.model.task)
         made = metrics_module.make_all(self.options.metrics or DEFAULTS[kind])
         if made[0].kind != kind:
-            what = "regression" if kind == "numbers" else "classification"
-            raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {what}")
+            raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task_name()}")
         return made
 
     def _keep(self) -> None:
@@ -299,10 +291,12 @@ class Job:
         if self.options.regret and not self.runs and not self.counts["examples"]:
             self.looking = Lookback(self.model, Hindsight())
             wanted += [] if self.looking.regression else ["margins"]
-        self.asker = Asker(self.model, wanted)  # fails where the model cannot give what they need
+        asker = Asker(self.model, wanted)  # fails where the model cannot give what they need
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)
         self.keeper = Keeper(run, made, calibrate=calibrate)
+        assert self.model is not None
+        self.judge = Judge(self.model, asker, self.keeper.labels, self.looking)
         run.settings = self.settings()
         if self.options.holdout:
             every = max(1, self.options.every // self.options.holdout)
@@ -323,7 +317,8 @@ class Job:
 
     def task_name(self) -> str:
         assert self.model is not None
-        return "regression" if self.model.task == "regression" else "classification"
+        task = self.model.task
+        return task if task in ("regression", "multilabel", "ranking") else "classification"
 
     def _end_pass(self, last: bool = False) -> None:
         if self.keeper is None:

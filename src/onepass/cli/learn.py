@@ -43,9 +43,10 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 )
 @click.option(
     "--task",
-    type=click.Choice(["auto", "classification", "binary", "multiclass", "regression"]),
+    type=click.Choice(["auto", "classification", "binary", "multiclass", "multilabel", "ranking", "regression"]),
     default="auto",
-    help="What the labels are; auto: the first of them decide.",
+    help="What the labels are; auto: the first of them decide. multilabel: sets, 1,3,5; ranking: relevances of the "
+    "rows of a query (svmlight's qid:).",
 )
 @kernels.kernel_options
 @reading_options
@@ -80,7 +81,7 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     help="Judge every N-th example, but never learn it.",
 )
 @click.option("-t", "--test-only", "--testonly", is_flag=True, help="Judge only: learn nothing.")
-@click.option("--metrics", "-m", metavar="A,B,…", show_default="error; mae,rmse", help="What to measure.")
+@click.option("--metrics", "-m", metavar="A,B,…", show_default="what suits the task", help="What to measure.")
 @click.option(
     "--every",
     type=click.IntRange(min=1),
@@ -207,21 +208,25 @@ def _begun(given: dict[str, Any]) -> Job:
         _fits(model, given)
     bits = model.hash_bits if model is not None else given["hash_bits"]
     reading = as_reading(given, bits)
+    task = options.task if model is None else model.task
+    reading.multilabel = task == "multilabel"
+    _fits_task(task, given)
 
     def make(task: str) -> LinearModel:
-        from ..model import LinearModel
+        from .judging import new_model
 
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
         if kernels.asked(given):
             return kernels.make_model(given, rule, task, classes=classes, bits=bits)
-        return LinearModel(
+        made: LinearModel = new_model(
             rule,
             task,
             classes=classes,
-            fit_intercept=given["intercept"],
+            fit_intercept=given["intercept"] if task != "ranking" else "auto",  # there it would cancel
             readout=given["readout"],
             hash_bits=bits,
         )
+        return made
 
     if model is None:
         _try(rule, options.task, make)
@@ -240,10 +245,11 @@ def _auto(given: dict[str, Any]) -> Job:
         raise click.UsageError("--rule auto chooses for itself: leave --readout out")
 
     def make(task: str) -> Any:
-        from ..ensemble_model import EnsembleModel
+        from .judging import new_model
 
-        return EnsembleModel(
-            task=task,
+        return new_model(
+            "auto",
+            task,
             classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
             fit_intercept=given["intercept"],
             hash_bits=given["hash_bits"],
@@ -287,6 +293,15 @@ def _try(rule: Rule, task: str, make: Any) -> None:
         make("auto" if "binary" in rule.defined_for() else "regression")
     else:
         raise click.UsageError(f"--rule {rule.name} is for {', '.join(rule.defined_for())}, which needs the library")
+
+
+def _fits_task(task: str, given: dict[str, Any]) -> None:
+    """What a task does not go with is wrong usage."""
+    for name, flag in (("holdout", "--holdout"), ("audit", "--audit"), ("oaa", "--oaa")):
+        if task == "ranking" and given[name]:
+            raise click.UsageError(f"--task ranking learns pairs of a query's rows: not with {flag}")
+    if task == "multilabel" and given["oaa"]:
+        raise click.UsageError("--task multilabel: sets of labels are not the K classes of --oaa")
 
 
 def _fits(model: LinearModel, given: dict[str, Any]) -> None:

@@ -57,6 +57,8 @@ def text_of(said: Any, ids: Any) -> str:
 def _word(value: Any) -> str:
     if value is None:
         return ""  # nothing was known yet
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))  # a set of labels
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -66,9 +66,10 @@ def command(
     if given["quarantine"] and given["on_error"] != "skip":
         raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
     model, kept, _ = read(model_path)
-    if proba and (model.task == "regression" or not model.rule.proba("binary")):
+    if proba and (model.task in ("regression", "ranking", "multilabel") or not model.rule.proba("binary")):
         raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
     reading = as_reading(given, model.hash_bits)
+    reading.multilabel = model.task == "multilabel"
     if kept is not None:
         _as_learned(ctx, reading, Reading(**kept.reading))
     how = {
@@ -138,13 +139,18 @@ class Judged:
 
     def __init__(self, model: LinearModel) -> None:
         from .. import metrics
+        from ..evaluate.queries import Queries
+        from .judging import DEFAULTS, kind_of
 
-        names = ("mae", "rmse") if model.task == "regression" else ("error",)
-        self.meters = [metrics.Meter(name) for name in names]
-        self.numbers = model.task == "regression"
+        self.kind = kind_of(model.task)
+        self.meters = [metrics.Meter(name) for name in DEFAULTS[self.kind]]
+        self.queries = Queries()
         self.rows = self.labelled = 0
 
     def add(self, chunk: Chunk, said: Any) -> None:
+        import numpy as np
+
+        from ..evaluate.reading import Rows
         from ..streams.chunk import known
         from .tasks import as_labels
 
@@ -160,11 +166,21 @@ class Judged:
             if isinstance(said, list)
             else said[there]
         )
+        if self.kind == "rankings":
+            keys = np.full(len(chunk), -1) if chunk.query is None else chunk.query
+            self._ranked(self.queries.add(Rows(None, y, None, None, keys[there]), np.asarray(picked)))
+            return
         for meter in self.meters:
-            meter.add(y if self.numbers else as_labels(y), picked, weight=weight)
+            meter.add(as_labels(y) if self.kind == "classes" else y, picked, weight=weight)
+
+    def _ranked(self, done: Any) -> None:
+        if done is not None:
+            for meter in self.meters:
+                meter.add(done.truth, scores=done.scores)
 
     def words(self, skipped: int) -> str:
         parts = [f"{self.rows:,} predicted"]
+        self._ranked(self.queries.close())
         if self.labelled:
             values = ", ".join(f"{m.metric.label} {m.metric.show(m.value)}" for m in self.meters)
             parts.append(f"{self.labelled:,} with a label: {values}")
@@ -174,14 +190,15 @@ class Judged:
 
 
 def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str) -> Judged:
-    from .outputs import text_of
+    from .judging import members
+    from .outputs import _word, text_of
 
     judged = Judged(model)
-    names = [str(label) for label in model.classes] if model.task != "regression" else ["score"]
+    names = [str(label) for label in model.classes] if model.task not in ("regression", "ranking") else ["score"]
     header = False
     for chunk in chunks:
         scores = model.score_many(chunk.X)
-        said = model._predictions(scores)
+        said = members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
         judged.add(chunk, said)
         if not table:
             out.write(text_of(said, chunk.id))
@@ -195,7 +212,7 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str
         ids = [[]] * len(chunk) if chunk.id is None else [[tag] for tag in chunk.id.tolist()]
         out.write(
             "".join(
-                _csv([label, *(f"{v:.6g}" for v in row), *tag])
+                _csv([_word(label), *(f"{v:.6g}" for v in row), *tag])
                 for label, row, tag in zip(listed, values.tolist(), ids, strict=True)
             )
         )

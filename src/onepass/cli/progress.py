@@ -34,9 +34,11 @@ class Losses:
     def of(cls, metric: Metric) -> Losses:
         """Of the metric where it is a mean over examples, else of the error or of |y − ŷ|."""
         statistic = metric.statistic()
-        if isinstance(statistic, MeanLoss) and statistic.option is None and not metric.higher_is_better:
+        mean = isinstance(statistic, MeanLoss) and statistic.option is None and not metric.higher_is_better
+        if mean and metric.kind != "sets":  # hamming's is divided by the labels met in the end
+            assert isinstance(statistic, MeanLoss)
             return cls(statistic.loss, metric.name)
-        return cls(scores.zero_one, "error") if metric.kind == "classes" else cls(scores.absolute, "mae")
+        return cls(*USUAL[metric.kind])
 
     def each(self, outcomes: Outcomes) -> Any:
         losses = self.loss(outcomes) * outcomes.weight
@@ -45,6 +47,19 @@ class Losses:
     @property
     def mean(self) -> float:
         return self.total / self.weight if self.weight else float("nan")
+
+
+def _below_ideal(outcomes: Outcomes) -> Any:
+    return 1.0 - scores.query_ndcg(outcomes, np.inf)
+
+
+# The loss that is shown where the first metric is no mean.
+USUAL = {
+    "classes": (scores.zero_one, "error"),
+    "numbers": (scores.absolute, "mae"),
+    "sets": (scores.set_unequal, "set err"),
+    "rankings": (_below_ideal, "1-ndcg"),
+}
 
 
 class Display:
@@ -127,6 +142,10 @@ def _shown(outcomes: Outcomes, value: Any) -> str:
     """A label or number in at most eleven letters."""
     if outcomes.kind == "numbers":
         return f"{value:.4f}"
+    if outcomes.kind == "sets":
+        return f"{int(value)} labels"
+    if outcomes.kind == "rankings":
+        return f"{np.count_nonzero(~np.isnan(value))} rows" if np.ndim(value) else ""
     label = outcomes.labels.values[int(value)]
     return "unknown" if label is None else str(label)[:11]
 

@@ -38,6 +38,7 @@ class Reading:
     index_base: int = 0
     header: bool = True
     interactions: list[str] | None = None
+    multilabel: bool = False
 
     def stream(self, start: Position | None = None, **how: Any) -> Stream:
         """`how`: on_error, quarantine, cache, follow."""
@@ -56,6 +57,7 @@ class Reading:
             text=self.text,
             ngram=self.ngram,
             hash_bits=self.hash_bits,
+            multilabel=self.multilabel,
             base=self.index_base,
             header=self.header,
             start=start,

@@ -11,14 +11,15 @@ import numpy as np
 
 from ..errors import InputError
 from ..metrics import Outcomes
-from ..streams.chunk import COLUMNS, known
+from ..streams.chunk import COLUMNS, join, known
 
 if TYPE_CHECKING:
     from ..streams import Chunk, Position
 
-__all__ = ["BLOCK", "cut", "require_no_base", "round_up", "runs_of_labels", "said_of", "some", "usual_every"]
+__all__ = ["BLOCK", "cut", "require_no_base", "round_up", "runs_of_labels", "some", "usual_every", "whole_queries"]
 
-BLOCK = 1 << 20  # bytes a stream reads at once
+BLOCK = 1 << 21  # bytes a stream reads at once
+LONGEST = 1 << 20  # examples of a query
 
 
 def usual_every(chunk: Chunk, sizes: list[int]) -> int:
@@ -46,10 +47,7 @@ def cut(chunk: Chunk, every: int) -> Iterator[Chunk]:
         if every:
             before = end.example - len(chunk) + start
             stop = min(stop, start + every - before % every)
-        left = len(chunk) - stop
-        # Rows of a chunk follow each other in one block of their file: the place of any of them is so many rows back.
-        position = dataclasses.replace(end, skip=end.skip - left, example=end.example - left)
-        yield chunk if stop - start == len(chunk) else _part(chunk, start, stop, position)
+        yield chunk if stop - start == len(chunk) else _part(chunk, start, stop, _back(end, len(chunk) - stop))
         start = stop
 
 
@@ -76,11 +74,36 @@ def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chu
         yield _part(chunk, start, stop, chunk.position), bool(there[start])
 
 
-def said_of(outcomes: Outcomes) -> Any:
-    if outcomes.kind == "numbers":
-        return outcomes.predicted
-    values = outcomes.labels.values
-    return [values[code] for code in outcomes.predicted.tolist()]
+def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
+    """Chunks of whole queries: the last query of each is held back until its end has come. They also end at the first
+    query's end after each multiple of `every` examples, where it is not 0."""
+    held: list[Chunk] = []
+    for chunk in chunks:
+        keys = _queries(chunk)
+        ends = np.flatnonzero(np.concatenate([keys[1:] != keys[:-1], [False]])) + 1
+        if held and _queries(held[-1])[-1] != keys[0]:
+            yield join(held)
+            held = []
+        start, first = 0, chunk.position.example - len(chunk)
+        for stop in ends.tolist():
+            due = every and (first + stop) // every > (first + start) // every
+            if due or stop == ends[-1]:
+                yield join([*held, _part(chunk, start, stop, _back(chunk.position, len(chunk) - stop))])
+                held, start = [], stop
+        held.append(_part(chunk, start, len(chunk), chunk.position))
+        if sum(map(len, held)) > LONGEST:
+            raise InputError(f"a query of more than {LONGEST:,} examples; ranking holds a query in memory")
+    if held:
+        yield join(held)
+
+
+def _queries(chunk: Chunk) -> Any:
+    return np.full(len(chunk), -1) if chunk.query is None else chunk.query
+
+
+def _back(position: Position, rows: int) -> Position:
+    """The place so many rows before: rows of a chunk follow each other in one block of their file."""
+    return dataclasses.replace(position, skip=position.skip - rows, example=position.example - rows)
 
 
 def some(outcomes: Outcomes, rows: Any) -> Outcomes:

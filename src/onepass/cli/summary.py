@@ -66,7 +66,7 @@ def _values(job: Job) -> list[tuple[str, str]]:
 
 
 def _classes(model: LinearModel) -> str:
-    if model.task == "regression":
+    if model.task in ("regression", "ranking"):
         return ""
     classes = [str(label) for label in model.classes]
     names = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")

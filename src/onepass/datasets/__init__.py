@@ -18,12 +18,17 @@ from a folder, the user's cache, or their public home. All have chunks(size) of 
 
 from __future__ import annotations
 
-from .catalogue import SETS
-from .concepts import LED, RBF, STAGGER, Agrawal
-from .drift import Recurring, Switch
-from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
-from .loading import RealStream, load
-from .rows import CSR
+from typing import TYPE_CHECKING
+
+from ..lazily import names_of
+
+if TYPE_CHECKING:
+    from .catalogue import SETS
+    from .concepts import LED, RBF, STAGGER, Agrawal
+    from .drift import Recurring, Switch
+    from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
+    from .loading import RealStream, load
+    from .rows import CSR
 
 __all__ = [
     "BLOCK",
@@ -43,3 +48,20 @@ __all__ = [
     "Synthetic",
     "load",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "SETS": "catalogue",
+        "Recurring": "drift",
+        "Switch": "drift",
+        "RealStream": "loading",
+        "load": "loading",
+        "CSR": "rows",
+    }
+    | dict.fromkeys(("LED", "RBF", "STAGGER", "Agrawal"), "concepts")
+    | dict.fromkeys(
+        ("BLOCK", "SEA", "Checkerboard", "RotatingHyperplane", "SparseText", "Synthetic"),
+        "generators",
+    ),
+)

@@ -14,12 +14,17 @@
 
 from __future__ import annotations
 
-from .answers import StreamModel
-from .copies import Distributed, distributed
-from .delays import DelayedStream, PendingLabels
-from .looking import Hindsight
-from .protocol import Chunked, prequential
-from .run import Run, text_table
+from typing import TYPE_CHECKING
+
+from ..lazily import names_of
+
+if TYPE_CHECKING:
+    from .answers import StreamModel
+    from .copies import Distributed, distributed
+    from .delays import DelayedStream, PendingLabels
+    from .looking import Hindsight
+    from .protocol import Chunked, prequential
+    from .run import Run, text_table
 
 __all__ = [
     "Chunked",
@@ -33,3 +38,19 @@ __all__ = [
     "prequential",
     "text_table",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "Chunked": "protocol",
+        "DelayedStream": "delays",
+        "Distributed": "copies",
+        "Hindsight": "looking",
+        "PendingLabels": "delays",
+        "Run": "run",
+        "StreamModel": "answers",
+        "distributed": "copies",
+        "prequential": "protocol",
+        "text_table": "run",
+    },
+)

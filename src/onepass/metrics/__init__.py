@@ -28,6 +28,7 @@ from .kinds import (
     AveragePrecision,
     BalancedAccuracy,
     Error,
+    Hamming,
     Hinge,
     Kappa,
     LogLoss,
@@ -36,6 +37,8 @@ from .kinds import (
     QuantileLoss,
     Recall,
     RocAuc,
+    SetError,
+    SetF1,
     TopK,
 )
 from .meters import VIEWS, Meter, Recorder, evaluate
@@ -55,6 +58,7 @@ __all__ = [
     "AveragePrecision",
     "BalancedAccuracy",
     "Error",
+    "Hamming",
     "Hinge",
     "Kappa",
     "Labels",
@@ -67,6 +71,8 @@ __all__ = [
     "Recall",
     "Recorder",
     "RocAuc",
+    "SetError",
+    "SetF1",
     "TopK",
     "calibration",
     "evaluate",

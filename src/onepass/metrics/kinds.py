@@ -21,7 +21,7 @@ class Metric(Parameters):
 
     family: ClassVar[str] = "metric"
     name: ClassVar[str] = ""
-    kind: ClassVar[str] = "classes"  # or "numbers", "rankings"
+    kind: ClassVar[str] = "classes"  # or "numbers", "rankings", "sets"
     needs: ClassVar[str] = ""  # "scores" of any kind, "margins" (scores on the scale of the loss), "probabilities"
     higher_is_better: ClassVar[bool] = True
     percent: ClassVar[bool] = False  # is it read as a percentage?
@@ -278,6 +278,39 @@ class NDCG(_Mean):
 
 
 @dataclasses.dataclass(repr=False)
+class Hamming(_Mean):
+    """The share of wrong decisions whether a label is in an example's set, of all labels met."""
+
+    name, kind, higher_is_better, percent = "hamming", "sets", False, True
+
+    def statistic(self) -> Statistic:
+        return MeanLoss(scores.set_difference)
+
+    def value(self, state: Any, labels: Labels) -> float:
+        return super().value(state, labels) / max(len(labels), 1)
+
+
+@dataclasses.dataclass(repr=False)
+class SetError(_Mean):
+    """The share of examples whose set was not predicted exactly."""
+
+    name, kind, higher_is_better, percent = "set_error", "sets", False, True
+
+    def statistic(self) -> Statistic:
+        return MeanLoss(scores.set_unequal)
+
+
+@dataclasses.dataclass(repr=False)
+class SetF1(_Mean):
+    """The mean over examples of 2|T ∩ P|/(|T| + |P|), T the labels and P those predicted."""
+
+    name, kind = "set_f1", "sets"
+
+    def statistic(self) -> Statistic:
+        return MeanLoss(scores.set_f1)
+
+
+@dataclasses.dataclass(repr=False)
 class MAE(_Mean):
     """The mean of |y − ŷ|."""
 
@@ -343,6 +376,9 @@ _ALL: tuple[type[Metric], ...] = (
     TopK,
     MAP,
     NDCG,
+    Hamming,
+    SetError,
+    SetF1,
     MAE,
     RMSE,
     R2,

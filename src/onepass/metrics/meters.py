@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import InputError, ParameterError
 from .kinds import Metric
-from .outcomes import Array, Labels, Outcomes, widened
+from .outcomes import Array, Labels, Outcomes, of_sets, widened
 from .statistics import Statistic
 
 __all__ = ["VIEWS", "Meter", "Recorder", "evaluate", "observed"]
@@ -249,6 +249,10 @@ def observed(
                 f"got {relevance.shape} and {table.shape}"
             )
         return Outcomes("rankings", relevance, np.zeros(rows), c, table, None, labels)
+    if metric.kind == "sets":
+        if prediction is None:
+            raise InputError(f"{metric.label} needs predictions: a collection of labels for each row")
+        return of_sets(y, prediction, c, labels)
     if metric.kind == "numbers":
         if prediction is None:
             raise InputError(f"{metric.label} needs predictions")

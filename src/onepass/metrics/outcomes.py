@@ -125,7 +125,8 @@ class Outcomes:
     """Consecutive examples. `kind` says what `truth` and `predicted` hold:
 
     "classes": codes of `labels`; "numbers": real numbers; "rankings": a row of relevances for each example, as
-    wide as `scores`, NaN beyond its end (`predicted` is then not used).
+    wide as `scores`, NaN beyond its end (`predicted` is then not used); "sets": how many labels an example has and how
+    many were predicted, with how many are in both as the one column of `scores`.
 
     `scores` has a column for every label (code − 1), NaN where the model had none for it; the margin of two classes
     s is kept as (−s/2, s/2), so that the difference of columns is the margin whatever the number of classes.
@@ -174,6 +175,17 @@ class Outcomes:
             None if first.probabilities is None else _stack([p.probabilities for p in parts], 0.0),
             first.labels,
         )
+
+
+def of_sets(truth: Sequence[Any], said: Sequence[Any], weight: Array, labels: Labels) -> Outcomes:
+    """Label sets beside those that were predicted; `labels` meets their members."""
+    sizes = np.zeros((3, len(truth)))
+    for row, (y, p) in enumerate(zip(truth, said, strict=True)):
+        own, given = set(y), set(p)
+        for label in (*y, *p):
+            labels.code(label)
+        sizes[:, row] = len(own), len(given), len(own & given)
+    return Outcomes("sets", sizes[0], sizes[1], weight, sizes[2][:, np.newaxis], None, labels)
 
 
 def _stack(tables: Sequence[Any], missing: float) -> Array:

@@ -66,6 +66,26 @@ def query_ndcg_exponential(outcomes: Outcomes, k: float) -> Array:
     return query_ndcg(outcomes, k, exponential=True)
 
 
+def set_difference(outcomes: Outcomes) -> Array:
+    """How many labels are in one of the sets only."""
+    return np.asarray(outcomes.truth + outcomes.predicted - 2.0 * _in_both(outcomes))
+
+
+def set_unequal(outcomes: Outcomes) -> Array:
+    return np.asarray(set_difference(outcomes) > 0, dtype=np.float64)
+
+
+def set_f1(outcomes: Outcomes) -> Array:
+    """2|T ∩ P|/(|T| + |P|); two empty sets agree."""
+    total = outcomes.truth + outcomes.predicted
+    return np.where(total > 0, 2.0 * _in_both(outcomes) / np.where(total > 0, total, 1.0), 1.0)
+
+
+def _in_both(outcomes: Outcomes) -> Array:
+    assert outcomes.scores is not None
+    return outcomes.scores[:, 0]
+
+
 def _of_truth(table: Array | None, truth: NDArray[np.int64], missing: float) -> Array:
     assert table is not None
     known = truth <= table.shape[1]

@@ -33,7 +33,7 @@ HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
-    "hash_bits", "keep_names", "base", "header", "on_error", "block_size", "max_line",
+    "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "block_size", "max_line",
 )  # fmt: skip
 
 
@@ -184,5 +184,9 @@ class _Reader:
 
 
 def _objects(values: list[Any]) -> Any:
+    if any(isinstance(value, list) for value in values):  # sets of labels
+        sets = np.empty(len(values), dtype=object)
+        sets[:] = [None if value is None else tuple(value) for value in values]
+        return sets
     plain = values and all(isinstance(value, str) for value in values)
     return np.array(values) if plain else np.array(values, dtype=object)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets import CSR
+from ..datasets.rows import CSR
 from ..errors import ParameterError
 
 __all__ = ["Chunk", "Position", "known", "whole"]
@@ -90,7 +90,8 @@ class Chunk:
             name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS
         }
         y = self.y[keep]
-        parts["y"] = np.array(y.tolist()) if y.dtype == object and len({type(each) for each in y}) == 1 else whole(y)
+        kinds = {type(each) for each in y} if y.dtype == object else set()
+        parts["y"] = np.array(y.tolist()) if len(kinds) == 1 and kinds != {tuple} else whole(y)
         X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
         return replace(self, X=X, **parts)
 

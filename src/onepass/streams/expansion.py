@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ..datasets import CSR
+from ..datasets.rows import CSR
 from ..errors import FeatureError, InputError, ParameterError
 from .chunk import Chunk
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..datasets import CSR
+from ..datasets.rows import CSR
 from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
+
+
+AHEAD = 2  # blocks that are read before the first is taken, for each thread that parses
 
 
 @dataclass
@@ -78,6 +83,8 @@ class Part:
 def _pool() -> ThreadPoolExecutor:
     """The threads of all streams. They stay: a stream that is given up is closed by the garbage collector, in any
     thread and at any moment, where waiting for threads to end could wait for ever."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
 
 
@@ -119,22 +126,44 @@ class Parsing:
     base: int
     keep_going: bool
     expansion: Any = None
+    sets: bool = False  # is a label a set of numbers?
 
-    def __call__(self, block: Block) -> tuple[Any, Any]:
-        """The rows, and the table their columns are of."""
-        bits, names = -1 if self.hash_bits is None else self.hash_bits, self.names
-        if names is None and bits < 0 and self.format != "svmlight":
-            names = _native.Names()
-        options = (bits, names, self.base, self.keep_going, self.expansion)
-        return _native.parse(self.format, block.buffer, block.size, *options), names
+    def parser(self, threads: int) -> Any:
+        bits = -1 if self.hash_bits is None else self.hash_bits
+        return _native.Parser(self.format, bits, self.base, self.keep_going, self.expansion, threads, self.sets)
+
+    def table(self) -> Any:
+        """Where the names of the next block go."""
+        own = self.names is None and self.hash_bits is None and self.format != "svmlight"
+        return _native.Names() if own else self.names
 
 
-def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int) -> Iterator[Part]:
-    """VW and svmlight text, parsed natively."""
-    for block, (rows, names) in in_order(blocks, parsing, threads):
+def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list[bytearray]) -> Iterator[Part]:
+    """VW and svmlight text, parsed natively, some blocks ahead. Buffers that were parsed go to `spare`."""
+    parser = parsing.parser(threads)
+    waiting: deque[tuple[Block, Any]] = deque()
+
+    def first() -> Part:
+        rows = parser.take()
+        block, names = waiting.popleft()
         if names is not None:
             rows.settle(names)
-        yield _text_part(block, rows, names, parsing)
+        part = _text_part(block, rows, names, parsing)
+        if block.size:
+            spare.append(block.buffer)
+        return part
+
+    try:
+        for block in blocks:
+            names = parsing.table()
+            parser.submit(block.buffer, block.size, names)
+            waiting.append((block, names))
+            while waiting and (len(waiting) > (AHEAD * threads if threads > 1 else 0) or block.idle):
+                yield first()
+        while waiting:
+            yield first()
+    finally:
+        parser.close()
 
 
 def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
@@ -154,7 +183,7 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         rows.starts,
         rows.index,
         rows.value,
-        rows.label,
+        _sets(rows) if parsing.sets else rows.label,
         weight=rows.weight,
         id=None if tags is None else np.array([tag or None for tag in tags], dtype=object),
         base=rows.base,
@@ -164,3 +193,14 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         table=names if parsing.hash_bits is None else None,
         hash_bits=parsing.hash_bits,
     )
+
+
+def _sets(rows: Any) -> NDArray[Any]:
+    """Labels that are sets, as tuples; None where there is no label."""
+    y = np.empty(len(rows.label), dtype=object)
+    members, start = whole(rows.members).tolist(), 0
+    for row, size in enumerate(rows.label.tolist()):
+        if size == size:
+            y[row] = tuple(members[start : start + int(size)])
+            start += int(size)
+    return y

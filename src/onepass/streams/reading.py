@@ -13,17 +13,14 @@ import numpy as np
 
 from .. import _native
 from ..errors import ParameterError
-from .cache import cached
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
-from .jsonl import of_jsonl
 from .parts import BadLine, Parsing, Part, of_text
 from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
-from .tables import of_arrow, of_csv
 
 __all__ = ["Stream", "stream"]
 
-BLOCK = 1 << 20  # bytes parsed together
+BLOCK = 1 << 21  # bytes parsed together
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
 
@@ -44,6 +41,7 @@ def stream(
     interactions: Any = None,
     hash_bits: int | None = None,
     keep_names: bool = False,
+    multilabel: bool = False,
     base: int = 0,
     header: bool | list[str] = True,
     on_error: str = "raise",
@@ -65,6 +63,7 @@ def stream(
     categorical   columns whose numbers are names (a postcode): strings, as what is no number always is
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
     keep_names with hash_bits: remember the names behind the hashes (`hashes`, `collisions`); takes memory for each name
+    multilabel VW and svmlight: a label is a set of numbers, 1,3,5, and y has tuples
     base       svmlight: the index that becomes column 0
     header     CSV: is the first line names? A list: the names, and there is no such line
     on_error   "raise" at a malformed line, or "skip" it: counted, and written to the file `quarantine`
@@ -95,6 +94,7 @@ class Stream:
     interactions: Any
     hash_bits: int | None
     keep_names: bool
+    multilabel: bool
     base: int
     header: Any
     on_error: str
@@ -118,6 +118,8 @@ class Stream:
             if not self.sources:
                 raise ParameterError("source: expected at least one file, got none")
             self.format = self.format or detect(self.sources[0])
+        if self.multilabel and self.format not in ("vw", "svmlight"):
+            raise ParameterError(f"multilabel=True: sets of labels are read from vw and svmlight, not {self.format}")
         if self.format == "svmlight" and self.interactions is not None:
             raise ParameterError("interactions= are made of names; svmlight's features are numbers")
         if self.sources and (self.keep_names if self.hash_bits is not None else self.format != "svmlight"):
@@ -146,8 +148,9 @@ class Stream:
         if self.interactions is not None and not isinstance(self.interactions, str | int):
             self.interactions = list(self.interactions) or None
         make_expansion(self.interactions)
-        if not isinstance(self.keep_names, bool):
-            raise ParameterError(f"keep_names={self.keep_names!r}: expected True or False")
+        for name in ("keep_names", "multilabel"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name}={getattr(self, name)!r}: expected True or False")
         if self.keep_names and (self.hash_bits is None or _is_examples(self.source)):
             raise ParameterError(
                 "keep_names=True keeps the names behind the hashes of a file's features: give files, and hash_bits"
@@ -194,24 +197,33 @@ class Stream:
     def _parts(self, local: bool = False) -> Iterator[Part]:
         """What the sources hold, in order. `local`: every part has names of its own."""
         if self.cache is not None and not local:
+            from .cache import cached
+
             return cached(self, self._parsed(self.names), self.names)
         return self._parsed(None if local else self.names)
 
     def _parsed(self, table: Any) -> Iterator[Part]:
         assert self.threads is not None and self.format is not None
         if self.format in ("vw", "svmlight"):
-            parsing = Parsing(self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion)
-            return of_text(self._blocks(), parsing, self.threads)
+            parsing = Parsing(
+                self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion, self.multilabel
+            )
+            spare: list[bytearray] = []
+            return of_text(self._blocks(spare=spare), parsing, self.threads, spare)
+        if self.format == "jsonl":
+            from .jsonl import of_jsonl
+
+            return of_jsonl(self, self._blocks(), table)
+        from .tables import of_arrow, of_csv
+
         if self.format in ("parquet", "arrow"):
             return of_arrow(self, self.sources, table)
-        if self.format == "jsonl":
-            return of_jsonl(self, self._blocks(), table)
         return of_csv(self, self._blocks(records=True), self.sources, table)
 
-    def _blocks(self, records: bool = False) -> Iterator[Block]:
+    def _blocks(self, records: bool = False, spare: list[bytearray] | None = None) -> Iterator[Block]:
         return blocks(
             self.sources, self.block_size, self.max_line, file=self.start.file, offset=self.start.offset,
-            follow=self.follow, records=records,
+            follow=self.follow, records=records, spare=spare,
         )  # fmt: skip
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:

@@ -234,18 +234,20 @@ class Block:
 
 def blocks(
     sources: list[Source], size: int, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
-    records: bool = False,
+    records: bool = False, spare: list[bytearray] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """The sources as blocks of about `size` bytes, from `offset` of source number `file` on.
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
     With `records`, quotes may hold line ends (CSV), and a block ends only outside of them.
+    Buffers that nobody uses any more may be put into `spare`: fresh memory costs more than reading into it.
     """
     for number in range(file, len(sources)):
         opened = sources[number].open()
         try:
             last = number == len(sources) - 1
-            yield from _of_one(opened, number, size, max_line, offset, follow and last, records)
+            reused = [] if spare is None else spare
+            yield from _of_one(opened, number, size, max_line, offset, follow and last, records, reused)
         except EOFError as error:
             raise InputError(f"{sources[number].name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
@@ -256,7 +258,7 @@ def blocks(
 
 
 def _of_one(
-    file: Ahead, number: int, size: int, max_line: int, offset: int, follow: bool, records: bool
+    file: Ahead, number: int, size: int, max_line: int, offset: int, follow: bool, records: bool, spare: list[bytearray]
 ) -> Iterator[Block]:
     if offset:
         file.skip(offset)
@@ -266,7 +268,7 @@ def _of_one(
     capacity, kept, dropped = size, b"", 0
     while True:
         capacity = max(capacity, len(kept))
-        buffer = bytearray(capacity + _native.PADDING)
+        buffer = _buffer(capacity + _native.PADDING, spare)
         buffer[: len(kept)] = kept
         filled = len(kept)
         view = memoryview(buffer)
@@ -312,6 +314,14 @@ def _of_one(
                 return
             yield Block(number, offset, buffer, 0, idle=True)
             time.sleep(0.1)
+
+
+def _buffer(length: int, spare: list[bytearray]) -> bytearray:
+    while spare:
+        buffer = spare.pop()
+        if len(buffer) == length:
+            return buffer
+    return bytearray(length)
 
 
 def count_of(byte: bytes, buffer: bytearray, size: int) -> int:
