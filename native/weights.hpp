@@ -83,6 +83,8 @@ struct MiniBatch {
     void clear();
 };
 
+struct Undo;
+
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
     bool row_each = false;  // a row for every class, even for one or two
@@ -127,6 +129,8 @@ struct Weights {
     double ww = 0.0;
     double since_recomputed =
         0.0;  // updates of ww since it was exact; p-norm: its error, in roundings of the p-th power
+
+    Undo* undo = nullptr;  // where weights of one row are put before they change; not part of the state
 
     // Upper bounds on |v_j| and |z_j|: far below overflow, no coordinate needs a look. Not part of the state.
     double peak = 0.0, z_peak = 0.0;
