@@ -5,11 +5,8 @@ python bench/first_order.py [--quick] [--only classes,pamir] [--clock cpu] [--js
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
-import json
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +14,7 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.multioutput import MultiOutputClassifier
-from timing import header, in_turn, machine, say
+from timing import ask, in_turn, once, say
 
 import onepass as op
 from onepass import datasets
@@ -50,6 +47,7 @@ class Round:
     peers: list[Side]
     wanted: float
     at_most: bool = False  # the ratio is then a cost: our seconds over theirs
+    memory: Any = None  # an array read once and too large for the caches: no pass over it outruns the memory
 
 
 # -- data --------------------------------------------------------------------------------------------------
@@ -239,7 +237,8 @@ def directions(work: str, z: Any, learn: Callable[[Any, Any], None]) -> Round:
         quality,
     )
     theirs = Side("NumPy", lambda: np.zeros(d), lambda w: learn(w, train), quality)
-    return Round(work, rows, [(ours, 0)], [theirs], 20)
+    large = train if isinstance(train, np.ndarray) and train.nbytes > 100e6 else None
+    return Round(work, rows, [(ours, 0)], [theirs], 20, memory=large)
 
 
 def rankers(work: str, X: Any, y: Any, qid: Any, learn: Callable[..., None]) -> Round:
@@ -267,9 +266,9 @@ def pamir(scale: float) -> Iterator[Round]:
     count = min(one.shape[0], two.shape[0])
     z = one[:count] - two[:count]
     yield directions(f"pairs, CSR {z.nnz // z.shape[0]} of 47k", z, numpy_csr)
-    for documents in (20, 200):
-        X, y, qid = queries(max(50, int(40_000 * scale) // documents), documents, 46)
-        yield rankers(f"queries of {documents}, dense 46", X, y, qid, numpy_queries)
+    for documents, d in ((20, 46), (200, 46), (200, 300)):
+        X, y, qid = queries(max(50, int(40_000 * scale * 46 / d) // documents), documents, d)
+        yield rankers(f"queries of {documents}, dense {d}", X, y, qid, numpy_queries)
     X, y = text(int(10_000 * scale))
     qid = np.repeat(np.arange(len(y) // 20 + 1), 20)[: len(y)]
     yield rankers("queries of 20, CSR 68 of 47k", X, y.astype(float), qid, numpy_sparse_queries)
@@ -339,7 +338,14 @@ def run(round_: Round, repeats: int, clock: str) -> Iterator[dict[str, Any]]:
             "quality_ours": quality[i],
             "quality_theirs": quality[peer],
             "updates": updates / rounds,
+            "of_memory": None if round_.memory is None else memory_seconds(round_.memory, clock) / seconds[i],
         }
+
+
+def memory_seconds(array: Any, clock: str) -> float:
+    """The least time in which the array comes from memory: a sum and a product with itself, tried in turn."""
+    flat = array.reshape(-1)
+    return min(once(work, clock) for _ in range(3) for work in (flat.sum, lambda: flat.dot(flat)))
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -363,38 +369,22 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fifth of the rows, two turns: under 30 s")
-    parser.add_argument("--only", help=f"groups to run, by commas: {','.join(ROUNDS)}")
-    parser.add_argument("--repeats", type=int, help="turns for each side (5; quick 2); the best counts")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu on a shared machine")
-    parser.add_argument("--json", metavar="FILE", help="write the figures here as well")
-    given = parser.parse_args()
-    groups = given.only.split(",") if given.only else list(ROUNDS)
-    unknown = set(groups) - set(ROUNDS)
-    if unknown:
-        parser.error(f"--only {','.join(sorted(unknown))}: expected some of {','.join(ROUNDS)}")
-    scale = 0.2 if given.quick else 1.0
-    repeats = given.repeats or (2 if given.quick else 5)
-    warnings.filterwarnings("ignore")  # a peer's remarks about its own future
-
-    about = machine()
-    print(header(about))
-    print(f"{given.clock} clock, best of {repeats} turns each (ours, peers, ours, …), all checks on")
+    asked, about = ask(__doc__, list(ROUNDS))
     print(
         "/s: examples, for pamir pairs. quality after the pass: accuracy of held-out rows; for pamir pairs in order (of"
     )
     print("queries: seen ones); for multilabel average precision. fobos: our seconds over those of plain sgd")
-    rounds = itertools.chain.from_iterable(ROUNDS[name](scale) for name in ROUNDS if name in groups)
-    results = [result for each in rounds for result in run(each, repeats, given.clock)]
+    rounds = itertools.chain.from_iterable(ROUNDS[name](asked.scale) for name in ROUNDS if name in asked.groups)
+    results = [result for each in rounds for result in run(each, asked.repeats, asked.clock)]
     print("\n" + table(results))
     missed = [
-        f"  {r['work']} / {r['learner']}: {r['ratio']:.2f}, wanted {r['wanted']:g}" for r in results if not r["met"]
+        f"  {r['work']} / {r['learner']}: {r['ratio']:.2f}, wanted {r['wanted']:g}"
+        + (f"; it reads its rows at {r['of_memory']:.0%} of what a sum of them does" if r["of_memory"] else "")
+        for r in results
+        if not r["met"]
     ]
     print("\nmissed:" + ("\n" + "\n".join(missed) if missed else " none"))
-    if given.json:
-        with open(given.json, "w", encoding="utf-8") as file:
-            json.dump({"machine": about, "clock": given.clock, "repeats": repeats, "speed": results}, file, indent=1)
+    asked.keep(about, speed=results)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,16 @@ python bench/linear.py [--quick] [--only csr,dicts] [--clock cpu] [--json FILE]
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
 import json
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from river import linear_model, optim
 from sklearn.linear_model import SGDClassifier
-from timing import header, in_turn, machine, once, say
+from timing import ask, in_turn, once, say
 
 import onepass as op
 from onepass import datasets
@@ -354,43 +352,17 @@ def verdict(speed: list[dict[str, Any]], cost: list[Cost]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fraction of the rows, two turns: under 30 s")
-    parser.add_argument("--only", help=f"groups to run, by commas: {','.join((*CONTESTS, 'costs'))}")
-    parser.add_argument("--repeats", type=int, help="turns for each side (5; quick 2); the best counts")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu on a shared machine")
-    parser.add_argument("--json", metavar="FILE", help="write the figures here as well")
-    given = parser.parse_args()
-    groups = given.only.split(",") if given.only else [*CONTESTS, "costs"]
-    unknown = set(groups) - {*CONTESTS, "costs"}
-    if unknown:
-        parser.error(f"--only {','.join(sorted(unknown))}: expected some of {','.join((*CONTESTS, 'costs'))}")
-    scale = 0.2 if given.quick else 1.0
-    repeats = given.repeats or (2 if given.quick else 5)
-    warnings.filterwarnings("ignore")  # a peer's remarks about its own future
-
-    about = machine()
-    print(header(about))
-    print(f"{given.clock} clock, best of {repeats} turns each (ours, peer, ours, peer, …), all checks on")
+    asked, about = ask(__doc__, (*CONTESTS, "costs"))
     print(f"accuracy: of {HELD_OUT:,} held-out rows after the pass; updates: share of rounds that changed ours")
-    contests = itertools.chain.from_iterable(CONTESTS[name](scale) for name in CONTESTS if name in groups)
-    speed = [run(contest, repeats, given.clock) for contest in contests]
-    cost = list(costs(scale, repeats, given.clock)) if "costs" in groups else []
+    contests = itertools.chain.from_iterable(CONTESTS[name](asked.scale) for name in CONTESTS if name in asked.groups)
+    speed = [run(contest, asked.repeats, asked.clock) for contest in contests]
+    cost = list(costs(asked.scale, asked.repeats, asked.clock)) if "costs" in asked.groups else []
     if speed:
         print("\n" + speed_table(speed))
     if cost:
         print("\n" + cost_table(cost))
     print("\n" + verdict(speed, cost))
-    if given.json:
-        figures = {
-            "machine": about,
-            "clock": given.clock,
-            "repeats": repeats,
-            "speed": speed,
-            "cost": [dataclasses.asdict(c) for c in cost],
-        }
-        with open(given.json, "w", encoding="utf-8") as file:
-            json.dump(figures, file, indent=1)
+    asked.keep(about, speed=speed, cost=[dataclasses.asdict(c) for c in cost])
 
 
 if __name__ == "__main__":

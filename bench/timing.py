@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import gc
 import importlib
 import importlib.metadata
+import json
 import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,3 +79,41 @@ def machine() -> dict[str, Any]:
 def header(about: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     return f"{about['cpu']}, {about['cores']} cores; {versions}; onepass isa {about['isa']}"
+
+
+@dataclasses.dataclass
+class Asked:
+    """What the command line of a benchmark in turns asks for."""
+
+    groups: list[str]
+    scale: float  # of the rows
+    repeats: int
+    clock: str
+    file: str | None
+
+    def keep(self, about: dict[str, Any], **figures: Any) -> None:
+        """Write the figures where --json says."""
+        if self.file:
+            figures = {"machine": about, "clock": self.clock, "repeats": self.repeats, **figures}
+            Path(self.file).write_text(json.dumps(figures, indent=1), encoding="utf-8")
+
+
+def ask(description: str | None, groups: Sequence[str]) -> tuple[Asked, dict[str, Any]]:
+    """Reads the command line and says where and how it runs; also gives the machine."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a fifth of the rows, two turns: under 30 s")
+    parser.add_argument("--only", help=f"groups to run, by commas: {','.join(groups)}")
+    parser.add_argument("--repeats", type=int, help="turns for each side (5; quick 2); the best counts")
+    parser.add_argument("--clock", choices=tuple(CLOCKS), default="wall", help="cpu on a shared machine")
+    parser.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    given = parser.parse_args()
+    chosen = given.only.split(",") if given.only else list(groups)
+    unknown = set(chosen) - set(groups)
+    if unknown:
+        parser.error(f"--only {','.join(sorted(unknown))}: expected some of {','.join(groups)}")
+    warnings.filterwarnings("ignore")  # a peer's remarks about its own future
+    repeats = given.repeats or (2 if given.quick else 5)
+    about = machine()
+    print(header(about))
+    print(f"{given.clock} clock, best of {repeats} turns each (ours, peer, ours, peer, …), all checks on")
+    return Asked(chosen, 0.2 if given.quick else 1.0, repeats, given.clock, given.json), about

@@ -220,6 +220,7 @@ NB_MODULE(_native, module) {
         .def("row_of", &Engine::row_of, "x"_a.none())
         .def("set_features", &Engine::set_features, "d"_a)
         .def("admit_names", &Engine::admit_names, "names"_a)
+        .def("learn_together", &Engine::learn_together, "directions"_a, "importance"_a)
         .def("forget_names", &Engine::forget_names, "count"_a)
         .def(
             "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)

@@ -123,6 +123,7 @@ class Engine {
     // One example: a mapping of names, or a row of numbers.
     virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance);
     void learn_direction(nb::handle x, double target, double importance);
+    void learn_together(nb::list directions, Vector<double> importance);  // mappings, each to reach 1: all or none
     template <class Batch>
     void check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t));
     nb::object score_one(nb::handle x);
@@ -191,6 +192,7 @@ class Engine {
     PythonRule callback_;
     bool python_ = false;
     NamedRow scratch_;
+    Undo undo_;
     Zeroed<uint32_t> places_;  // see Difference; between calls all are 0
     std::mutex busy_;
     std::atomic<std::thread::id> owner_;

@@ -199,6 +199,7 @@ void Weights::negate() {
 }
 
 void Weights::anchor() {
+    if (undo) undo->put_aside(*this);
     for (size_t i = 0; i < z.size(); ++i) z.data()[i] -= A * v.data()[i];
     z_peak += A * peak;
     A = 0.0;
@@ -206,6 +207,7 @@ void Weights::anchor() {
 
 void Weights::pay() {
     if (owed == 0.0) return;
+    if (undo) undo->put_aside(*this);
     for (size_t i = 0; i < v.size(); ++i) v.data()[i] = paid(v.data()[i]);
     owed = 0.0;
 }
@@ -317,6 +319,60 @@ void MiniBatch::clear() {
     scale = decay = shrink = 1.0;
     soft = 0.0;
     updates = Updates();
+}
+
+void Undo::begin(const Model& model) {
+    const Weights& w = model.w;
+    all = false;
+    index_.clear();
+    v_.clear();
+    z_.clear();
+    const double numbers[] = {w.a,    w.A,  w.bias[0],          w.bias_sum[0], w.averaged,
+                              w.owed, w.ww, w.since_recomputed, w.peak,        w.z_peak};
+    std::copy(std::begin(numbers), std::end(numbers), weights_);
+    std::copy(model.state, model.state + max_slots, state_);
+    counters_[0] = model.t, counters_[1] = model.k, counters_[2] = model.skipped_zero;
+    if (w.batch.on()) batch_ = w.batch;
+    if (w.pocketing || w.votes.on) readout_ = w;
+}
+
+void Undo::restore(Model& model) {
+    Weights& w = model.w;
+    if (all) {
+        std::copy(all_v_.data(), all_v_.data() + all_v_.size(), w.v.data());
+        std::copy(all_z_.data(), all_z_.data() + all_z_.size(), w.z.data());
+    }
+    for (size_t i = index_.size(); i-- > 0;) {  // a weight written twice was put aside twice
+        w.v.data()[index_[i]] = v_[i];
+        if (w.z.size()) w.z.data()[index_[i]] = z_[i];
+    }
+    const double* from = weights_;
+    for (double* number :
+         {&w.a, &w.A, &w.bias[0], &w.bias_sum[0], &w.averaged, &w.owed, &w.ww, &w.since_recomputed, &w.peak, &w.z_peak})
+        *number = *from++;
+    std::copy(state_, state_ + max_slots, model.state);
+    model.t = counters_[0], model.k = counters_[1], model.skipped_zero = counters_[2];
+    if (w.batch.on()) w.batch = batch_;
+    if (w.pocketing || w.votes.on) w = readout_;
+}
+
+Undo::Room Undo::room_for(size_t n, bool averaging) {
+    const size_t from = index_.size();
+    index_.resize(from + n);
+    v_.resize(from + n);
+    if (averaging) z_.resize(from + n);
+    return {index_.data() + from, v_.data() + from, averaging ? z_.data() + from : nullptr};
+}
+
+void Undo::put_aside(const Weights& w) {
+    if (all) return;
+    all = true;
+    all_v_.shrink(w.v.size());
+    all_v_.grow(w.v.size());
+    std::copy(w.v.data(), w.v.data() + w.v.size(), all_v_.data());
+    all_z_.shrink(w.z.size());
+    all_z_.grow(w.z.size());
+    std::copy(w.z.data(), w.z.data() + w.z.size(), all_z_.data());
 }
 
 void Model::record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients) {

@@ -79,6 +79,30 @@ struct Model {
     }
 };
 
+// Takes back several rounds of a model of one row of weights: what a round writes is put aside first.
+struct Undo {
+    void begin(const Model& model);
+    void restore(Model& model);
+
+    // Before weights at some features are written: room for their places, v and z (null where there is none).
+    struct Room {
+        int64_t* index;
+        double *v, *z;
+    };
+    Room room_for(size_t n, bool averaging);
+    void put_aside(const Weights& w);  // all of them, unless that was done
+
+    bool all = false;
+
+ private:
+    std::vector<int64_t> index_;
+    std::vector<double> v_, z_;
+    Buffer all_v_, all_z_;
+    Weights readout_;  // whole, where the readout keeps more than numbers beside the weights
+    MiniBatch batch_;
+    double state_[max_slots], weights_[10], counters_[3];
+};
+
 // What a loop reads beside the rows; null importance or target means 1.
 struct Answers {
     const double* y;

@@ -222,6 +222,23 @@ inline void soften(Weights& w, double soft, double shrink) {
     }
 }
 
+// Before the weights of a row's features are written.
+template <class Row>
+inline void put_aside(const Weights& w, const Row& row) {
+    if (w.undo->all) return;
+    const Undo::Room room = w.undo->room_for(row.n, w.z.size() > 0);
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        room.index[i] = int64_t(j);
+        room.v[i] = w.v.data()[j];
+        if (room.z) room.z[i] = w.z.data()[j];
+    }
+}
+template <class X>
+inline void put_aside(const Weights& w, const DenseValues<X>&) {
+    w.undo->put_aside(w);
+}
+
 // Applies a move, or refuses it whole.
 template <class Path, class Row>
 inline Status apply(Model& M, const Row& row, const Move& move) {
@@ -248,6 +265,7 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     if (Path::votes(M) && w.votes.full()) return Status::full;
 
     // From here on nothing fails.
+    if (!many && w.undo) put_aside(w, row);
     if (covered && predictor) cover<many>(w);
     rescale(w, kappa);
     // The triangle inequality: no coordinate can be longer than this.
@@ -316,6 +334,7 @@ inline void finish_batch(Model& M) {
             Move move{};
             move.coefficient = coefficients[0];
             move.coefficients = coefficients;
+            if (!many && w.undo) put_aside(w, row);
             if (w.lazy) pay_and_add(w, row, coefficients, over);
             else write<many>(w, row, move, over);
             for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;

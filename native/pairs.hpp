@@ -99,7 +99,8 @@ bool all_finite(const Arrival<Row>& arrival, const Batch& X, size_t i, const Mee
     return true;
 }
 
-// Learns examples in.first, in.first + 1, ...; the outcome's row is the first that was not.
+// Learns examples in.first, in.first + 1, ...; the outcome's row is the first that was not. With Model's undo none of
+// its pairs stays learned.
 template <class Path, class Batch>
 Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference& room) {
     if (!clean(X)) return {Status::bad_starts, in.first, 0, 0.0};
@@ -110,6 +111,7 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference&
         if (i < in.first) continue;
         if (in.scores) score_row(M, row, in.scores + (i - in.first), M.scores.data());
         const size_t begin = size_t(in.begin[i]);
+        if (M.w.undo) M.w.undo->begin(M);
         const Arrival<decltype(plain_row(X, 0))> arrival(row, room);
         if (after_wild > begin && !all_finite(arrival, X, i, in)) return {Status::overflow, i, 0, 0.0};
         for (size_t j = begin; j < i; ++j) {
@@ -117,7 +119,9 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference&
             const auto direction = arrival.compare(plain_row(X, j), in.relevance[j] > in.relevance[i]);
             const Status status =
                 learn_row<Path>(M, direction, 1.0, in.importance[i] * in.importance[j], 1.0, nullptr, nullptr);
-            if (status != Status::ok) return {status == Status::not_finite ? Status::overflow : status, i, 0, 0.0};
+            if (status == Status::ok) continue;
+            if (M.w.undo) M.w.undo->restore(M);
+            return {status == Status::not_finite ? Status::overflow : status, i, 0, 0.0};
         }
     }
     return {Status::ok, X.rows, 0, 0.0};

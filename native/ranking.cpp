@@ -6,6 +6,12 @@
 
 namespace onepass {
 
+struct UndoScope {
+    Weights& w;
+    UndoScope(Weights& weights, Undo& undo) : w(weights) { w.undo = &undo; }
+    ~UndoScope() { w.undo = nullptr; }
+};
+
 template <class V, class I>
 static size_t longest(const CsrBatch<V, I>& X) {
     size_t most = 0;
@@ -31,6 +37,7 @@ void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double
     }
     set_features(X.columns);
     const RuleScope scope(python_ ? &callback_ : nullptr);
+    const UndoScope all_pairs_or_none(model.w, undo_);
     Difference phi{};
     std::vector<double> numbers;
     std::vector<int64_t> index;
@@ -51,6 +58,29 @@ void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double
     outcome.row -= first;
     learned.data()[0] = int64_t(outcome.row);
     if (outcome.status != Status::ok) refuse(outcome);
+}
+
+void Engine::learn_together(nb::list directions, Vector<double> importance) {
+    auto lock = own();
+    if (importance.shape(0) != nb::len(directions))
+        raise("InputError", "importance must have an entry for each direction");
+    const UndoScope all_or_none(model.w, undo_);
+    const size_t known = features.size(), before = model.w.features;
+    undo_.begin(model);
+    try {
+        for (size_t i = 0; i < importance.shape(0); ++i) {
+            Read row;
+            read(directions[i], row, true);
+            teach(row, 1.0, importance.data()[i], 1.0);
+        }
+    } catch (...) {
+        undo_.restore(model);
+        if (!features.hashed()) {
+            features.forget(features.size() - known);
+            model.w.drop_features(before);
+        }
+        throw;
+    }
 }
 
 #define ONEPASS_INSTANTIATE(...)                                                                        \

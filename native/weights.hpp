@@ -70,6 +70,7 @@ struct Plane {
     bool odd = false;    // changes sign with the weight, and is halved with it; otherwise the same for both signs
     double dead = 0.0;   // odd planes: only what is beyond this is halved
 };
+struct Undo;
 
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
@@ -127,6 +128,8 @@ struct Weights {
     double ww = 0.0;
     double since_recomputed =
         0.0;  // updates of ww since it was exact; p-norm: its error, in roundings of the p-th power
+
+    Undo* undo = nullptr;  // where weights of one row are put before they change; not part of the state
 
     // Upper bounds on |v_j| and |z_j|: far below overflow, no coordinate needs a look. Not part of the state.
     double peak = 0.0, z_peak = 0.0;

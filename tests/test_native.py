@@ -250,6 +250,44 @@ def test_counters_of_the_estimator() -> None:
     assert 0 < learner.k_ < learner.t_ == len(s.X)
 
 
+LAZY = [
+    "fobos:lam1=0.02",
+    "fobos:lam1=0.02,lam2=0.1",
+    "truncated:gravity=0.02,K=2",
+    "truncated:gravity=0.5,threshold=0.1",
+]
+
+
+@pytest.mark.parametrize("rule", LAZY)
+def test_a_third_class_halves_what_is_left_after_paying(rule: str) -> None:
+    s = stream("binary")
+    model = LinearModel(rule)
+    model.learn_many(s.X, s.y)
+    w, _ = model.weights()
+    model.learn_one(np.zeros(grid.FEATURES), "third", 0.0)
+    assert np.count_nonzero(w) and np.allclose(
+        model.weights()[0], np.vstack([-w / 2, w / 2, 0 * w]), rtol=1e-12, atol=0
+    )
+
+
+@pytest.mark.parametrize("rule", LAZY)
+def test_files_with_debts_beside_the_weights_are_read(rule: str) -> None:
+    """Before weights were stored raised by what was owed, a file had that of each feature in an array of its own."""
+    s = stream("binary")
+    model = LinearModel(rule)
+    model.learn_many(s.X, s.y)
+    config, arrays = model.state()
+    a = arrays["scalars"][0]
+    then = np.linspace(0.0, float(arrays["owed_now"][0]), grid.FEATURES)
+    v = np.linspace(-2.0, 2.0, grid.FEATURES)[:, np.newaxis]
+    left = np.sign(v) * np.maximum(0.0, np.abs(v) - (arrays["owed_now"][0] - then)[:, np.newaxis])
+    old = LinearModel.from_state(config, {**arrays, "v": v, "owed": then})
+    expected = a * np.where(np.abs(v) > model.rule.theta(), v, left)
+    assert np.allclose(old.weights()[0], expected.T, rtol=1e-12, atol=1e-15)
+    again = LinearModel.from_state(*old.state())
+    assert np.array_equal(again.weights()[0], old.weights()[0])
+
+
 @pytest.mark.parametrize("readout", AVERAGES)
 def test_a_third_class_splits_the_binary_weights(readout: str) -> None:
     """(w) becomes (−w/2, +w/2, 0), and so does what was averaged: no prediction changes."""

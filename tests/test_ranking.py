@@ -8,7 +8,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -498,6 +498,63 @@ def test_overflow_refuses_its_row(form, tmp_path):
     chunks.partial_fit(made.part(X, 3, 4), y[3:])
     assert bits(loop, tmp_path) == bits(chunks, tmp_path)
     assert chunks.n_examples_ == 3
+
+
+@dataclasses.dataclass(repr=False)
+class Fading(Rule):
+    """Steps whose scale the model must fold now and then, and a slot; what is too important overflows."""
+
+    name = "fading"
+    tasks = ("ranking",)
+    slots: ClassVar[dict[str, float]] = {"seen": 0.0}
+
+    def step(self, s: Scalars) -> Step:
+        s.state["seen"] += 1.0
+        return Step(add=0.3 if s.importance < 1e300 else float("inf"), scale=0.05)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr32", "csr64", "named", "hashed", "hashed csr"])
+@pytest.mark.parametrize(
+    ("rule", "readout"),
+    [
+        *itertools.product([Fading()], ["last", "average", "pocket"]),
+        ("sgd:eta=1000", "average"),
+        ("perceptron:rho=1000", "voted"),
+        ("sgd:eta=1000,l2=0.01", "last"),
+        ("sgd:eta=1000,batch_size=3", "last"),
+        ("fobos:eta=1000,lam1=0.001,lam2=0.01", "last"),
+        ("truncated:eta=1000,gravity=0.01,threshold=1", "last"),
+    ],
+    ids=str,
+)
+def test_an_example_is_refused_with_all_its_pairs(form, rule, readout, tmp_path):
+    """Pairs that moved the weights before the one that overflows are taken back: the bytes are those before them."""
+    made, n = FORMS[form], 50
+    rng = np.random.default_rng(3)
+    rows, y = made.whole(rng.normal(size=(n, 6)) * (rng.random((n, 6)) < 0.6)), rng.integers(3, size=n)
+    qid = np.repeat([0, 1], [12, n - 12])
+    y[12:17] = 0
+    importance = np.ones(n)
+    importance[16] = 1e308  # the last one that others meet, till it leaves the window
+    settings = {"readout": readout, "hash_bits": made.hash_bits, "max_query": 6}
+    loop, chunks = Ranker(rule, **settings), Ranker(rule, **settings)
+    refused = []
+    for i in range(n):
+        before = bits(loop, tmp_path) if i else b""
+        try:
+            loop.learn_one(made.one(rows, i), y[i], int(qid[i]), importance[i])
+        except NumericalError:
+            refused.append(i)
+            assert bits(loop, tmp_path) == before
+    assert len(refused) > 1 and max(refused) < n - 5
+    start = 0
+    for stop in refused:
+        with pytest.raises(NumericalError) as info:
+            chunks.partial_fit(made.part(rows, start, n), y[start:], qid[start:], importance[start:])
+        assert info.value.row == stop - start
+        start = stop + 1
+    chunks.partial_fit(made.part(rows, start, n), y[start:], qid[start:], importance[start:])
+    assert bits(chunks, tmp_path) == bits(loop, tmp_path)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr32", "named"])

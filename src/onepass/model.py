@@ -401,6 +401,10 @@ class LinearModel:
         """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
         self._engine.learn_direction(x, target, importance)
 
+    def learn_together(self, directions: list[Any], importance: Array) -> None:
+        """Mappings φ in order, each to reach 1: all of them are learned, or none."""
+        self._engine.learn_together(directions, importance)
+
     def learn_directions(self, batch: Batch, importance: Array | None = None) -> None:
         """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
         self._run(batch, None, importance, None)

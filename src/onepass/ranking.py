@@ -9,7 +9,6 @@ from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from . import store
@@ -20,6 +19,7 @@ from .errors import DamagedFileError, InputError, LabelError, NumericalError, Pa
 from .estimator import LinearEstimator
 from .model import LinearModel, as_targets
 from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
+from .tables import read_order
 
 __all__ = ["Ranker"]
 
@@ -46,7 +46,7 @@ class Ranker(LinearEstimator):
     begins anew. Without `qid` the whole stream is one query, in which `max_query` makes a sliding window.
 
     `t_` counts pairs, `n_examples_` examples. Where a pair's update overflows, its example is refused
-    (`NumericalError`, `.row`) and not remembered, but pairs of that example before it may have been learned.
+    (`NumericalError`, `.row`): none of its pairs is learned, and it is not remembered. Those before it are.
     """
 
     _query: Query | None = None
@@ -108,21 +108,13 @@ class Ranker(LinearEstimator):
 
     def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Learn afresh from the rows of queries: X a table or a list of mappings, y relevances, qid their queries."""
-        if isinstance(self.passes, bool) or not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
-            raise ParameterError(f"passes={self.passes!r}: expected a whole number >= 1")
-        if not isinstance(self.shuffle, (bool, np.bool_)):
-            raise ParameterError(f"shuffle={self.shuffle!r}: expected True or False")
-        try:
-            generator = check_random_state(self.random_state)
-        except ValueError:
-            expected = "None, a whole number or a numpy.random.RandomState"
-            raise ParameterError(f"random_state={self.random_state!r}: expected {expected}") from None
+        passes, order, generator = read_order(self.passes, self.shuffle, self.random_state, drawn=False)
         model, stream = self._checked(None, X, y, qid, sample_weight, whole=True)
         self._model, self._query = model, None
         self._examples = self._dropped = 0
-        for _ in range(self.passes):
+        for _ in range(passes):
             self._query = None
-            self._learn(model, stream.shuffled(generator) if self.shuffle else stream)
+            self._learn(model, stream.shuffled(generator) if order == "shuffle" else stream)
             model.flush()
         return self
 
@@ -324,14 +316,13 @@ def _learn_named_pairs(model: LinearModel, query: Query, x: Features, y: float, 
     """The pairs of a mapping with those of its query whose relevance is not y, oldest first."""
     assert isinstance(query.examples, list)
     unlike = np.flatnonzero(query.relevance != y).tolist()
-    others = [(query.examples[j], query.relevance[j] < y, c * float(query.importance[j])) for j in unlike]
-    pairs = [(difference(x, z) if ahead else difference(z, x), weight) for z, ahead, weight in others]
+    others = [(query.examples[j], query.relevance[j] < y) for j in unlike]
+    directions = [difference(x, z) if ahead else difference(z, x) for z, ahead in others]
     try:
-        for phi, weight in pairs:
-            if not (math.isfinite(weight) and all(map(math.isfinite, phi.values()))):
-                raise NumericalError("not finite")
-        for phi, weight in pairs:
-            model.learn_direction(phi, 1.0, weight)
+        importance = c * query.importance[unlike]
+        if not (np.isfinite(importance).all() and all(math.isfinite(v) for phi in directions for v in phi.values())):
+            raise NumericalError("not finite")
+        model.learn_together(directions, importance)
     except NumericalError:
         raise _overflow(model, row) from None
     except RowError as error:

@@ -136,12 +136,15 @@ def read_passes(passes: Any) -> int:
     return int(passes)
 
 
-def read_order(passes: Any, shuffle: Any, random_state: Any) -> tuple[int, str, np.random.RandomState]:
-    """How often `fit` goes through its data, in which order, and the generator of that order."""
+def read_order(
+    passes: Any, shuffle: Any, random_state: Any, *, drawn: bool = True
+) -> tuple[int, str, np.random.RandomState]:
+    """How often `fit` goes through its data, in which order (`drawn`: "random" is one), and that order's generator."""
     times = read_passes(passes)
-    orders = {False: "sequential", True: "shuffle", "random": "random"}
+    orders: dict[Any, str] = {False: "sequential", True: "shuffle"} | ({"random": "random"} if drawn else {})
     if not isinstance(shuffle, (bool, np.bool_, str)) or shuffle not in orders:
-        raise ParameterError(f"shuffle={shuffle!r}: expected False, True or 'random'")
+        expected = "False, True or 'random'" if drawn else "True or False"
+        raise ParameterError(f"shuffle={shuffle!r}: expected {expected}")
     try:
         generator = check_random_state(random_state)
     except ValueError:
