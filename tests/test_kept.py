@@ -33,7 +33,7 @@ def test_what_was_never_met_is_not_stored(rule: str, readout: str, tmp_path: Pat
 
 
 def test_weights_that_are_zero_are_none_of_the_named_weights() -> None:
-    model = LinearModel("ftrl:lam1=0.6")
+    model = LinearModel("ftrl:lam1=0.1")
     for x, y in datasets.SparseText(200):
         model.learn_one(x, y)
     assert 0 < len(model.named_weights()) < model.n_features
