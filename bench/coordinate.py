@@ -125,6 +125,7 @@ def main() -> None:
                     say(f"{what}, {rule} against {against} …")
                     found = race(sides, n, large, small[what], given.repeats)
                     figures.append({"file": what, "rule": rule, "against": against, "rows": n, **found})
+                    say(f"    {found['ours']:,.0f} and {found['theirs']:,.0f} examples a second")
     cells = [["file", "rule", "against", "ours ex/s", "theirs ex/s", "ratio", "error", "theirs"]]
     for f in figures:
         ratio = f["ours"] / f["theirs"]
