@@ -153,10 +153,9 @@ template <class Rule>
 struct Block {
     static constexpr size_t width = 8, numbers = (Rule::count + 1) * width;
 
-    // The weights and planes at the row's places i, ...; zeros after its end.
+    // The weights and planes of n features from the row's place i on; zeros after them.
     template <class Row>
-    static void load(const Weights& w, const Row& row, size_t i, double* out) {
-        const size_t n = row.n - i < width ? row.n - i : width;
+    static void load(const Weights& w, const Row& row, size_t i, size_t n, double* out) {
         for (size_t l = 0; l < n; ++l) {
             const size_t j = row.column(i + l);
             out[l] = w.v.data()[j];
@@ -166,17 +165,17 @@ struct Block {
             for (size_t p = 0; p <= Rule::count; ++p) out[p * width + l] = 0.0;
     }
     template <class Row>
-    static void store(Weights& w, const Row& row, size_t i, const double* in) {
-        const size_t n = row.n - i < width ? row.n - i : width;
+    static void store(Weights& w, const Row& row, size_t i, size_t n, const double* in) {
         for (size_t l = 0; l < n; ++l) {
             const size_t j = row.column(i + l);
             w.v.data()[j] = in[l];
             for (size_t p = 0; p < Rule::count; ++p) w.planes.data()[j * Rule::count + p] = in[(p + 1) * width + l];
         }
     }
-    // What `before` becomes by gradients g: unchanged where there is none. False where a number overflows.
-    static bool move(const Rule& rule, const double* __restrict g, const double* __restrict before,
-                     double* __restrict after) {
+    // What `before` becomes by gradients g: unchanged where there is none. False where a number overflows. Not inlined:
+    // alone it is compiled to vectors.
+    __attribute__((noinline)) static bool move(const Rule& rule, const double* __restrict g,
+                                               const double* __restrict before, double* __restrict after) {
         double moved[width], planes[Rule::count * width];
         for (size_t k = 0; k < Rule::count * width; ++k) planes[k] = before[width + k];
         for (size_t l = 0; l < width; ++l) moved[l] = rule(before[l], g[l], planes + l, width);
@@ -195,33 +194,35 @@ struct Block {
     }
 };
 
-// The same for a model of one row whose average nobody keeps.
+// The same for a model of one row whose average nobody keeps. All is read, then moved, then written: a vector would
+// have to wait for numbers that were just written one by one.
 template <class Rule, class Row>
 Status move_blocks(Model& M, const Row& row, const Move& move, const Rule& rule) {
     using Of = Block<Rule>;
     Weights& w = M.w;
-    double* const kept = M.room_to_keep((row.n / Of::width + 1) * Of::numbers);
-    double* before = kept;
+    const size_t full = row.n / Of::width * Of::width, rest = row.n - full, blocks = row.n / Of::width + 1;
+    double* const before = M.room_to_keep(blocks * (2 * Of::numbers + Of::width));
+    double* const after = before + blocks * Of::numbers;
+    double* const g = after + blocks * Of::numbers;
+    for (size_t i = 0; i < row.n; ++i) g[i] = -(move.coefficient * double(row.x[i]));
+    for (size_t i = row.n; i < blocks * Of::width; ++i) g[i] = 0.0;
+    auto each = [&](auto visit) {  // place, features, and where the block's numbers are
+        for (size_t i = 0; i < full; i += Of::width) visit(i, Of::width, i / Of::width * Of::numbers);
+        if (rest) visit(full, rest, full / Of::width * Of::numbers);
+    };
     bool sound = true;
-    for (size_t i = 0; i < row.n; i += Of::width, before += Of::numbers) {
-        double g[Of::width], after[Of::numbers];
-        for (size_t l = 0; l < Of::width; ++l) g[l] = i + l < row.n ? -(move.coefficient * double(row.x[i + l])) : 0.0;
-        Of::load(w, row, i, before);
-        sound &= Of::move(rule, g, before, after);
-        Of::store(w, row, i, after);
-    }
+    each([&](size_t i, size_t n, size_t at) { Of::load(w, row, i, n, before + at); });
+    each([&](size_t i, size_t, size_t at) { sound &= Of::move(rule, g + i, before + at, after + at); });
     double bias[Rule::count + 1] = {w.bias[0]};
     for (size_t p = 0; p < Rule::count; ++p) bias[p + 1] = w.bias_planes[p];
-    const double g = -(move.coefficient * M.constant);
-    if (g != 0.0) w.bias[0] = rule.for_intercept()(w.bias[0], g, w.bias_planes.data(), 1);
-    sound &= finite(w.bias[0]);
-    for (size_t p = 0; p < Rule::count; ++p) sound &= finite(w.bias_planes[p]);
-    if (sound) return Status::ok;
-    before = kept;
-    for (size_t i = 0; i < row.n; i += Of::width, before += Of::numbers) Of::store(w, row, i, before);
+    const double of_bias = -(move.coefficient * M.constant);
+    if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1, 1);
+    for (size_t p = 0; p <= Rule::count; ++p) sound &= finite(bias[p]);
+    if (!sound) return Status::overflow;
+    each([&](size_t i, size_t n, size_t at) { Of::store(w, row, i, n, after + at); });
     w.bias[0] = bias[0];
     for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[p + 1];
-    return Status::overflow;
+    return Status::ok;
 }
 
 // The round's move of all weights that have a gradient, or none of them.

@@ -192,7 +192,9 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
                          Move& move) {
     const bool vowpal = M.coordinates == Coordinates::vowpal;
     const bool always = M.coordinates == Coordinates::adam;  // moves where nothing pulls, too
-    const bool zero = s.xx < DBL_MIN && !always, skip = zero || (vowpal ? importance : s.importance) == 0.0;
+    // A label set without order has nothing to say (importance 0), but momentum goes on.
+    const bool zero = s.xx < DBL_MIN && !always;
+    const bool skip = zero || (vowpal || always ? importance : s.importance) == 0.0;
     Status status = Status::ok;
     double state[max_slots];
     bool moves = false;

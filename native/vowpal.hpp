@@ -87,25 +87,27 @@ struct Metric {
     static constexpr size_t count = adaptive + normalized;
 
     void meet(double x, double& w, double* planes, size_t stride, double* way) {
-        double rate = 1.0;
-        if (adaptive) {
-            const double G = planes[0] + gradient * (x * x);
-            planes[0] = G;
-            rate = G > 0.0 ? (half ? 1.0 / std::sqrt(G) : std::pow(G, -rule.power)) : 0.0;
-        }
+        const bool shared = rule.shared_power();
+        double G = 1.0, N = 1.0, rate = 1.0;
+        if (adaptive) planes[0] = G = planes[0] + gradient * (x * x);
         if (normalized) {
-            double& N = planes[(adaptive ? 1 : 0) * stride];
+            double& largest = planes[(adaptive ? 1 : 0) * stride];
             const double size = std::abs(x);
-            const bool shared = rule.shared_power();
-            if (size > N) {
-                const double down = N / size;
-                if (N > 0.0) w *= !shared ? down * down : (half ? down : std::pow(down, 2.0 * (1.0 - rule.power)));
-                N = size;
+            if (size > largest) {
+                const double down = largest / size;
+                if (largest > 0.0)
+                    w *= !shared ? down * down : (half ? down : std::pow(down, 2.0 * (1.0 - rule.power)));
+                largest = size;
             }
-            const double square = N * N;
-            rate *= !shared ? 1.0 / square : (half ? 1.0 / N : std::pow(square, rule.power - 1.0));
-            norms += x * x / square;
+            N = largest;
+            norms += x / N * (x / N);
         }
+        if (adaptive && half) rate = 1.0 / (std::sqrt(G) * N);
+        else {
+            if (adaptive) rate = std::pow(G, -rule.power);
+            if (normalized) rate *= shared ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N);
+        }
+        if (adaptive) rate = G > 0.0 ? rate : 0.0;
         reach += x * x * rate;
         *way = rate * x;
     }

@@ -367,13 +367,23 @@ class Cell:
         return stream(self.task)
 
 
+# Rules by coordinates share what averages: a few of them are tried with each kind.
+AVERAGED = {"average": ("adagrad", "adam", "vw-squared"), "post": ("ftrl", "vw")}
+
+
+def tried(rule: str, readout: str) -> bool:
+    if readout in AVERAGED and make_rule(rule).own_moves:
+        return rule in AVERAGED[readout]
+    return admits(rule, readout)
+
+
 CELLS = [
     Cell(rule, task, representation, readout)
     for rule, (_, tasks) in RULES.items()
     for task in tasks
     for representation in REPRESENTATIONS
     for readout in READOUTS
-    if admits(rule, readout)
+    if tried(rule, readout)
 ]
 
 # (rule, task) where the rule is not defined: asking for it must raise.

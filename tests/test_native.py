@@ -56,7 +56,7 @@ AGREEING = [
     (name, task, readout)
     for name, task in RULE_TASKS
     for readout in (*READOUTS, "late")
-    if grid.admits(name, "average" if readout == "late" else readout)
+    if grid.tried(name, "average" if readout == "late" else readout)
 ]
 
 

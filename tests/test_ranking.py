@@ -50,6 +50,8 @@ RULES = [
     "romma",
     "aromma",
     "fobos:lam1=0.01",
+    "ftrl:lam1=0.01",
+    "adagrad:loss=hinge",
     "truncated:gravity=0.01,K=2",
     "pocket",
 ]

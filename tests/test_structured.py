@@ -44,6 +44,7 @@ RULES = [
     "romma",
     "aromma",
     "fobos:lam1=0.01",
+    "ftrl:lam1=0.01",
     "truncated:gravity=0.01,K=2",
     "pocket",
 ]

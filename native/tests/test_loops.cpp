@@ -68,6 +68,27 @@ struct Rows {
 
 static bool lazy(int rule) { return rule == 14 || rule == 15; }
 
+// After the rules of the table come those by coordinates, which share its last entry.
+static constexpr int gradient = rules::count - 1, all_rules = gradient + int(Coordinates::vowpal);
+static Coordinates coordinates(int rule) { return Coordinates(rule < gradient ? 0 : rule - gradient + 1); }
+static bool vowpal(int rule) { return coordinates(rule) == Coordinates::vowpal; }
+
+static void keep_planes(Weights& w, Coordinates kind) {
+    static const std::vector<std::vector<Plane>> planes = {
+        {},                               // none
+        {{}},                             // adagrad: G
+        {{}, {}},                         // adadelta: E, D
+        {{}, {}, {}},                     // the same, exact
+        {{}},                             // rmsprop: E
+        {{}, {}},                         // the same, exact
+        {{0.0, true}, {}},                // adam: m, v
+        {{0.0, true}, {}},                // the same, lazy
+        {{0.0, true, 0.1}, {}},           // ftrl: z, n
+        {{}, {}, {1e-3, false, 0.0}, {}}  // vowpal: G, N; of a row, the norms (here from a start) and importances
+    };
+    w.set_kinds(planes[size_t(kind)], kind == Coordinates::vowpal ? 2 : 0);
+}
+
 static Model make(int rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
     static const std::vector<std::vector<double>> params = {
         {0.1, 0, 3, 0.5, 0.6, 1.0},          // perceptron, inverse scaling
@@ -86,15 +107,28 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
         {2, 0.1, 0},                         // mroc
         {3, 0, 2, 0.5, 0, 0, 0, 0.01, 0.1},  // fobos, elastic net
         {1, 0, 0, 0.1, 0, 0, 0, 0.05, 3},    // truncated gradient
+        {3, 0, 0.3, 0.01, 0},                // adagrad
+        {3, 0, 0.9, 0.01, 1},                // adadelta
+        {3, 0, 0.9, 0.01, 1},                // the same, exact
+        {3, 0, 0.1, 0.9, 0.01},              // rmsprop
+        {3, 0, 0.1, 0.9, 0.01},              // the same, exact
+        {3, 0, 0.1, 0.9, 0.99, 0.01},        // adam
+        {3, 0, 0.1, 0.9, 0.99, 0.01},        // the same, lazy
+        {3, 0, 0.3, 1, 0.1, 0.1},            // ftrl
+        {3, 0, 0.5, 0.5, 1, 1, 1, 1, 0},     // vowpal
     };
-    static_assert(rules::count == 16, "give every rule its parameters here");
+    static_assert(rules::count == 17, "give every rule its parameters here");
     Model model;
     model.task = task;
-    model.step = rules::table[rule].step;
-    model.solve = rules::table[rule].solve;
+    model.step = rules::table[std::min(rule, gradient)].step;
+    model.solve = rules::table[std::min(rule, gradient)].solve;
+    model.coordinates = coordinates(rule);
+    model.slots = rule < gradient ? 0 : 3;
+    keep_planes(model.w, model.coordinates);
     std::copy(params[size_t(rule)].begin(), params[size_t(rule)].end(), model.params);
     model.w.lazy = lazy(rule);
-    if ((rule == 6 || lazy(rule)) && task == Task::regress) model.params[0] = 10, model.params[1] = 1.0;  // huber
+    if ((rule == 6 || lazy(rule) || rule >= gradient) && task == Task::regress)
+        model.params[0] = 10, model.params[1] = 1.0;  // huber
     model.uses_ww = rule == 7 || (rule >= 9 && rule <= 11);
     model.tube = 0.1;
     if (p != 2.0) {
@@ -113,6 +147,9 @@ static bool same(const Model& p, const Model& q) {
     return p.w.v.size() == q.w.v.size() &&
            std::memcmp(p.w.v.data(), q.w.v.data(), p.w.v.size() * sizeof(double)) == 0 &&
            (p.w.z.size() == 0 || std::memcmp(p.w.z.data(), q.w.z.data(), p.w.z.size() * sizeof(double)) == 0) &&
+           (p.w.planes.size() == 0 ||
+            std::memcmp(p.w.planes.data(), q.w.planes.data(), p.w.planes.size() * sizeof(double)) == 0) &&
+           p.w.bias_planes == q.w.bias_planes && std::equal(p.state, p.state + p.slots, q.state) &&
            p.w.bias == q.w.bias && p.w.a == q.w.a && p.w.A == q.w.A && p.t == q.t && p.k == q.k;
 }
 
@@ -253,7 +290,7 @@ static void check_weights() {
 }
 
 int main() {
-    for (int rule = 0; rule < rules::count; ++rule)
+    for (int rule = 0; rule < all_rules; ++rule)
         for (Averaging averaging : {Averaging::none, Averaging::predictor, Averaging::post}) {
             if (lazy(rule) && averaging != Averaging::none) continue;
             for (size_t classes : {2, 5, 20}) {
@@ -261,12 +298,12 @@ int main() {
                 check_cell<float, int64_t>(rule, Task::classify, classes, averaging);
             }
             check_cell<double, int64_t>(rule, Task::regress, 1, averaging);
-            check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
+            if (!vowpal(rule)) check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
         }
     const int alma = 11;
     for (size_t classes : {2, 5}) check_cell<double, int32_t>(alma, Task::classify, classes, Averaging::none, 5.0);
     check_cell<float, int64_t>(alma, Task::direction, 1, Averaging::none, 5.0);
-    for (int rule : {0, 4, 7, 13, 14})
+    for (int rule : {0, 4, 7, 13, 14, gradient, gradient + 7})
         for (Averaging averaging : {Averaging::none, Averaging::predictor})
             if (!lazy(rule) || averaging == Averaging::none) check_pairs(rule, averaging);
     check_damage();

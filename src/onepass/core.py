@@ -119,7 +119,7 @@ class Seen:
 
     x: Array
     scores: Array  # of every row
-    labels: Array  # of every row: ±1, or the number to predict
+    labels: Array  # of every row, where rows learn for themselves (`each_row`): ±1, or the number to predict
     pull: Array  # step.add·φ
 
 
@@ -655,6 +655,8 @@ class Learner:
 
     def _labels(self, y: Any, rows: int) -> Array:
         """What each row of weights should say."""
+        if not self.rule.each_row():
+            return np.empty(0)
         if self.task.name in ("multiclass", "multilabel"):
             return np.where(
                 np.isin(np.arange(rows), list(y) if self.task.name == "multilabel" else [int(y)]), 1.0, -1.0

@@ -124,6 +124,17 @@ def test_class_rows_have_gradients_of_their_own(loss, ways):
         same(row, w, 1e-11)
 
 
+@pytest.mark.parametrize("rule", ["adagrad:loss=hinge", "ftrl:lam1=0.1", "vw", "vw:loss=squared", "adam"])
+@pytest.mark.parametrize("threshold", ["uncalibrated", "calibrated"])
+def test_label_sets_the_same_both_ways(rule, threshold):
+    rng = np.random.default_rng(4)
+    stream = random_stream(rng, "multiclass", rounds=40, d=D, weighted=True)
+    sets = [Example(x, [r for r in range(3) if rng.random() < 0.4 or r == y], c) for x, y, c in stream]
+    got = [way(rules.make(rule), "multilabel", sets, classes=3, threshold=threshold) for way in WAYS.values()]
+    same(got[1], got[0], 1e-11)
+    assert np.any(got[0][-1])
+
+
 # ---- what they are ----
 
 

@@ -44,7 +44,6 @@ class CoordinateRule(LossRule):
         s.state["rounds"] += 1.0
         g = -seen.pull
         at = np.ones_like(w, dtype=bool) if self.moves_all() else g != 0
-        at[:, -1] &= seen.x[-1] != 0  # without an intercept
         spared = np.zeros_like(at)
         spared[:, -1] = True
         out, parts = w.copy(), {name: plane[at] for name, plane in planes.items()}
