@@ -368,7 +368,6 @@ inline constexpr Entry table[] = {
     {mroc, nullptr},
     {descent<elastic_net>, descent_rows<elastic_net>},
     {descent<truncate>, descent_rows<truncate>},
-    {gradient, gradient_rows},
     {rls, rls_rows},
     {arow, nullptr},
     {confidence_weighted<alpha_cw>, nullptr},
@@ -376,6 +375,7 @@ inline constexpr Entry table[] = {
     {confidence_weighted<alpha_scw2>, nullptr},
     {nherd, nullptr},
     {newton_step, nullptr},
+    {gradient, gradient_rows},
 };
 inline constexpr int count = int(sizeof(table) / sizeof(table[0]));
 
