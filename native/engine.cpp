@@ -161,6 +161,11 @@ void Engine::require_judge() const {
               "LinearModel.judged_by, or readout='pocket'");
 }
 
+void Engine::require_spread() const {
+    if (!model.w.sigma.on)
+        raise("ParameterError", rule_text + " keeps no variances; use a second-order rule such as rls or arow");
+}
+
 void Engine::require_room(size_t count) const {
     const Covariance& sigma = model.w.sigma;
     if (sigma.admits(count)) return;
@@ -418,6 +423,7 @@ nb::object Engine::predict_one(nb::handle x) {
 // x' Sigma x, one for each Sigma. A name that was never learned has a weight too: of the variance all start with.
 nb::object Engine::variance_one(nb::handle x) {
     auto lock = own();
+    require_spread();
     Read row;
     read(x, row, true);
     const Covariance& sigma = model.w.sigma;
@@ -673,6 +679,7 @@ template <class Batch>
 void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model&, const Batch&, double*),
                       Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
+    require_spread();
     if (out.shape(0) != X.rows || out.shape(1) != variances()) raise("InputError", "variances has the wrong shape");
     if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
     Outcome outcome;

@@ -186,6 +186,7 @@ class Engine {
 
     void require_judge() const;
     void require_room(size_t features) const;
+    void require_spread() const;
 
     std::shared_ptr<const void> set_;
     nb::object set_arrays_;

@@ -145,10 +145,11 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];
         double *z = M.along.z.data() + r * n, *constant = &M.along.constants[r];
+        *constant = 0.0;
         if (part == 0.0) continue;
         const double v =
             S.full ? through_full(M, row, r, M.along.x.data(), z) : through_diagonal(M, row, r, z, constant);
-        if (S.full) *constant = S.constants ? z[0] : 0.0;
+        if (S.full && S.constants) *constant = z[0];
         s.xx += part * part * v;
         const double length = norm(z + skipped, n - skipped);
         if (!finite(length) || !finite(v) || !finite(*constant)) return Status::overflow;

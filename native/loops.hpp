@@ -308,7 +308,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             status = batched ? join_batch<Path>(M, row, move, skip) : apply<Path>(M, row, move);
         }
         if (status != Status::ok) return status;
-        if (!batched) M.k += move.largest > 0.0;
+        if (!batched) M.k += move.largest > 0.0 && !(gaussian && s.xx < DBL_MIN);
         if (Path::pockets(M)) {
             M.w.run = 0.0;
             M.w.in_pocket = M.w.rejected = false;

@@ -385,7 +385,6 @@ inline constexpr Entry table[] = {
     {mroc, nullptr},
     {descent<elastic_net>, descent_rows<elastic_net>},
     {descent<truncate>, descent_rows<truncate>},
-    {gradient, gradient_rows},
     {rls, rls_rows},
     {arow, nullptr},
     {confidence_weighted<alpha_cw>, nullptr},
@@ -395,6 +394,7 @@ inline constexpr Entry table[] = {
     {newton_step, nullptr},
     {norma, nullptr},
     {parzen, parzen_rows},
+    {gradient, gradient_rows},
 };
 inline constexpr int count = int(sizeof(table) / sizeof(table[0]));
 

@@ -89,6 +89,23 @@ static void keep_planes(Weights& w, Coordinates kind) {
     w.set_kinds(planes[size_t(kind)], kind == Coordinates::vowpal ? 2 : 0);
 }
 
+// The rules with Gaussian weights take turns at the full covariance and the diagonal.
+static bool gaussian(int rule) { return rule >= 16 && rule <= 22; }
+
+static void spread(Model& model, int rule) {
+    Covariance& sigma = model.w.sigma;
+    sigma.on = true;
+    sigma.full = rule % 2 == 0;
+    sigma.shared = model.solve != nullptr;
+    sigma.forgets = rule == 16;
+    sigma.largest = 2.0;
+    sigma.max_dim = 4096;
+    sigma.constants = 1;
+    sigma.begin();
+    if (!sigma.full) model.w.set_kinds({{1.0, false, 0.0}}, 0);
+    model.slots = 2;
+}
+
 static Model make(int rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
     static const std::vector<std::vector<double>> params = {
         {0.1, 0, 3, 0.5, 0.6, 1.0},          // perceptron, inverse scaling
@@ -107,6 +124,15 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
         {2, 0.1, 0},                         // mroc
         {3, 0, 2, 0.5, 0, 0, 0, 0.01, 0.1},  // fobos, elastic net
         {1, 0, 0, 0.1, 0, 0, 0, 0.05, 3},    // truncated gradient
+        {0.98},                              // rls, forgetting
+        {0.5, 0},                            // arow
+        {0.8, 0, 0},                         // cw
+        {0.8, 0, 0.3},                       // scw1
+        {0.8, 0, 0.3},                       // scw2
+        {0.2},                               // nherd
+        {3, 0, 0.5},                         // online newton step, logistic
+        {2, 0.5, 0, 0, 0.1, 0.5, 0.3},       // norma
+        {},                                  // parzen
         {3, 0, 0.3, 0.01, 0},                // adagrad
         {3, 0, 0.9, 0.01, 1},                // adadelta
         {3, 0, 0.9, 0.01, 1},                // the same, exact
@@ -117,14 +143,15 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
         {3, 0, 0.3, 1, 0.1, 0.1},            // ftrl
         {3, 0, 0.5, 0.5, 1, 1, 1, 1, 0},     // vowpal
     };
-    static_assert(rules::count == 17, "give every rule its parameters here");
+    static_assert(rules::count == 26, "give every rule its parameters here");
     Model model;
     model.task = task;
     model.step = rules::table[std::min(rule, gradient)].step;
     model.solve = rules::table[std::min(rule, gradient)].solve;
     model.coordinates = coordinates(rule);
-    model.slots = rule < gradient ? 0 : 3;
+    model.slots = rule == 23 ? 1 : rule < gradient ? 0 : 3;  // of those that keep some
     keep_planes(model.w, model.coordinates);
+    if (gaussian(rule)) spread(model, rule);
     std::copy(params[size_t(rule)].begin(), params[size_t(rule)].end(), model.params);
     model.w.lazy = lazy(rule);
     if (rule == 15) model.w.threshold = model.params[8];
@@ -145,6 +172,9 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
 }
 
 static bool same(const Model& p, const Model& q) {
+    for (size_t r = 0; r < p.w.sigma.triangle.size(); ++r)
+        if (std::memcmp(p.w.sigma.of(r), q.w.sigma.of(r), Covariance::row_at(p.w.sigma.size) * sizeof(double)) != 0)
+            return false;
     return p.w.v.size() == q.w.v.size() &&
            std::memcmp(p.w.v.data(), q.w.v.data(), p.w.v.size() * sizeof(double)) == 0 &&
            (p.w.z.size() == 0 || std::memcmp(p.w.z.data(), q.w.z.data(), p.w.z.size() * sizeof(double)) == 0) &&
@@ -306,7 +336,7 @@ int main() {
     const int alma = 11;
     for (size_t classes : {2, 5}) check_cell<double, int32_t>(alma, Task::classify, classes, Averaging::none, 5.0);
     check_cell<float, int64_t>(alma, Task::direction, 1, Averaging::none, 5.0);
-    for (int rule : {0, 4, 7, 13, 14, gradient, gradient + 7})
+    for (int rule : {0, 4, 7, 13, 14, 17, 22, gradient, gradient + 7})
         for (Averaging averaging : {Averaging::none, Averaging::predictor})
             if (!lazy(rule) || averaging == Averaging::none) check_pairs(rule, averaging);
     check_damage();

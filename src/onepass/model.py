@@ -887,11 +887,17 @@ def _check_parts(
         if s[key].shape != shape and not (key == "z" and d == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
             raise DamagedFileError(f"{detail}; restore it from a backup")
+    variances = np.ones(1)
+    if spread and spread.full:
+        variances = s["sigma"][:, np.cumsum(np.arange(1, size + 1)) - 1]  # the diagonals of packed triangles
+    elif spread:
+        variances = np.append(s["planes"], s["bias_planes"])
     a, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
     numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
     for true, what in (
         (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
         (a != 0 and (counters >= 0).all() and (counters == np.floor(counters)).all(), "a counter is not a count"),
+        (bool(np.all(variances > 0)), "a variance is not above 0"),
         (len(set(classes)) == len(classes), "a class appears twice"),
         (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
         (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),

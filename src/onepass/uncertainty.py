@@ -18,14 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["deviation_one", "deviations", "interval", "variances"]
 
 
-def require_spread(model: LinearModel) -> None:
-    if model.rule.spread() is None:
-        raise ParameterError(f"{model.rule!r} keeps no variances; use a second-order rule such as rls or arow")
-
-
 def variances(model: LinearModel, X: Any) -> Array:
     """xᵀΣx, rows × class rows (one where they share Σ): how unsure each score is. Changes nothing."""
-    require_spread(model)
     engine = model._engine
     if is_mappings(X):
         return np.array([engine.variance_one(x) for x in X], dtype=np.float64).reshape(len(X), -1)
@@ -53,7 +47,6 @@ def deviations(model: LinearModel, X: Any) -> Array:
 
 
 def deviation_one(model: LinearModel, x: Any) -> float:
-    require_spread(model)
     return _deviation(model, float(model._engine.variance_one(x)))
 
 

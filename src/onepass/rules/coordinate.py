@@ -22,7 +22,7 @@ class CoordinateRule(LossRule):
     `planes` says what that is; `native/coordinates.hpp` has the same formulas.
     """
 
-    code = 16  # the gradient alone
+    code = 25  # the gradient alone
     own_moves = True
     slots: ClassVar[Mapping[str, float]] = {"rounds": 0.0}
     loss: str | losses.Loss = "logistic"

@@ -40,7 +40,7 @@ class RLS(LeastSquares):
     """
 
     name = "rls"
-    code = 17
+    code = 16
     tasks = ("binary", "multiclass", "regression")
     slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "rounds": 0.0}
     lam: float = number(1.0, above=0)
@@ -90,7 +90,7 @@ class Kalman(Rule):
     """
 
     name = "kalman"
-    code = 18
+    code = 17
     tasks = ("regression",)
     q: float = number(0.0, at_least=0)
     r: float = number(1.0, above=0)
@@ -155,7 +155,7 @@ class AROW(Confident):
     """
 
     name = "arow"
-    code = 18
+    code = 17
     tasks = (*MARGINS, "regression")
     lam: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "exact", kw_only=True)
@@ -226,7 +226,7 @@ class CW(ConfidenceWeighted):
     """
 
     name = "cw"
-    code = 19
+    code = 18
     eta: float = number(0.7, above=0.5, below=1)
     form: str = choice("std", "std", "variance", kw_only=True)
 
@@ -255,7 +255,7 @@ class SCW1(ConfidenceWeighted):
     """SCW-I (Wang, Zhao and Hoi 2012): the price C·max(0, φ√v − m) in place of CW's constraint: α = min(cC, α_CW)."""
 
     name = "scw1"
-    code = 20
+    code = 19
     C: float = number(1.0, above=0)
     eta: float = number(0.75, above=0.5, below=1)
 
@@ -274,7 +274,7 @@ class SCW2(ConfidenceWeighted):
     """SCW-II (Wang, Zhao and Hoi 2012): the price is C·max(0, φ√v − m)²; C → ∞ gives CW, as in SCW-I."""
 
     name = "scw2"
-    code = 21
+    code = 20
     C: float = number(1.0, above=0)
     eta: float = number(0.9, above=0.5, below=1)
 
@@ -299,7 +299,7 @@ class NHERD(Confident):
     """
 
     name = "nherd"
-    code = 22
+    code = 21
     C: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "project", kw_only=True)
 
@@ -331,7 +331,7 @@ class ONS(Gaussian):
     """
 
     name = "ons"
-    code = 23
+    code = 22
     tasks = (*MARGINS, "regression")
     loss: str | losses.Loss = "logistic"
     gamma: float = number(0.5, above=0)

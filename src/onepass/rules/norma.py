@@ -26,7 +26,7 @@ class NORMA(Rule):
 
     name = "norma"
     tasks = ("binary", "multiclass")
-    code = 24
+    code = 23
     slots: ClassVar[dict[str, float]] = {"raised": 0.0}  # how far ν has moved the margin
     lam: float = number(1e-4, at_least=0)
     eta: float = number(0.5, above=0)

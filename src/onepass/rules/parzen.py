@@ -21,7 +21,7 @@ class Parzen(Rule):
 
     name = "parzen"
     tasks = ("binary", "multiclass")
-    code = 25
+    code = 24
     additive = True
 
     def step(self, s: Scalars) -> Step:
