@@ -41,6 +41,10 @@ NOTES = {
     "truncated": (NNZ, "regret O(√T), the gravity's penalty included", "Langford, Li and Zhang 2009"),
     "pegasos": (NNZ, "(λ/2)‖w‖² + mean hinge within Õ(1/(λT)) of the best", "Shalev-Shwartz, Singer, Srebro and "
                 "Cotter 2011"),
+    "norma": (NNZ, "regularised risk within O(1/√T) of the best on average; about ν of the rounds below the margin",
+              "Kivinen, Smola and Williamson 2004"),
+    "parzen": (NNZ, "none: nothing is fitted; with a kernel whose width shrinks slowly, Bayes-consistent",
+               "Parzen 1962; Devroye and Krzyzak 1989"),
     "pamir": (NNZ, "as pa1, of pairs", "Grangier and Bengio 2008"),
     "mroc": (NNZ, "none: the smoothed AUC is not convex", "sigmoid AUC: Herschtal and Raskutti 2004"),
 }  # fmt: skip
