@@ -131,7 +131,7 @@ class HistogramMap(_Map):
     @staticmethod
     def _histograms(rows: Array) -> Array:
         if np.any(rows < 0):
-            raise InputError("Negative values in data passed to HistogramMap: expected numbers >= 0; shift the features")
+            raise InputError("Negative values in data for HistogramMap: expected numbers >= 0; shift the features")
         return rows
 
     def __sklearn_tags__(self) -> Any:
