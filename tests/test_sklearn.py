@@ -58,7 +58,9 @@ def assert_all_pass(estimator) -> None:
     results = check_estimator(estimator, expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert not failed
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(NOT_ONLINE)
+    # Sums do not ask for the order: Parzen's classifier passes these as well.
+    expected = set() if estimator.rule == "parzen" else set(NOT_ONLINE)
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == expected
     assert len(results) > 50
 
 

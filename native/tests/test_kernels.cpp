@@ -109,10 +109,63 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
     return coefficients;
 }
 
+// Several rows at once are row after row, bit for bit, in every instruction set; small searches are what they say.
+static void several_rows(size_t columns, size_t count, size_t stored) {
+    std::mt19937_64 random(columns + count);
+    std::normal_distribution<double> normal;
+    std::vector<double> x((count + stored) * columns);
+    for (double& each : x) each = normal(random);
+    for (KernelOp op : {KernelOp::linear, KernelOp::rbf, KernelOp::epanechnikov, KernelOp::laplacian}) {
+        const Kernel kernel = kernel_of(op);
+        std::vector<double> first;
+        for (const KernelLoops* loops : instruction_sets()) {
+            Points points(false, columns, 0), panel(false, columns, 0);
+            for (size_t i = 0; i < stored; ++i) {
+                Query z{x.data() + (count + i) * columns, nullptr, columns};
+                loops->prepare(kernel, z);
+                points.push(z);
+            }
+            const size_t room = Points::lined(stored);
+            std::vector<Query> rows(count);
+            std::vector<double> out(count * room), one(room);
+            std::vector<double*> outs;
+            for (size_t q = 0; q < count; ++q) {
+                rows[q] = Query{x.data() + q * columns, nullptr, columns};
+                outs.push_back(out.data() + q * room);
+            }
+            loops->prepare_rows(kernel, rows.data(), count, panel);
+            loops->rows(kernel, rows.data(), count, points, outs.data());
+            bool same = panel.size() == count;
+            for (size_t q = 0; q < count; ++q) {
+                Query alone{x.data() + q * columns, nullptr, columns};
+                loops->prepare(kernel, alone);
+                loops->row(kernel, alone, points, 0, stored, one.data());
+                same &= alone.norm == rows[q].norm && alone.sum == rows[q].sum && panel.same(q, alone);
+                same &= std::equal(one.begin(), one.begin() + ptrdiff_t(stored), outs[q]);
+            }
+            expect(same, "several rows are not row after row", int(op));
+            if (first.empty()) first = out;
+            expect(out == first, "instruction sets differ on several rows", int(op));
+            std::vector<double> numbers(x.begin(), x.begin() + ptrdiff_t(stored));
+            numbers[stored / 2] = -100.0;
+            expect(loops->first_least(numbers.data(), stored) == stored / 2, "the least is not found");
+            expect(loops->largest(numbers.data(), stored) == 100.0, "the largest is not found");
+            expect(loops->finite(numbers.data(), stored), "finite numbers are refused");
+            numbers[stored - 1] = NAN;
+            expect(!loops->finite(numbers.data(), stored), "NaN is let in");
+            numbers[stored - 1] = -INFINITY;
+            expect(!loops->finite(numbers.data(), stored), "infinity is let in");
+        }
+    }
+}
+
 int main() {
+    for (size_t columns : {size_t(3), size_t(41)})
+        for (size_t count : {size_t(1), size_t(7), size_t(16), size_t(23)})
+            for (size_t stored : {size_t(1), size_t(9), size_t(37)}) several_rows(columns, count, stored);
     for (bool sparse : {false, true}) {
         const Examples rows(sparse);
-        for (int op = 0; op <= int(KernelOp::normalised); ++op) {
+        for (int op = 0; op <= int(KernelOp::box); ++op) {
             if (KernelOp(op) == KernelOp::precomputed || KernelOp(op) == KernelOp::foreign) continue;
             const Kernel kernel = kernel_of(KernelOp(op));
             std::vector<double> first;

@@ -49,6 +49,10 @@ NOTES = {
     "ftrl": (NNZ, "regret as adagrad's, the penalties included", "McMahan, Holt, Sculley et al. 2013"),
     "vw": (NNZ, "an importance in parts is the same as at once; the scale of a feature does not matter",
            "Karampatziakis and Langford 2011; Ross, Mineiro and Langford 2013"),
+    "norma": (NNZ, "regularised risk within O(1/√T) of the best on average; about ν of the rounds below the margin",
+              "Kivinen, Smola and Williamson 2004"),
+    "parzen": (NNZ, "none: nothing is fitted; with a kernel whose width shrinks slowly, Bayes-consistent",
+               "Parzen 1962; Devroye and Krzyzak 1989"),
     "pamir": (NNZ, "as pa1, of pairs", "Grangier and Bengio 2008"),
     "mroc": (NNZ, "none: the smoothed AUC is not convex", "sigmoid AUC: Herschtal and Raskutti 2004"),
 }  # fmt: skip
