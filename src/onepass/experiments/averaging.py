@@ -71,7 +71,7 @@ R_T/T; of the last nothing is said. 3 repetitions.
 
 
 def _rows(name: str, seed: int, rows: int) -> tuple[Any, Any]:
-    from scipy.sparse import issparse, vstack
+    from scipy.sparse import csr_matrix, issparse, vstack
 
     from .. import datasets
 
@@ -81,7 +81,7 @@ def _rows(name: str, seed: int, rows: int) -> tuple[Any, Any]:
         count += len(y)
         if count >= rows:
             break
-    tables = [X.tocsr() if hasattr(X, "tocsr") else np.asarray(X) for X, _ in parts]
+    tables = [csr_matrix((X.data, X.indices, X.indptr), X.shape) if hasattr(X, "indptr") else X for X, _ in parts]
     table: Any = vstack(tables).tocsr() if issparse(tables[0]) else np.concatenate(tables)  # type: ignore[arg-type]
     return table[:rows], np.concatenate([y for _, y in parts])[:rows]
 
