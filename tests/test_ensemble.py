@@ -196,32 +196,18 @@ def test_the_estimator_saves_itself_and_what_it_learned(tmp_path):
 
 
 def test_rule_auto_of_the_command(tmp_path):
-    write_csv(tmp_path / "mail.csv", 600)
-    result = command(
-        "learn", "mail.csv", "--label", "spam", "--rule", "auto", "--save", "m", "--report", "r.html", cwd=tmp_path
-    )
+    write_csv(tmp_path / "mail.csv", 300)
+    auto = ("learn", "mail.csv", "--label", "spam", "--rule", "auto", "--save")
+    result = command(*auto, "m", cwd=tmp_path)
     assert result.returncode == 0 and "Experts(" in result.stdout, result.stderr
-    whole = (tmp_path / "m").read_bytes()
-    assert command("predict", "m", "mail.csv", "-o", "p", cwd=tmp_path).returncode == 0
+    assert command(*auto, "n", "--checkpoint-every", "100", "--quiet", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
     assert command("inspect", "m", cwd=tmp_path).stdout.count("%") == len(portfolio.CLASSIFIERS)
+    assert command("predict", "m", "mail.csv", "-o", "p", cwd=tmp_path).returncode == 0
     assert isinstance(op.load(tmp_path / "m"), op.ExpertEnsemble)
-    cut = command(
-        "learn",
-        "mail.csv",
-        "--label",
-        "spam",
-        "--rule",
-        "auto",
-        "--save",
-        "n",
-        "--checkpoint-every",
-        "100",
-        cwd=tmp_path,
-    )
-    assert cut.returncode == 0 and (tmp_path / "n").read_bytes() == whole
     compared = command("compare", "mail.csv", "--label", "spam", "--rules", "auto,pa1", cwd=tmp_path)
     assert compared.returncode == 0 and "auto" in compared.stdout
-    refused = command("learn", "mail.csv", "--label", "spam", "--rule", "auto", "--l2", "0.1", cwd=tmp_path)
+    refused = command(*auto, "m", "--l2", "0.1", cwd=tmp_path)
     assert refused.returncode == 2 and "--l2" in refused.stderr
 
 
