@@ -111,10 +111,13 @@ def test_a_member_that_overflows_is_retired_and_the_others_go_on():
     model = EnsembleModel(["nlms:mu=0.1", wild], "regression")
     model.learn_many(X, y)
     assert model.alive.tolist() == [True, False] and model.member_weights.tolist() == [1.0, 0.0] and model.t == 60
-    one = EnsembleModel(["nlms:mu=0.1", wild], "regression")
+    one, said = EnsembleModel(["nlms:mu=0.1", wild], "regression"), []
     for x, target in zip(X, y, strict=True):
+        said.append(one.predict_one(x))
         one.learn_one(x, target)
     assert state(one) == state(model)
+    again = EnsembleModel(["nlms:mu=0.1", wild], "regression")
+    assert again.predict_then_learn(X, y).tolist() == said  # before the retirement too
     before = state(model)
     with pytest.raises(errors.NumericalError) as refused:
         model.learn_many(np.array([[1e200, 1e200]]), np.array([1.0]))
