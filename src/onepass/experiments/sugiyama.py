@@ -10,7 +10,7 @@ import numpy as np
 from .. import core, maps, rules
 from ..charts import Line
 from .framework import Cell, Check, Experiment, Numbers, Report, Results, Spread
-from .pictures import curves, picture
+from .pictures import Panel, curves, picture
 from .writing import markdown_table
 
 __all__ = ["Sugiyama", "experiment"]
@@ -134,30 +134,69 @@ def _regress(rule: str, passes: int, random_start: bool, drawn: bool, generator:
     }
 
 
+LINES = {"PA": 1, "PA, start 0": 2, "AROW, 100 passes": 1, "AROW, start 0": 2}  # the functions drawn, by colour
+BOUNDARIES = {"PA": 3, "AROW": 4}
+
+
 def _draw(results: Results) -> str:
-    """The functions of the first seed, and the boundaries among the points."""
+    """What the first seed gave: the functions, and the boundaries among the points."""
     at, panels = GRID[::10], []
-    for figure in ("31.5", "31.9"):
-        truth = (np.sinc(at) + 0.1 * at).tolist()
-        lines = [Line("without noise", at.tolist(), truth, 8, thin=True)]
-        for i, r in enumerate(r for r in results.where(figure=figure) if r.runs):
-            lines.append(Line(str(r.cell["learner"]), at.tolist(), r.values("f")[0], i + 1))
-        panels.append(
-            curves(lines, title=f"{figure}: " + ", ".join(ln.name for ln in lines[1:]), across="x", width=560)
-        )
+    for figure, rule in (("31.5", "PA"), ("31.9", "AROW")):
+        lines = [Line("without noise", at.tolist(), (np.sinc(at) + 0.1 * at).tolist(), 8, thin=True)]
+        for name, colour in LINES.items():
+            r = results.one(figure=figure, learner=name)
+            if r is not None:
+                lines.append(Line(name, at.tolist(), r.values("f")[0], colour))
+        panels.append(curves(lines, title=f"{figure}: {rule}, Gaussian basis functions", across="x", width=520))
     for figure in ("31.4", "31.8"):
-        found = [r for r in results.where(figure=figure) if r.runs]
-        lines = []
-        for i, r in enumerate(found):
-            errors = sorted(r.values("error"))
-            share = (np.arange(1, len(errors) + 1) / len(errors)).tolist()
-            lines.append(Line(str(r.cell["learner"]), share, errors, i + 1))
-        panels.append(curves(lines, title=f"{figure}: error, seeds in order", across="share of seeds", width=560))
+        panels.append(
+            _scatter(figure, {str(r.cell["learner"]): r.runs[0] for r in results.where(figure=figure) if r.runs})
+        )
     keys = [
         Line("without noise", [], [], 8, thin=True),
-        *(Line(f"learner {i + 1} of the panel", [], [], i + 1) for i in range(3)),
+        Line("31.5, 31.9: random start", [], [], 1),
+        Line("start 0", [], [], 2),
+        Line("31.4, 31.8: boundary of PA", [], [], 3),
+        Line("of AROW", [], [], 4),
     ]
-    return picture(panels, keys, title="Gaussian basis functions, and outliers", columns=2)
+    return picture(panels, keys, title="Sugiyama, chapter 31", columns=2)
+
+
+def _scatter(figure: str, runs: dict[str, Numbers]) -> Panel:
+    width, height, left, top = 520.0, 320.0, 40.0, 34.0
+    points = next(iter(runs.values()))["points"] if runs else []
+    if not points:
+        return Panel("", width, height)
+    low, high = (min(p[0] for p in points) - 1, max(p[0] for p in points) + 1)
+    down, up = (min(p[1] for p in points) - 1, max(p[1] for p in points) + 1)
+
+    def place(a: float, b: float) -> tuple[float, float]:
+        return left + (width - left - 20) * (a - low) / (high - low), top + (height - top - 20) * (up - b) / (up - down)
+
+    title = "200 points" if figure == "31.4" else "two outliers among the other class"
+    out = [f'<text class="name" x="{left:.0f}" y="{top - 12:.0f}">{figure}: {title}</text>']
+    for a, b, label in points:
+        x, y = place(a, b)
+        out.append(f'<circle class="f{5 if label > 0 else 7}" cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>')
+    for name, run in runs.items():
+        ends = _boundary(run["w"], (low, high), (down, up))
+        if len(ends) == 2:
+            (x1, y1), (x2, y2) = (place(*end) for end in ends)
+            out.append(f'<path class="line s{BOUNDARIES[name]}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>')
+    return Panel("".join(out), width, height)
+
+
+def _boundary(w: list[float], across: tuple[float, float], along: tuple[float, float]) -> list[tuple[float, float]]:
+    """Where w₁x₁ + w₂x₂ + w₃ = 0 leaves the frame."""
+    ends = [(-(w[1] * b + w[2]) / w[0], b) for b in along if w[0] != 0]
+    ends += [(a, -(w[0] * a + w[2]) / w[1]) for a in across if w[1] != 0]
+    slack = 1e-9
+    inside = [
+        (a, b)
+        for a, b in ends
+        if across[0] - slack <= a <= across[1] + slack and along[0] - slack <= b <= along[1] + slack
+    ]
+    return sorted(inside, key=lambda end: end[1])[:: max(1, len(inside) - 1)][:2]
 
 
 def _checks(results: Results) -> list[Check]:
