@@ -205,6 +205,11 @@ def test_wrong_parameters_are_named(make, word):
         make()
 
 
+def test_a_loss_of_other_dimensions_is_named():
+    with pytest.raises(errors.InputError, match="round 1: the loss has 1 dimensions, the player 2"):
+        cx.play(cx.OGD(2), cx.Alternating(), 3)
+
+
 def test_sets_that_do_not_meet_are_said_so():
     apart = cx.Intersection([cx.Halfspace([1.0, 0.0], -1.0), cx.Halfspace([-1.0, 0.0], -1.0)], rounds=200)
     with pytest.raises(errors.InputError, match="do the sets meet"):

@@ -194,6 +194,7 @@ def test_runs_carry_their_regret_through_files_and_reports(tmp_path):
     (op.LinearClassifier(), {"regret": 3}, "regret=3"),
     (op.LinearClassifier(), {"delay": 5}, "delay"),
     (op.KernelClassifier(), {}, "linear model"),
+    (op.ExpertEnsemble(), {}, "linear model"),
     (op.LinearClassifier("alma:p=4"), {}, "linear model"),
     (op.LinearClassifier(class_weight={0: 2.0, 1: 1.0}), {}, "class_weight"),
     (op.LinearClassifier(task="multiclass"), {}, "two classes"),
