@@ -1,7 +1,7 @@
 """The ``onepass`` command. Each verb has its file; what it needs is imported when it runs.
 
-Exit codes: 0 done, 1 bad input or a missing package, 2 a wrong option or name, 3 done but malformed lines were skipped,
-130 interrupted.
+Exit codes: 0 done, 1 bad input or a missing package, 2 a wrong option or name, 3 done but malformed lines were skipped
+or a data set was missing, 130 interrupted.
 """
 
 from __future__ import annotations

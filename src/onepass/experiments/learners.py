@@ -66,17 +66,20 @@ LEARNERS: dict[str, Learner] = {
 OURS = ("PA+Merge", "KRLS")
 
 
-def tune_and_test(name: str, B: int | None, seed: int, data: Split, *, quick: bool = False) -> dict[str, Any]:
-    """Parameters chosen on the first training rows, one pass over all of them, accuracy of the last hypothesis."""
+def tune_and_test(
+    name: str, B: str | float, seed: int, data: Split, *, rows: int = TUNING_ROWS, every: int = 1
+) -> dict[str, Any]:
+    """Parameters chosen on the first `rows`, one pass over all of them, accuracy of the last hypothesis.
+
+    B may be "none". `every`: of each grid only the first value, the one `every` places further, and so on.
+    """
     learner = LEARNERS[name]
     grid = {"gamma": GAMMA_PLANE if data.X.shape[1] == 2 else GAMMA, **learner.grid}
-    rows = TUNING_ROWS
-    if quick:
-        grid, rows = {key: values[::3] for key, values in grid.items()}, 600
-        data = Split(data.X[:3000], data.y[:3000], data.held[:2000], data.truth[:2000])
+    grid = {key: values[::every] for key, values in grid.items()}
+    limit = None if B == "none" else int(B)
 
     def make(**chosen: float) -> Any:
-        return learner.make(B, seed, **chosen)
+        return learner.make(limit, seed, **chosen)
 
     chosen, validated = choose(make, grid, data.X[:rows], data.y[:rows])
     model = make(**chosen).fit(data.X, data.y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import json
@@ -114,25 +115,22 @@ def run(
 ) -> Results:
     """All cells under all seeds; what `folder` has is not run again. `source`: the file that holds the experiment."""
     seeds = seeds or (experiment.quick_seeds if quick else experiment.seeds)
-    jobs = jobs or (
-        1 if experiment.timed else len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    )
+    jobs = jobs or (1 if experiment.timed else _cores())
     kept = Kept(folder, experiment, quick)
     results = Results((Result(cell, {}) for cell in chosen(experiment.cells(quick), only)), quick)
     reasons: dict[Any, str | None] = {}
     todo: list[tuple[Result, int]] = []
     for result in results:
-        sets = tuple(experiment.data(result.cell))
+        found = {seed: kept.read(result.cell, seed) for seed in range(seeds)}
+        result.runs = {seed: numbers for seed, numbers in found.items() if numbers is not None}
+        if len(result.runs) == seeds:
+            continue  # its data is not needed any more
+        sets = tuple(experiment.data(result.cell)) or tuple(result.cell.items())  # what may be missing is of the cell
         if sets not in reasons:
             reasons[sets] = experiment.missing(result.cell)
         result.missing = reasons[sets]
-        for seed in range(seeds):
-            numbers = kept.read(result.cell, seed)
-            if numbers is not None:
-                result.runs[seed] = numbers
-                result.missing = None
-            elif not result.missing:
-                todo.append((result, seed))
+        if not result.missing:
+            todo += [(result, seed) for seed in found if seed not in result.runs]
     total = sum(len(result.runs) for result in results) + len(todo)
     done = total - len(todo)
     told(done, total, f"{done} of them from {folder}" if done else "")
@@ -143,6 +141,11 @@ def run(
         done += 1
         told(done, total, f"{describe(result.cell)}, seed {seed}")
     return results
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _all_done(
@@ -203,10 +206,15 @@ def _prepare() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _work_elsewhere(source: str | None, name: str, folder: Path, quick: bool, cell: Cell, seed: int) -> Numbers:
+@functools.cache
+def _experiment(name: str) -> Experiment:
     from . import find
 
-    experiment = find(name if source is None else source)
+    return find(name)
+
+
+def _work_elsewhere(source: str | None, name: str, folder: Path, quick: bool, cell: Cell, seed: int) -> Numbers:
+    experiment = _experiment(source or name)
     return _work(experiment, Kept(folder, experiment, quick), cell, seed)
 
 

@@ -94,7 +94,16 @@ def _json(experiment: Experiment, results: Results, report: Report, command: str
         ],
         "checks": [_check(check) for check in report.checks],
     }
-    return json.dumps(page, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return "{\n" + ",\n".join(f"{_text(key)}: {_listed(value)}" for key, value in page.items()) + "\n}\n"
+
+
+def _listed(value: Any) -> str:
+    """A list has a line for each entry: short files whose differences can be read."""
+    return "[\n" + ",\n".join(map(_text, value)) + "\n]" if isinstance(value, list) and value else _text(value)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _scalars(runs: dict[int, Any]) -> list[str]:
