@@ -10,7 +10,7 @@ import pytest
 from onepass import convex as cx
 from onepass import datasets, errors, experts
 
-D, T = 4, 400
+D, T = 4, 200
 
 
 def real(loss):
@@ -65,7 +65,7 @@ def test_regret_is_within_the_bound_at_every_round(stream):
             continue  # which does not hold 0, around which it regularises
         player = PLAYERS[name](set)
         game = cx.play(player, STREAMS[stream](set), T)
-        points = [set.project(generator.normal(size=D)) for _ in range(3)] + [game.best(set).u]
+        points = [set.project(generator.normal(size=D)), game.best(set).u]
         if name == "p-norm":
             points = [p / max(1.0, np.linalg.norm(p, ord=1.5)) for p in points]
         for u in points:
@@ -203,6 +203,11 @@ def test_overflow_is_refused():
 def test_wrong_parameters_are_named(make, word):
     with pytest.raises(errors.ParameterError, match=word):
         make()
+
+
+def test_a_loss_of_other_dimensions_is_named():
+    with pytest.raises(errors.InputError, match="round 1: the loss has 1 dimensions, the player 2"):
+        cx.play(cx.OGD(2), cx.Alternating(), 3)
 
 
 def test_sets_that_do_not_meet_are_said_so():

@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 
 import onepass
-from onepass import budgets, datasets, kernels, losses, metrics, rules, schedules
+from onepass import budgets, convex, datasets, experts, guarantees, kernels, losses, metrics, rules, schedules
 
 ROOT = Path(__file__).parent.parent
 README, RULES, CONTRIBUTING, EVALUATION, LASVM = (
     ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md", "docs/evaluation.md", "docs/lasvm.md")
 )
+GAMES = [ROOT / f"docs/{name}.md" for name in ("convex", "experts", "regret")]
 ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
 
 
@@ -47,7 +48,7 @@ def test_code_blocks_run(path, tmp_path, monkeypatch, capsys):
         assert float(printed[-1]) == pytest.approx(0.97, abs=0.01)
 
 
-@pytest.mark.parametrize("path", [LASVM], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [LASVM, *GAMES], ids=lambda path: path.name)
 def test_pages_print_what_they_say(path, tmp_path, monkeypatch):
     """Every block of Python is followed by all that it prints."""
     monkeypatch.chdir(tmp_path)
@@ -76,6 +77,37 @@ def test_the_picture_of_lasvm_can_be_drawn(tmp_path):
     subprocess.run([sys.executable, str(script), str(tmp_path / "now.svg")], check=True)
     assert b"</svg>" in (tmp_path / "now.svg").read_bytes()
     assert (ROOT / "docs/lasvm.svg").exists() and "](lasvm.svg)" in LASVM.read_text()
+
+
+def test_the_pictures_of_regret_can_be_drawn(tmp_path):
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "draw_regret.py"), str(tmp_path)], check=True)
+    for page in GAMES:
+        assert "</svg>" in (tmp_path / f"{page.stem}.svg").read_text()
+        assert page.with_suffix(".svg").exists() and f"]({page.stem}.svg)" in page.read_text()
+
+
+@pytest.mark.parametrize(("module", "registries"), [
+    (convex, [convex.PLAYERS]), (experts, [experts.ALGORITHMS, experts.BANDITS]),
+])  # fmt: skip
+def test_every_name_of_convex_and_experts_is_listed(module, registries):
+    text = (ROOT / f"docs/{module.__name__.rpartition('.')[2]}.md").read_text()
+    for name in module.__all__:
+        assert re.search(rf"`{name}[`(]", text), f"{name} is missing"
+    for registry in registries:
+        for name, kind in registry.items():
+            line = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
+            assert f"`{kind.__name__}(" in line
+
+
+def test_every_option_of_the_ensemble_and_every_bound_is_listed():
+    text = (ROOT / "docs/experts.md").read_text()
+    for option in onepass.ExpertEnsemble().get_params(deep=False):
+        assert f"`{option}`" in text, f"ExpertEnsemble's option {option} is missing"
+    regret = (ROOT / "docs/regret.md").read_text()
+    bounded = [name for name, kind in rules.RULES.items() if guarantees.of(kind(), kind.tasks[0]).bound is not None]
+    assert bounded
+    for name in bounded:
+        assert f"`{name}`" in regret or name == "pocket", f"the bound of {name} is missing in docs/regret.md"
 
 
 def test_contributed_rules_pass_their_check():
@@ -167,7 +199,7 @@ def test_pages_run_and_print_what_they_say(page, capsys):
 
 
 def test_links_resolve():
-    for path in (README, RULES, CONTRIBUTING, EVALUATION, LASVM, ROOT / "docs/architecture.md"):
+    for path in (README, RULES, CONTRIBUTING, EVALUATION, LASVM, *GAMES, ROOT / "docs/architecture.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

@@ -111,10 +111,13 @@ def test_a_member_that_overflows_is_retired_and_the_others_go_on():
     model = EnsembleModel(["nlms:mu=0.1", wild], "regression")
     model.learn_many(X, y)
     assert model.alive.tolist() == [True, False] and model.member_weights.tolist() == [1.0, 0.0] and model.t == 60
-    one = EnsembleModel(["nlms:mu=0.1", wild], "regression")
+    one, said = EnsembleModel(["nlms:mu=0.1", wild], "regression"), []
     for x, target in zip(X, y, strict=True):
+        said.append(one.predict_one(x))
         one.learn_one(x, target)
     assert state(one) == state(model)
+    again = EnsembleModel(["nlms:mu=0.1", wild], "regression")
+    assert again.predict_then_learn(X, y).tolist() == said  # before the retirement too
     before = state(model)
     with pytest.raises(errors.NumericalError) as refused:
         model.learn_many(np.array([[1e200, 1e200]]), np.array([1.0]))
@@ -196,32 +199,18 @@ def test_the_estimator_saves_itself_and_what_it_learned(tmp_path):
 
 
 def test_rule_auto_of_the_command(tmp_path):
-    write_csv(tmp_path / "mail.csv", 600)
-    result = command(
-        "learn", "mail.csv", "--label", "spam", "--rule", "auto", "--save", "m", "--report", "r.html", cwd=tmp_path
-    )
+    write_csv(tmp_path / "mail.csv", 300)
+    auto = ("learn", "mail.csv", "--label", "spam", "--rule", "auto", "--save")
+    result = command(*auto, "m", cwd=tmp_path)
     assert result.returncode == 0 and "Experts(" in result.stdout, result.stderr
-    whole = (tmp_path / "m").read_bytes()
-    assert command("predict", "m", "mail.csv", "-o", "p", cwd=tmp_path).returncode == 0
+    assert command(*auto, "n", "--checkpoint-every", "100", "--quiet", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
     assert command("inspect", "m", cwd=tmp_path).stdout.count("%") == len(portfolio.CLASSIFIERS)
+    assert command("predict", "m", "mail.csv", "-o", "p", cwd=tmp_path).returncode == 0
     assert isinstance(op.load(tmp_path / "m"), op.ExpertEnsemble)
-    cut = command(
-        "learn",
-        "mail.csv",
-        "--label",
-        "spam",
-        "--rule",
-        "auto",
-        "--save",
-        "n",
-        "--checkpoint-every",
-        "100",
-        cwd=tmp_path,
-    )
-    assert cut.returncode == 0 and (tmp_path / "n").read_bytes() == whole
     compared = command("compare", "mail.csv", "--label", "spam", "--rules", "auto,pa1", cwd=tmp_path)
     assert compared.returncode == 0 and "auto" in compared.stdout
-    refused = command("learn", "mail.csv", "--label", "spam", "--rule", "auto", "--l2", "0.1", cwd=tmp_path)
+    refused = command(*auto, "m", "--l2", "0.1", cwd=tmp_path)
     assert refused.returncode == 2 and "--l2" in refused.stderr
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from onepass import budgets, core, decoders, kernels, losses, reductions, rules, schedules, tasks
+from onepass import budgets, convex, core, decoders, experts, kernels, losses, reductions, rules, schedules, tasks
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "syllabus.md"
@@ -188,6 +188,8 @@ CHECKLIST = {
     "kernel": list(kernels.KERNELS),
     "budget": list(budgets.BUDGETS),
     "decoder": [kind.__name__ for kind in decoders.DECODERS.values()],
+    "player": [kind.__name__ for kind in convex.PLAYERS.values()],
+    "expert algorithm": [kind.__name__ for kind in (*experts.ALGORITHMS.values(), *experts.BANDITS.values())],
 }
 
 

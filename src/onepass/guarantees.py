@@ -65,6 +65,8 @@ def of(rule: Rule, task: str) -> Guarantee:
     """The guarantee of a rule; where none is known here, its loss alone, with the reason."""
     if isinstance(rule, Perceptron):
         return _perceptron(rule)
+    if task == "ranking" or task == "structured":
+        return _plain(losses.Hinge(), f"bounds are for two classes or numbers, not for task={task!r}")
     if isinstance(rule, PassiveAggressive):
         return _passive_aggressive(rule, task)
     if isinstance(rule, SGD):

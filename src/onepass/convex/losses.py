@@ -25,6 +25,11 @@ class RoundLoss:
 
     strong_convexity: float = 0.0
 
+    @property
+    def dimension(self) -> int | None:
+        """Of the points it takes; None: any."""
+        return None
+
     def value(self, w: Array) -> float:
         raise NotImplementedError
 
@@ -45,6 +50,10 @@ class Linear(RoundLoss):
     def __post_init__(self) -> None:
         self.z = point(self.z, "z")
 
+    @property
+    def dimension(self) -> int | None:
+        return len(self.z)
+
     def value(self, w: Array) -> float:
         return float(np.dot(self.z, w))
 
@@ -61,6 +70,10 @@ class Quadratic(RoundLoss):
 
     def __post_init__(self) -> None:
         self.z = point(self.z, "z")
+
+    @property
+    def dimension(self) -> int | None:
+        return len(self.z)
 
     def value(self, w: Array) -> float:
         return 0.5 * float(np.sum((w - self.z) ** 2))
@@ -86,6 +99,10 @@ class Prediction(RoundLoss):
             raise InputError(f"y={self.y!r}: expected {expected} for the loss {self.loss.name}")
         if not 0 <= self.importance < math.inf:
             raise InputError(f"importance={self.importance!r}: expected a finite number >= 0")
+
+    @property
+    def dimension(self) -> int | None:
+        return len(self.x)
 
     def value(self, w: Array) -> float:
         s = float(np.dot(w, self.x))
@@ -121,6 +138,10 @@ class Regularized(RoundLoss):
     @property
     def strong_convexity(self) -> float:  # type: ignore[override]
         return self.lam + self.f.strong_convexity
+
+    @property
+    def dimension(self) -> int | None:
+        return self.f.dimension
 
     def value(self, w: Array) -> float:
         return self.f.value(w) + 0.5 * self.lam * float(w @ w)

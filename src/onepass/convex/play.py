@@ -106,6 +106,8 @@ def play(player: Player, adversary: Adversary, T: int) -> Game:
     for t in range(T):
         w = player.w
         f = adversary(t + 1, w)
+        if f.dimension not in (None, player.d):
+            raise InputError(f"round {t + 1}: the loss has {f.dimension} dimensions, the player {player.d}")
         points[t], losses[t] = w, f.value(w)
         gradients[t] = f.gradient(w)
         functions.append(f)

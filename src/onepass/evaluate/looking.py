@@ -214,7 +214,12 @@ def linear_model(model: Any) -> Any:
     from ..kernel_model import KernelModel
     from ..model import LinearModel
 
-    made = model if isinstance(model, LinearModel) else model.new_model() if hasattr(model, "new_model") else None
+    made = model if isinstance(model, LinearModel) else None
+    if made is None and hasattr(model, "new_model"):
+        try:
+            made = model.new_model()
+        except ParameterError:  # an ensemble, which is many models
+            made = None
     if not isinstance(made, LinearModel) or isinstance(made, KernelModel) or made.rule.geometry() != 2:
         raise ParameterError(
             f"regret compares with the best fixed weights: it needs a linear model of ours, not {model!r:.80}"

@@ -125,7 +125,8 @@ def run(
         result.runs = {seed: numbers for seed, numbers in found.items() if numbers is not None}
         if len(result.runs) == seeds:
             continue  # its data is not needed any more
-        sets = tuple(experiment.data(result.cell))
+        # Without sets, what may be missing is the cell's own.
+        sets: tuple[Any, ...] = tuple(experiment.data(result.cell)) or tuple(result.cell.items())
         if sets not in reasons:
             reasons[sets] = experiment.missing(result.cell)
         result.missing = reasons[sets]

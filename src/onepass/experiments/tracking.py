@@ -12,7 +12,7 @@ from .writing import markdown_table
 __all__ = ["Tracking", "experiment"]
 
 M, N, SPELLS = 10, 2000, 5
-POINTS = 80
+POINTS = 40
 LEARNERS = ("Hedge", "AdaHedge", "Fixed Share", "Fixed Share, α = 0.01")
 
 
@@ -53,8 +53,8 @@ Share* are those for that many switches; the other has α = 0.01, η = 0.5, its 
             "bound": None if regret.bound is None else float(regret.bound[-1]),
             "holds": None if regret.bound is None else regret.holds(),
             "t": regret.t[every - 1 :: every].tolist(),
-            "curve": regret.regret[every - 1 :: every].tolist(),
-            "bounds": None if regret.bound is None else regret.bound[every - 1 :: every].tolist(),
+            "curve": regret.regret[every - 1 :: every].round(3).tolist(),
+            "bounds": None if regret.bound is None else regret.bound[every - 1 :: every].round(3).tolist(),
         }
 
     def report(self, results: Results) -> Report:

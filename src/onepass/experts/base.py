@@ -76,7 +76,7 @@ class Experts:
             raise InputError(f"{what}: expected {self.M} numbers, one of each expert; got shape {out.shape}")
         if not np.all((out >= low) & (out <= high)):  # False for NaN too
             at = int(np.argmin((out >= low) & (out <= high)))
-            raise InputError(f"{what}[{at}] = {out[at]!r}: expected a number from {low:g} to {high:g}")
+            raise InputError(f"{what}[{at}] = {float(out[at])!r}: expected a number from {low:g} to {high:g}")
         return out
 
     def _losses(self, losses: ArrayLike) -> Array:
