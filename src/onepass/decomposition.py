@@ -101,7 +101,7 @@ class _PCA(LearnedTransform):
         raise NotImplementedError
 
     def _transformed(self, state: _Components, X: Array) -> Array:
-        return np.asarray((X - state.mean) @ self._unit(state).T)
+        return _native.inner(X - state.mean, np.ascontiguousarray(self._unit(state)))
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows of scores back among the features."""
@@ -189,6 +189,8 @@ def leading(A: Array, k: int) -> tuple[Array, Array]:
     """
     rows, columns = A.shape
     k = min(k, rows, columns)
+    if k == 0:
+        return np.empty(0), np.empty((0, columns))
     wide = columns > rows
     squares, Q = np.linalg.eigh(A @ A.T if wide else A.T @ A)
     squares, Q = squares[::-1][:k], Q[:, ::-1][:, :k]

@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def stateful_of(config: dict[str, Any], arrays: dict[str, Any]) -> Any:
     """A learner with a state of its own, as `save` wrote it."""
     name = config.get("estimator")
-    if name not in _STATEFUL:
+    if not isinstance(name, str) or name not in _STATEFUL:
         raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_STATEFUL)}")
     return getattr(importlib.import_module(f".{_STATEFUL[name]}", __package__), name)._restore(config, arrays)
 

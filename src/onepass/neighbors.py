@@ -25,7 +25,7 @@ class _Parameters(Parameters):
 
 @dataclasses.dataclass
 class _Window(LabelledState):
-    """A ring: example number i is in slot i mod window. `points` has an example in each column, as the loops read them."""
+    """A ring: example number i is in slot i mod window. `points` has an example in each column, as loops read them."""
 
     points: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     owner: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -50,7 +50,7 @@ class KNNClassifier(LabelledLearner):
     ----------
     n_neighbors : k.
     window : how many examples are remembered; the oldest goes first.
-    weights : votes count the same ("uniform"), or by 1/distance ("distance"); an example's importance multiplies its own.
+    weights : votes count the same ("uniform") or by 1/distance ("distance"); importance multiplies them.
     """
 
     _Parameters = _Parameters
