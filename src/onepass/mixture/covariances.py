@@ -209,7 +209,7 @@ class Spherical(Covariance):
 def squared(X: Array, points: Array) -> Array:
     """‖x − p‖² of every row and point, by products: both are near 0, so that few digits cancel."""
     rows = np.einsum("ij,ij->i", X, X)[:, np.newaxis]
-    return np.maximum(rows - 2 * X @ points.T + np.einsum("ij,ij->i", points, points), 0.0)
+    return np.asarray(np.maximum(rows - 2 * X @ points.T + np.einsum("ij,ij->i", points, points), 0.0))
 
 
 def floored(matrix: Array, floor: float) -> Array:
