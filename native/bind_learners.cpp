@@ -352,7 +352,7 @@ void bind_shape(nb::class_<C>& bound) {
 
 void bind_learners(nb::module_& module) {
     nb::class_<RowReader> reader(module, "RowReader");
-    reader.def(nb::init<>()).def("row", &RowReader::row, "x"_a, "learn"_a);
+    reader.def(nb::init<>()).def("row", &RowReader::row, "x"_a.none(), "learn"_a);
     bind_shape(reader);
 
     nb::class_<Counter> counter(module, "Counter");
@@ -360,8 +360,8 @@ void bind_learners(nb::module_& module) {
         .def("learn", &Counter::learn, "X"_a, "codes"_a, "w"_a)
         .def("learn_csr", &Counter::learn_csr, "data"_a, "indices"_a, "starts"_a, "columns"_a, "codes"_a, "w"_a,
              "named"_a = false)
-        .def("learn_one", &Counter::learn_one, "x"_a, "code"_a, "w"_a)
-        .def("score_one", &Counter::score_one, "x"_a, "by"_a, "smoothing"_a)
+        .def("learn_one", &Counter::learn_one, "x"_a.none(), "code"_a, "w"_a)
+        .def("score_one", &Counter::score_one, "x"_a.none(), "by"_a, "smoothing"_a)
         .def("add_class", [](Counter& self) { self.bayes.add_class(); })
         .def("largest_variance", [](Counter& self) { return self.bayes.largest_variance(); })
         .def("state", &Counter::state)
@@ -395,6 +395,22 @@ void bind_learners(nb::module_& module) {
             return numpy_array(std::move(out), {n, stride});
         },
         "X"_a, "points"_a);
+    // Row by row the same bits whatever other rows there are, which BLAS does not promise.
+    module.def(
+        "inner",
+        [](In2<double> X, In2<double> V) {
+            const size_t n = X.shape(0), d = X.shape(1), K = V.shape(0);
+            require_size(V.shape(1), d, "V");
+            std::vector<double> out(n * K);
+            {
+                nb::gil_scoped_release unlocked;
+                for (size_t i = 0; i < n; ++i)
+                    for (size_t k = 0; k < K; ++k)
+                        out[i * K + k] = learner_loops->dot(X.data() + i * d, V.data() + k * d, d);
+            }
+            return numpy_array(std::move(out), {n, K});
+        },
+        "X"_a, "V"_a);
     module.def(
         "nearest",
         [](In2<double> X, In2<double> points) {

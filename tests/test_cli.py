@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 
 from onepass import rules
 from onepass.cli import VERBS, demo, main
-from onepass.cli.models import NOTES
+from onepass.cli.models import LEARNERS, NOTES
 from onepass.datasets import RotatingHyperplane
 from onepass.evaluate import Run, prequential
 
@@ -115,7 +115,9 @@ def test_models_lists_every_rule_with_its_parameters() -> None:
     result = run("models")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert [line.split()[0] for line in lines[:-2] if not line.startswith(" ")] == list(rules.RULES)
+    end = lines.index("In Python, onepass.NAME:")
+    assert [line.split()[0] for line in lines[: end - 1] if not line.startswith(" ")] == list(rules.RULES)
+    assert [line.split()[0] for line in lines[end + 1 : -2]] == list(LEARNERS)
     for name, kind in rules.RULES.items():
         at = next(i for i, line in enumerate(lines) if line.split()[:1] == [name])
         for parameter, default in kind().get_params().items():
@@ -134,6 +136,14 @@ def test_models_of_one_rule_tells_all_of_it(name: str) -> None:
         assert said and " ".join(said.split()) in flat
     assert "-> Step" in result.stdout or "return" in result.stdout  # the formula
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
+
+
+def test_models_of_a_learner_tells_its_parameters() -> None:
+    from onepass import files
+
+    assert set(files._STATEFUL) <= set(LEARNERS)
+    result = run("models", "KMeans")
+    assert result.exit_code == 0 and "onepass.cluster.KMeans" in result.stdout and "n_clusters : K" in result.stdout
 
 
 def test_models_prints_where_letters_are_lacking() -> None:

@@ -24,6 +24,16 @@ README, RULES, CONTRIBUTING, EVALUATION, LASVM = (
     ROOT / name for name in ("README.md", "docs/rules.md", "CONTRIBUTING.md", "docs/evaluation.md", "docs/lasvm.md")
 )
 GAMES = [ROOT / f"docs/{name}.md" for name in ("convex", "experts", "regret")]
+LEARNERS = {  # page → the learners it describes
+    "mixtures": ("GaussianMixture", "BernoulliMixture"),
+    "naive-bayes": (
+        *("GaussianNB", "BernoulliNB", "MultinomialNB", "ComplementNB", "CategoricalNB"),
+        *("LVQClassifier", "KNNClassifier"),
+    ),
+    "clustering": ("KMeans",),
+    "decomposition": ("IncrementalPCA", "CCIPCA", "OjaPCA", "DictionaryLearning"),
+}
+PAGES = [ROOT / f"docs/{page}.md" for page in LEARNERS]
 ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
 
 
@@ -48,7 +58,7 @@ def test_code_blocks_run(path, tmp_path, monkeypatch, capsys):
         assert float(printed[-1]) == pytest.approx(0.97, abs=0.01)
 
 
-@pytest.mark.parametrize("path", [LASVM, *GAMES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [LASVM, *GAMES, *PAGES], ids=lambda path: path.name)
 def test_pages_print_what_they_say(path, tmp_path, monkeypatch):
     """Every block of Python is followed by all that it prints."""
     monkeypatch.chdir(tmp_path)
@@ -108,6 +118,23 @@ def test_every_option_of_the_ensemble_and_every_bound_is_listed():
     assert bounded
     for name in bounded:
         assert f"`{name}`" in regret or name == "pocket", f"the bound of {name} is missing in docs/regret.md"
+
+
+@pytest.mark.parametrize("page", LEARNERS)
+def test_every_option_and_attribute_of_the_learners_is_listed(page):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    assert f"]({page}.svg)" in text and (ROOT / f"docs/{page}.svg").exists()
+    for name in LEARNERS[page]:
+        kind = getattr(onepass, name)
+        learned = [each for base in kind.__mro__ for each in vars(base) if base.__module__.startswith("onepass")]
+        learned = [each for each in learned if each.endswith("_") and not each.startswith("_")]
+        for each in (*kind().get_params(deep=False), *learned):
+            assert f"`{each}`" in text, f"{name}'s {each} is missing in docs/{page}.md"
+
+
+def test_the_pictures_of_the_learners_can_be_drawn(tmp_path):
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "draw_learners.py"), str(tmp_path)], check=True)
+    assert {path.stem for path in tmp_path.glob("*.svg")} == set(LEARNERS)
 
 
 def test_contributed_rules_pass_their_check():
@@ -199,7 +226,7 @@ def test_pages_run_and_print_what_they_say(page, capsys):
 
 
 def test_links_resolve():
-    for path in (README, RULES, CONTRIBUTING, EVALUATION, LASVM, *GAMES, ROOT / "docs/architecture.md"):
+    for path in (README, RULES, CONTRIBUTING, EVALUATION, LASVM, *GAMES, *PAGES, ROOT / "docs/architecture.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

@@ -108,7 +108,7 @@ def test_what_is_claimed_appears(section: Section, tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
 def test_every_topic_says_where_to_read_what_runs_and_what_appears(section: Section) -> None:
     for word, target in (
-        ("Read", r"(\.\./)?\w+\.md"),
+        ("Read", r"(\.\./)?[\w-]+\.md"),
         ("Code", r"\.\./src/[^)]+#L"),
         ("Checked", r"\.\./tests/[^)]+#L"),
     ):

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 
 from . import _native
 from .core import Array
@@ -101,7 +102,7 @@ class _PCA(LearnedTransform):
         raise NotImplementedError
 
     def _transformed(self, state: _Components, X: Array) -> Array:
-        return np.asarray((X - state.mean) @ self._unit(state).T)
+        return _native.inner(X - state.mean, np.ascontiguousarray(self._unit(state)))
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows of scores back among the features."""
@@ -189,9 +190,13 @@ def leading(A: Array, k: int) -> tuple[Array, Array]:
     """
     rows, columns = A.shape
     k = min(k, rows, columns)
+    if k == 0:
+        return np.empty(0), np.empty((0, columns))
     wide = columns > rows
-    squares, Q = np.linalg.eigh(A @ A.T if wide else A.T @ A)
-    squares, Q = squares[::-1][:k], Q[:, ::-1][:, :k]
+    gram = A @ A.T if wide else A.T @ A
+    size = len(gram)
+    squares, Q = scipy.linalg.eigh(gram, subset_by_index=(size - k, size - 1), check_finite=False, overwrite_a=True)
+    squares, Q = squares[::-1], Q[:, ::-1]
     if squares[-1] > CONDITION**2 * squares[0] > 0:
         S = np.sqrt(squares)
         V = (A.T @ Q / S).T if wide else np.ascontiguousarray(Q.T)

@@ -45,8 +45,8 @@ class _Atoms(MiniBatchState):
 class DictionaryLearning(LearnedTransform):
     """min ½‖x − Dᵀu‖² + α‖u‖₁ over sparse codes u and atoms D, ‖d_j‖ ≤ 1, in mini-batches.
 
-    Codes by coordinate descent; A ← βA + UᵀU/b, B ← βB + UᵀX/b, where β makes old codes fade as the dictionary improves;
-    then each atom in turn d_j ← d_j + (B_j − A_j D)/A_jj, cut to length 1. An atom that no row uses begins anew at a row.
+    Codes by coordinate descent; A ← βA + UᵀU/b, B ← βB + UᵀX/b, where β makes codes of old dictionaries fade; then each
+    atom in turn d_j ← d_j + (B_j − A_j D)/A_jj, cut to length 1. An atom that no row uses begins anew at a row.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class DictionaryLearning(LearnedTransform):
 
     def _transformed(self, state: _Atoms, X: Array) -> Array:
         U = np.empty((len(X), len(state.atoms)))
-        gram, along = state.atoms @ state.atoms.T, X @ state.atoms.T
+        gram, along = state.atoms @ state.atoms.T, _native.inner(X, state.atoms)
         _native.lasso(gram, along, float(self.alpha), float(self.tol), int(self.max_sweeps), U)
         return U
 
@@ -149,4 +149,4 @@ class DictionaryLearning(LearnedTransform):
 
 def spread(X: Array) -> float:
     """How far numbers lie apart, for noise that is small among them."""
-    return float(X.std()) or 1.0
+    return (float(X.std()) if X.size else 0.0) or 1.0

@@ -78,7 +78,7 @@ def stateful_of(config: dict[str, Any], arrays: dict[str, Any]) -> Any:
 
 
 def stateful_class(name: Any) -> Any:
-    if name not in _STATEFUL:
+    if not isinstance(name, str) or name not in _STATEFUL:
         raise DamagedFileError(f"the model names an estimator {name!r}; expected one of {', '.join(_STATEFUL)}")
     return getattr(importlib.import_module(f".{_STATEFUL[name]}", __package__), name)
 

@@ -95,7 +95,11 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
 
     def _score_single(self, state: Any, x: Any) -> Array:
         row = self._vector(state, x, False)
-        return self._scores(state, self._fitting(state, row[np.newaxis]))[0]
+        return np.asarray(self._scores(state, self._fitting(state, row[np.newaxis]))[0])
+
+    def _check_one(self, state: Any, x: Any) -> None:
+        """Refuse what is no example, before anything is known."""
+        self._vector(state, x, False)
 
     def _fitting(self, state: Any, X: Array) -> Array:
         """Rows as wide as the state."""
@@ -206,7 +210,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         """The prediction for one example; changes nothing. None before any class is known."""
         state = self._new_state() if self._state is None else self._state
         if not state.t:
-            state._reader.row(x, False)
+            self._check_one(state, x)
             return None
         return state.classes[int(np.argmax(self._score_single(state, x)))]
 

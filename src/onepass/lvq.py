@@ -1,4 +1,4 @@
-"""`LVQClassifier`: learning vector quantisation, prototypes of classes that move towards their own and away from others."""
+"""`LVQClassifier`: learning vector quantisation. Prototypes move towards rows of their class and away from others."""
 
 from __future__ import annotations
 

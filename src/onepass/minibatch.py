@@ -30,7 +30,7 @@ class MiniBatchState(State):
     filled: int = 0
     waiting: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     waiting_weight: Array = dataclasses.field(default_factory=lambda: np.empty(0))
-    _provisional: Any = None  # (rows, state)
+    _provisional: Any = None  # ((rows, columns), state)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         room = len(self.waiting_weight)
@@ -68,7 +68,7 @@ class MiniBatchLearner(StatefulEstimator):
     # -- what a learner defines ----------------------------------------------------------------------------------------
 
     def _batch_size(self) -> int:
-        return int(self.batch_size)  # type: ignore[attr-defined]
+        return int(self.batch_size)
 
     def _prefix(self) -> int:
         """How many rows seed the state."""
@@ -143,14 +143,11 @@ class MiniBatchLearner(StatefulEstimator):
         if state.filled == 0:
             return None
         rows = 1 << (state.filled.bit_length() - 1)
-        if (
-            state._provisional is None
-            or state._provisional[0] != rows
-            or state._provisional[2] != state.waiting.shape[1]
-        ):
+        of = (rows, state.waiting.shape[1])
+        if state._provisional is None or state._provisional[0] != of:
             trial = copy.deepcopy(dataclasses.replace(state, _provisional=None, filled=rows))
             self._settle(trial, all_of_it=True)
-            state._provisional = (rows, trial, state.waiting.shape[1])
+            state._provisional = (of, trial)
         return state._provisional[1]
 
     def flush(self) -> None:
@@ -210,6 +207,11 @@ class MiniBatchLearner(StatefulEstimator):
         row = self._vector(state, x, True)
         place = state.filled
         wanted = self._batch_size() if state.seeded else self._prefix()
+        if wanted == 1 and state.seeded and place == 0:  # it need not wait
+            state.widen(len(row))
+            self._take(state, row[np.newaxis], np.array([weight]))
+            state.t += 1
+            return
         if len(state.waiting) < wanted or state.waiting.shape[1] != len(row):
             state.widen(len(row))
             self._make_room(state, wanted, len(row))

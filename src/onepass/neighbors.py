@@ -25,7 +25,7 @@ class _Parameters(Parameters):
 
 @dataclasses.dataclass
 class _Window(LabelledState):
-    """A ring: example number i is in slot i mod window. `points` has an example in each column, as the loops read them."""
+    """A ring: example number i is in slot i mod window. `points` has an example in each column, as loops read them."""
 
     points: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     owner: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -50,7 +50,7 @@ class KNNClassifier(LabelledLearner):
     ----------
     n_neighbors : k.
     window : how many examples are remembered; the oldest goes first.
-    weights : votes count the same ("uniform"), or by 1/distance ("distance"); an example's importance multiplies its own.
+    weights : votes count the same ("uniform") or by 1/distance ("distance"); importance multiplies them.
     """
 
     _Parameters = _Parameters
@@ -79,24 +79,36 @@ class KNNClassifier(LabelledLearner):
         state.points[:, at] = X[late:].T
         state.owner[at], state.weight[at] = codes[late:], w[late:]
 
+    def _learn_single(self, state: _Window, x: Any, label: Any, weight: float) -> None:
+        row = self._vector(state, x, True)
+        if weight == 0.0 or len(row) != len(state.points):
+            self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
+        else:
+            at = state.kept % int(self.window)
+            state.points[:, at] = row
+            state.owner[at], state.weight[at] = state.admit(label), weight
+            state.kept += 1
+        state.t += 1
+
     def _scores(self, state: _Window, X: Array) -> Array:
         """The votes of the neighbours, as parts of all votes."""
-        out = np.zeros((len(X), len(state.classes)))
         size = min(state.kept, int(self.window))
         if size == 0:
-            return out
-        k = min(int(self.n_neighbors), size)
-        distance = np.asarray(_native.distances(np.ascontiguousarray(X), state.points))[:, :size]
-        near = np.argpartition(distance, k - 1, axis=1)[:, :k] if k < size else np.tile(np.arange(size), (len(X), 1))
-        votes = state.weight[near]
+            return np.zeros((len(X), len(state.classes)))
+        distances = _native.distances(X, state.points)
+        return np.stack([self._votes(state, row[:size]) for row in distances])
+
+    def _votes(self, state: _Window, distance: Array) -> Array:
+        """Of the nearest in the window."""
+        k = int(self.n_neighbors)
+        near = np.argpartition(distance, k - 1)[:k] if k < len(distance) else slice(None)
+        votes, owner = state.weight[: len(distance)][near], state.owner[: len(distance)][near]
         if self.weights == "distance":
-            root = np.sqrt(np.take_along_axis(distance, near, axis=1))
-            exact = (root == 0).any(axis=1, keepdims=True)  # an example at the very place decides alone
-            with np.errstate(divide="ignore"):
-                votes = votes * np.where(exact, root == 0, 1 / np.where(exact, 1.0, root))
-        rows = np.repeat(np.arange(len(X)), k)
-        np.add.at(out, (rows, state.owner[near].ravel()), votes.ravel())
-        return np.asarray(out / out.sum(axis=1, keepdims=True))
+            root = np.sqrt(distance[near])
+            exact = root == 0.0  # an example at the very place decides alone
+            votes = votes * exact if exact.any() else votes / root
+        out = np.bincount(owner, votes, len(state.classes))
+        return np.asarray(out / out.sum())
 
     def _fitting(self, state: _Window, X: Array) -> Array:
         columns = len(state.points)

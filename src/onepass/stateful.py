@@ -22,6 +22,7 @@ from . import _native, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .named import read_item
 from .parameters import Parameters, to_config
 from .tables import TableEstimator
 
@@ -55,12 +56,7 @@ class Reader:
         """One row as a vector. A name that is new gets a column (`learn`) or is left out."""
         out: Array | None = self.native.row(x, learn)
         if out is None:
-            plain = dict(x) if isinstance(x, Mapping) else to_row(x)
-            if isinstance(plain, tuple):
-                index, values, columns = plain
-                plain = np.zeros(columns)
-                plain[index] = values
-            out = self.native.row(plain, learn)
+            out = self.native.row(dict(x) if isinstance(x, Mapping) else vector_of(x), learn)
             assert out is not None
         return out
 
@@ -216,10 +212,7 @@ class StatefulEstimator(TableEstimator):
         """A single example as a vector of the state's columns."""
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(x, Mapping):
-            strange = set(x) - set(names)
-            if strange:
-                raise FeatureError(f"x has features {sorted(map(str, strange))[:3]} that the table did not have")
-            x = np.array([float(x.get(name, 0.0)) for name in names])
+            x = named_vector(x, names)
         return state._reader.row(x, learn)
 
     # -- what was learned ----------------------------------------------------------------------------------------------
@@ -276,6 +269,8 @@ class StatefulEstimator(TableEstimator):
     def _restore(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """The estimator that `save` wrote; `onepass.load` finds the class."""
         try:
+            if not all(isinstance(config[part], dict) for part in ("params", "learned", "fitted")):
+                raise TypeError("params, learned and fitted must be mappings")
             estimator = cls(**config["params"])
             estimator._new_state()
             estimator._state = estimator._from_config(config["learned"], arrays)
@@ -322,6 +317,7 @@ def dense_parts(table: Batch) -> Iterator[tuple[int, Array]]:
 
     for start in range(0, table.rows, PART):
         part = table.part(start, min(start + PART, table.rows))
+        assert part.csr is not None
         matrix = scipy.sparse.csr_matrix(part.csr, shape=(part.rows, part.columns))
         yield start, np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
 
@@ -344,6 +340,24 @@ def mappings_of(batch: Batch) -> list[Mapping[Any, Any]]:
         {names[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)}
         for a, b in itertools.pairwise(starts)
     ]
+
+
+def vector_of(x: Any) -> Array:
+    """A row of numbers in any shape as a vector."""
+    row = to_row(x)
+    if isinstance(row, tuple):
+        index, values, columns = row
+        row = np.zeros(columns)
+        row[index] = values
+    return np.asarray(row)
+
+
+def named_vector(x: Mapping[Any, Any], names: Any) -> Array:
+    """A mapping as a row of the frame whose columns had these names."""
+    strange = set(x) - set(names)
+    if strange:
+        raise FeatureError(f"x has features {sorted(map(str, strange))[:3]} that the table did not have")
+    return np.array([read_item(name, x.get(name, 0.0))[1] for name in names])
 
 
 def one_weight(importance: Any) -> float:

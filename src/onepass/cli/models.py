@@ -57,11 +57,30 @@ NOTES = {
     "mroc": (NNZ, "none: the smoothed AUC is not convex", "sigmoid AUC: Herschtal and Raskutti 2004"),
 }  # fmt: skip
 
+# Learners of the library beside the rules: what each does. `onepass learn` takes rules; these are for Python.
+LEARNERS = {
+    "GaussianMixture": "sources of points: stepwise or batch EM",
+    "BernoulliMixture": "sources of zeros and ones: stepwise or batch EM",
+    "GaussianNB": "naive Bayes, features normal",
+    "BernoulliNB": "naive Bayes, features there or not",
+    "MultinomialNB": "naive Bayes, features counted",
+    "ComplementNB": "naive Bayes, against the counts of other classes",
+    "CategoricalNB": "naive Bayes, features of some values",
+    "KMeans": "centres of clusters, in mini-batches or one by one",
+    "IncrementalPCA": "principal components, exact up to what falls below",
+    "CCIPCA": "principal components row by row, no rate",
+    "OjaPCA": "principal components by gradient steps",
+    "DictionaryLearning": "atoms that rows are sums of few of",
+    "LVQClassifier": "prototypes of classes that move",
+    "KNNClassifier": "the nearest of the last examples vote",
+    "LaSVMClassifier": "a kernel SVM that learns online",
+}
+
 
 @click.command("models")
-@click.argument("name", required=False, metavar="[RULE]")
+@click.argument("name", required=False, metavar="[RULE|NAME]")
 def command(name: str | None) -> None:
-    """List the rules, their parameters and formulas; or all there is to say of one RULE.
+    """List the rules, their parameters and formulas, and the other learners; or all there is to say of one.
 
     \b
     A rule is given by its name, or with parameters after a colon:
@@ -78,7 +97,16 @@ def command(name: str | None) -> None:
         for each, kind in RULES.items():
             click.echo(f"{each:<12}{_parameters(kind)}")
             click.echo(f"{'':<12}{(inspect.getdoc(kind) or '').partition(chr(10))[0]}")
-        click.echo("\nMore of one: onepass models RULE")
+        click.echo("\nIn Python, onepass.NAME:")
+        for each, what in LEARNERS.items():
+            click.echo(f"{each:<20}{what}")
+        click.echo("\nMore of one: onepass models RULE or NAME")
+        return
+    if name in LEARNERS:
+        import onepass
+
+        kind = getattr(onepass, name)
+        click.echo(f"{name}   {kind.__module__}.{name}\n\n{inspect.getdoc(kind)}")
         return
     rule = make(name)
     click.echo(_all_of(rule))

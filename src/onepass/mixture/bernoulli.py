@@ -34,7 +34,7 @@ class _Patterns(MixtureState):
 
 
 class BernoulliMixture(Mixture):
-    """p(x) = Σ_k π_k Π_i μ_ki^x_i (1 − μ_ki)^(1 − x_i), learned by stepwise EM from a stream or by batch EM from a table.
+    """p(x) = Σ_k π_k Π_i μ_ki^x_i (1 − μ_ki)^(1 − x_i), learned by stepwise EM from a stream or batch EM from a table.
 
     Numbers between 0 and 1 are taken as parts of a one. Patterns start at random: equal ones would never part.
 
@@ -145,7 +145,7 @@ class BernoulliMixture(Mixture):
         state.means[k] = np.clip(0.25 + 0.5 * x, self.p_floor, 1 - self.p_floor)
 
     def _draw(self, state: _Patterns, k: int, n: int, random: np.random.Generator) -> Array:
-        return (random.random((n, state.means.shape[1])) < state.means[k]).astype(np.float64)
+        return np.asarray(random.random((n, state.means.shape[1])) < state.means[k], dtype=np.float64)
 
     def _free_parameters(self, d: int) -> int:
         K = int(self.n_components)

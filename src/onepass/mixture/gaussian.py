@@ -63,7 +63,7 @@ class GaussianMixture(Mixture):
     burn_in : rows before the parameters first move; the statistics gather from the start.
     init_size : rows to seed from (k-means++), then learned like all others; max(10 K, 100) by default.
     revive : a component whose weight falls below this begins again at the row explained worst; 0 never.
-    cov_floor : the least variance in any direction; a thousandth of the prefix's mean variance (at least 1e-6) by default.
+    cov_floor : the least variance in any direction; by default 1e-3 of the prefix's mean variance, at least 1e-6.
     means_init, weights_init, covariances_init : parameters to start from instead of seeding.
     mode : `fit` by stepwise EM, `passes` times through the table ("online"), or by batch EM ("batch").
     passes : how often `fit` goes through its data online.
@@ -160,7 +160,7 @@ class GaussianMixture(Mixture):
 
     def _draw(self, state: _Gaussians, k: int, n: int, random: np.random.Generator) -> Array:
         noise = random.normal(size=(n, state.means.shape[1]))
-        return state.means[k] + state.shift + self._kind.draw(state.cov, k, noise)
+        return np.asarray(state.means[k] + state.shift + self._kind.draw(state.cov, k, noise))
 
     def _free_parameters(self, d: int) -> int:
         K = int(self.n_components)

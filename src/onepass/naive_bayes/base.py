@@ -14,7 +14,7 @@ from ..batches import Batch, as_batch, is_mappings
 from ..core import Array
 from ..errors import DamagedFileError, InputError, NumericalError, ParameterError
 from ..labelled import LabelledLearner, LabelledState
-from ..stateful import LARGEST, Reader, mappings_of, require_moderate, too_large
+from ..stateful import LARGEST, Reader, mappings_of, named_vector, require_moderate, too_large, vector_of
 
 __all__ = ["BayesLearner", "CountingLearner", "CountingState", "log_prior", "normalised"]
 
@@ -145,15 +145,20 @@ class CountingLearner(BayesLearner):
         names = getattr(self, "feature_names_in_", None)
         code = state._index.get(label, len(state.classes))
         if names is not None or not state._counter.learn_one(x, code, weight):
-            state._counter.learn_one(self._plain_row(state, x), code, weight)
+            state._counter.learn_one(self._plain_row(x), code, weight)
         state.admit(label)
         state.t += 1
 
-    def _plain_row(self, state: CountingState, x: Any) -> Any:
+    def _plain_row(self, x: Any) -> Any:
         """A row that is neither a dict nor a vector of doubles as one of them."""
-        if isinstance(x, Mapping) and not hasattr(self, "feature_names_in_"):
-            return dict(x)
-        return self._vector(state, x, False)
+        names = getattr(self, "feature_names_in_", None)
+        if isinstance(x, Mapping):
+            return dict(x) if names is None else named_vector(x, names)
+        return vector_of(x)
+
+    def _check_one(self, state: CountingState, x: Any) -> None:
+        if state._counter.score_one(x, self._formula()[0], 1.0) is None:
+            state._counter.score_one(self._plain_row(x), self._formula()[0], 1.0)
 
     def _learn_table(self, state: CountingState, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
         if weights is not None and len(weights) and weights.max() > LARGEST:
@@ -211,7 +216,7 @@ class CountingLearner(BayesLearner):
         if not hasattr(self, "feature_names_in_"):
             scores = state._counter.score_one(x, formula, smoothing)
         if scores is None:
-            scores = state._counter.score_one(self._plain_row(state, x), formula, smoothing)
+            scores = state._counter.score_one(self._plain_row(x), formula, smoothing)
         return np.asarray(scores) + self._prior_of(state)
 
     def _prior_of(self, state: CountingState) -> Array:
@@ -238,7 +243,7 @@ class CountingLearner(BayesLearner):
     def class_count_(self) -> Array:
         """Examples of each class, by importance."""
         state = self._learned()
-        return np.array(state._counter.masses()) / state._counter.unit
+        return np.asarray(np.array(state._counter.masses()) / state._counter.unit)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 

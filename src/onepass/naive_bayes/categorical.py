@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import store
-from ..batches import as_batch, is_mappings, to_row
+from ..batches import as_batch, is_mappings
 from ..core import Array
 from ..errors import FeatureError, InputError
 from ..labelled import LabelledState
 from ..labels import not_hashable, plain, require_label
 from ..parameters import Parameters, number
-from ..stateful import dense_parts, mappings_of
+from ..stateful import dense_parts, mappings_of, named_vector, vector_of
 from .base import BayesLearner
 
 __all__ = ["CategoricalNB"]
@@ -188,13 +188,8 @@ class CategoricalNB(BayesLearner):
 
     def _row_of(self, x: Any) -> Any:
         if isinstance(x, Mapping):
-            return np.array([[float(x[name]) for name in self.feature_names_in_]])
-        row = to_row(x)
-        if isinstance(row, tuple):
-            index, values, columns = row
-            row = np.zeros(columns)
-            row[index] = values
-        return row[np.newaxis]
+            return named_vector(x, self.feature_names_in_)[np.newaxis]
+        return vector_of(x)[np.newaxis]
 
     # -- predicting ----------------------------------------------------------------------------------------------------
 
@@ -215,7 +210,7 @@ class CategoricalNB(BayesLearner):
 
     def _score_single(self, state: _Categories, x: Any) -> Array:
         if not isinstance(x, Mapping) or hasattr(self, "feature_names_in_"):
-            return self._score_table(state, self._row_of(x))[0]
+            return np.asarray(self._score_table(state, self._row_of(x))[0])
         out = self._prior(state.mass)
         for feature, category in self._items(state, x):
             cells = state._of.get(feature)
@@ -227,12 +222,11 @@ class CategoricalNB(BayesLearner):
             out = out - np.log(counts.sum(axis=1) + self.alpha * len(cells))
         return out
 
-    def predict_one(self, x: Any) -> Any:
-        """The prediction for one example; changes nothing. None before any class is known."""
-        state = self._state
-        if state is None or not state.t:
-            return None
-        return state.classes[int(np.argmax(self._score_single(state, x)))]
+    def _check_one(self, state: _Categories, x: Any) -> None:
+        if isinstance(x, Mapping):
+            self._items(state, x)
+        else:
+            self._values(state, self._row_of(x))
 
     @property
     def class_count_(self) -> Array:

@@ -165,8 +165,8 @@ class BernoulliNB(CountingLearner):
         if hasattr(X, "tocsr"):
             X = X.copy()
             X.data = (X.data > self.binarize).astype(np.float64)
-            return np.asarray(X @ weights.T) + absent
-        return np.asarray((X > self.binarize).astype(np.float64) @ weights.T) + absent
+            return np.asarray(X @ weights.T + absent)
+        return np.asarray((X > self.binarize).astype(np.float64) @ weights.T + absent)
 
     @property
     def feature_count_(self) -> Array:
