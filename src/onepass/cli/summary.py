@@ -35,7 +35,7 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
     rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
     rows.append(("rule", f"{model.rule!r}"))
     rows += _values(job)
-    rows.append(("weights", _weights(model)))
+    rows.append(("weights", _weights(model, job.spelled)))
     speed = (counts["examples"] - job.examples_before) / max(seconds, 1e-9)
     rows.append(("time", f"{seconds:.1f} s, {short(speed)} examples/s, at most {peak_memory() >> 20} MB"))
     for what, name in (("model", "save"), ("report", "report"), ("predictions", "predictions")):
@@ -68,11 +68,14 @@ def _classes(model: LinearModel) -> str:
     return f" of {len(classes)} class{'es' * (len(classes) != 1)}: {names}"
 
 
-def _weights(model: LinearModel) -> str:
+def _weights(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> str:
     w, _ = model.weights()
     used = int(np.count_nonzero(np.any(w != 0.0, axis=0))) if w.size else 0
     if model.hash_bits is None:
         return f"{used:,} of {model.n_features:,} features are not 0"
+    if spelled:
+        share = sum(len(names) - 1 for names in spelled.values())
+        return f"{used:,} of {model.n_features:,} slots used; {share:,} names share one with a name met before"
     share = collisions(used, model.n_features)
     return f"{used:,} of {model.n_features:,} slots used; about {share:,} names share one"
 
