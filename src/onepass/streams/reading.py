@@ -278,7 +278,7 @@ class Stream:
 
     def quarantine_length(self, at: Position) -> int:
         """How long the quarantine was at a position that this stream has given; the rest is met again from there."""
-        return self._quarantined[at.skipped - self.start.skipped]
+        return int(self._quarantined[at.skipped - self.start.skipped])
 
     def _of_examples(self, size: int) -> Iterator[Chunk]:
         """Python's own (x, y) as chunks of mappings."""
