@@ -238,7 +238,7 @@ def show_errors(figures: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=500_000, help="rows of the generated files")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the generated files")
     parser.add_argument("--repeats", type=int, default=3, help="turns each side takes; the best counts")
     parser.add_argument("--only", default="vw,cache,svmlight,csv,errors", help="some of vw,cache,svmlight,csv,errors")
     parser.add_argument("--json", metavar="FILE", help="write the figures here as well")

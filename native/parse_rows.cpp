@@ -268,7 +268,7 @@ void RowBuilder::expand() {
     for (size_t i = 0; i < n_; ++i)
         expander_->note(spaces_[pending_[i].space], {pending_[i].name, pending_[i].length}, value_[i]);
     try {
-        expander_->expand(!hashed());
+        expander_->expand(names_spelled());
     } catch (const TooManyFeatures& error) {
         throw Malformed{nullptr, error.what()};
     }

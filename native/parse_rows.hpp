@@ -151,6 +151,7 @@ class RowBuilder {
 
  private:
     bool names_wanted() const { return options_.names || options_.expansion; }
+    bool names_spelled() const { return !hashed() || options_.names; }
     bool repeats(uint32_t mask);
     void merge();
     void look_up();

@@ -68,3 +68,28 @@ def write_regression(path: Path, rows: int, *, seed: int = 0) -> Path:
             y = 2.0 * x[0] - x[1] + 0.1 * rng.normal()
             file.write(f"{y:.5f} " + " ".join(f"{j + 1}:{v:.5f}" for j, v in enumerate(x)) + "\n")
     return path
+
+
+def write_sets(path: Path, rows: int, *, seed: int = 0) -> Path:
+    """Rows with any of four labels; svmlight or VW text, as the name says."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=(4, 10))
+    with path.open("w") as file:
+        for _ in range(rows):
+            x = np.round(rng.normal(size=10), 3)
+            labels = ",".join(str(k + 1) for k in np.flatnonzero(w @ x > 1.0))
+            pairs = " ".join(f"{j}:{v}" for j, v in enumerate(x) if v)
+            file.write(f"{labels} | {pairs}\n" if path.suffix == ".vw" else f"{labels} {pairs}\n")
+    return path
+
+
+def write_queries(path: Path, queries: int, *, seed: int = 0) -> Path:
+    """svmlight text: queries of 2 to 12 rows with relevances from 0 to 3."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=6)
+    with path.open("w") as file:
+        for query in range(queries):
+            for x in np.round(rng.normal(size=(rng.integers(2, 13), 6)), 3):
+                relevance = int(np.clip(w @ x, 0, 3))
+                file.write(f"{relevance} qid:{query} " + " ".join(f"{j}:{v}" for j, v in enumerate(x)) + "\n")
+    return path

@@ -78,7 +78,7 @@ static void execute(const std::string& text, LineParser line, int mode) {
     if (mode >= 3 && line == parse_vw) {
         options.expansion = &expansion;
         if (mode == 3) options.hash_bits = 12;
-        else options.names = &names;
+        if (mode == 4 || executions % 2) options.names = &names;
     }
     Rows rows;
     parse(text, line, options, rows);

@@ -704,11 +704,30 @@ class LinearModel:
         self._check(batch)  # labels that are new on the way: one by one
         predictions = []
         for i, members in enumerate(collections):
+            if batch.named:  # rows of a stream, already in the model's features
+                importance = None if c is None else c[i : i + 1]
+                predictions += self._learn_set(batch.part(i, i + 1), members, importance, read)
+                continue
             x = batch.part(i, i + 1).single()
             if read:
                 predictions.append(self.predict_one(x))
             self.learn_one(x, members, 1.0 if c is None else float(c[i]))
         return [predictions]
+
+    def _learn_set(self, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
+        """One row, letting its labels in; they go again where it is refused."""
+        known = self.classes
+        try:
+            for label in members:
+                if label not in self.classes:
+                    self._new_label(label)
+            classes = self.classes
+            marks = np.array([[label in members for label in classes]], dtype=np.uint8)
+            said = self._run(row, None, c, read, marks)
+        except BaseException:
+            self._engine.set_classes(known)
+            raise
+        return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
 
     def _run_into(self, batch: Batch, y: Array, c: Array | None, scores: Array) -> None:
         """Learn, writing the scores before each update."""

@@ -89,6 +89,7 @@ class Job:
         self.stopped_whole = False  # was everything before malformed input saved?
         self.judge: Judge | None = None
         self.looking: Lookback | None = None  # a resumed run has not kept what came before
+        self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.began = perf_counter()
         self.examples_before = 0
 
@@ -149,6 +150,7 @@ class Job:
     def _one_pass(self, interrupts: Interrupts) -> None:
         stream = self.reading.stream(self.position, **self._how())
         self.reading.format = stream.format
+        self.stream = stream
         self.names = [source.name for source in stream.sources]
         self._sizes(stream)
         if self.model is None:
@@ -179,8 +181,8 @@ class Job:
                         self.save()
                 interrupts.check()
         self.counts["skipped"] = stream.skipped  # those after the last good line too
-        if self.position is not None:
-            self.position = dataclasses.replace(self.position, skipped=stream.skipped)
+        if stream.keep_names and self.pass_number == 0:
+            self.spelled = stream.hashes
 
     def _met(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         for chunk in chunks:
@@ -371,12 +373,19 @@ class Job:
             counts=self.counts,
             lengths={
                 "predictions": None if self.predictions is None else self.predictions.length(),
-                "quarantine": _length(self.how.get("quarantine")),
+                "quarantine": self._quarantined(),
             },
             passing=passing,
         )
         saved.write(self.save_path, self.model, content, arrays)
         return True
+
+    def _quarantined(self) -> int | None:
+        """The quarantine's length at the position: malformed lines behind it will be met again."""
+        path = self.how.get("quarantine")
+        if path is None or self.pass_number or self.position is None:
+            return _length(path)
+        return self.stream.quarantine_length(self.position)
 
     # -- how far it is ---------------------------------------------------------------------------------------------
 

@@ -105,7 +105,9 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     help="Write each prediction, made before its example was learned.",
 )
 @click.option("--audit", "-a", is_flag=True, help="Print every example's features with their weights.")
-@click.option("--invert_hash", type=_FILE, metavar="FILE", help="Write the weights as text, by name.")
+@click.option(
+    "--invert_hash", type=_FILE, metavar="FILE", help="Write the weights as text, by name; -b keeps all names."
+)
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
 @click.option("--quarantine", type=_FILE, metavar="FILE", help="With --on-error skip: write those lines here.")
 @click.option("--cache", "-c", is_flag=True, help="Keep the parsed rows in SOURCE.cache for the next time.")
@@ -160,7 +162,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     if given["invert_hash"] and job.model is not None:
         from .outputs import write_weights
 
-        write_weights(given["invert_hash"], job.model)
+        write_weights(given["invert_hash"], job.model, job.spelled)
     _reports(job, given)
     if not given["quiet"]:
         from .summary import summary
@@ -362,6 +364,7 @@ def _job(given: dict[str, Any], reading: Reading, options: Any, *, rule: Any, ma
         "quarantine": given["quarantine"],
         "cache": cache,
         "follow": given["follow"],
+        "keep_names": given["invert_hash"] is not None and reading.hash_bits is not None,
     }
     shown = Display() if given["quiet"] else display(given["progress"], sys.stderr, None)
     return Job(

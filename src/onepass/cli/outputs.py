@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,8 +97,11 @@ def _weights(weights: Any) -> str:
     return "@".join(f"{weight:g}" for weight in np.atleast_1d(weights).tolist())
 
 
-def weight_lines(model: LinearModel) -> Iterator[str]:
-    """Every weight that is not 0 as a line name:weight, the heaviest first; several classes as name:a@b@c."""
+def weight_lines(model: LinearModel, spelled: Mapping[int, list[str]] | None = None) -> Iterator[str]:
+    """Every weight that is not 0 as a line name:weight, the heaviest first; several classes as name:a@b@c.
+
+    `spelled`: the names behind hashes; names that share one share its weight, each on its own line.
+    """
     w, intercept = model.weights()
     names = model.names
     heaviest = np.argsort(-np.max(np.abs(w), axis=0), kind="stable") if w.size else np.empty(0, dtype=np.intp)
@@ -107,10 +110,11 @@ def weight_lines(model: LinearModel) -> Iterator[str]:
         yield f"Constant:{_weights(intercept)}"
     for j in heaviest.tolist():
         if np.any(w[:, j]):
-            yield f"{names[j] if j < len(names) else j}:{_weights(w[:, j])}"
+            called = (spelled or {}).get(j) or [names[j] if j < len(names) else j]
+            yield from (f"{name}:{_weights(w[:, j])}" for name in called)
 
 
-def write_weights(path: str, model: LinearModel) -> None:
+def write_weights(path: str, model: LinearModel, spelled: Mapping[int, list[str]]) -> None:
     """The same in a file (VW's --invert_hash)."""
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in weight_lines(model))
+        file.writelines(line + "\n" for line in weight_lines(model, spelled))

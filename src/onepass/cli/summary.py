@@ -40,7 +40,7 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
         measured = job.run.regret
         told = measured.rows() if measured is not None else [("regret", "not measured: the run was resumed")]
         rows += [(name if name == "regret" else f"  {name}", text) for name, text in told]
-    rows.append(learned(model))
+    rows.append(learned(model, job.spelled))
     speed = (counts["examples"] - job.examples_before) / max(seconds, 1e-9)
     rows.append(("time", f"{seconds:.1f} s, {short(speed)} examples/s, at most {peak_memory() >> 20} MB"))
     for what, name in (("model", "save"), ("report", "report"), ("predictions", "predictions")):
@@ -73,18 +73,23 @@ def _classes(model: LinearModel) -> str:
     return f" of {len(classes)} class{'es' * (len(classes) != 1)}: {names}"
 
 
-def learned(model: LinearModel) -> tuple[str, str]:
+def learned(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> tuple[str, str]:
     """How much a model holds: weights, or support vectors."""
     from ..kernel_model import KernelModel
 
-    return ("support", support(model)) if isinstance(model, KernelModel) else ("weights", _weights(model))
+    if isinstance(model, KernelModel):
+        return "support", support(model)
+    return "weights", _weights(model, spelled)
 
 
-def _weights(model: LinearModel) -> str:
+def _weights(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> str:
     w, _ = model.weights()
     used = int(np.count_nonzero(np.any(w != 0.0, axis=0))) if w.size else 0
     if model.hash_bits is None:
         return f"{used:,} of {model.n_features:,} features are not 0"
+    if spelled:
+        share = sum(len(names) - 1 for names in spelled.values())
+        return f"{used:,} of {model.n_features:,} slots used; {share:,} names share one with a name met before"
     share = collisions(used, model.n_features)
     return f"{used:,} of {model.n_features:,} slots used; about {share:,} names share one"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -107,6 +108,7 @@ class Stream:
     max_line: int
 
     skipped: int = field(default=0, init=False)  # malformed lines left out
+    _quarantined: array[int] = field(default_factory=lambda: array("q"), init=False)  # bytes after each of them
     names: Any = field(default=None, init=False)  # the growing table of names, where there is one
 
     def __post_init__(self) -> None:
@@ -155,8 +157,6 @@ class Stream:
             raise ParameterError(
                 "keep_names=True keeps the names behind the hashes of a file's features: give files, and hash_bits"
             )
-        if self.keep_names and self.interactions is not None:
-            raise ParameterError("keep_names=True does not keep the names of interactions: leave out one of the two")
         if self.threads is None:
             self.threads = min(4, os.cpu_count() or 1)
         _whole("threads", self.threads, 1, 1024)
@@ -233,6 +233,7 @@ class Stream:
         pieces: list[Chunk] = []
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
+            self._quarantined = array("q", [quarantine.size()])
             for part in parts:
                 if part.file != at.file:
                     at = replace(at, file=part.file, line=1)
@@ -273,6 +274,11 @@ class Stream:
             raise error
         self.skipped += 1
         quarantine.write(f"{name}:{line}\t{error.column}\t{bad.what}\t".encode() + bad.text + b"\n")
+        self._quarantined.append(quarantine.size())
+
+    def quarantine_length(self, at: Position) -> int:
+        """How long the quarantine was at a position that this stream has given; the rest is met again from there."""
+        return int(self._quarantined[at.skipped - self.start.skipped])
 
     def _of_examples(self, size: int) -> Iterator[Chunk]:
         """Python's own (x, y) as chunks of mappings."""
@@ -345,6 +351,9 @@ class _Quarantine:
         if self.file is not None:
             self.file.write(line)
             self.file.flush()
+
+    def size(self) -> int:
+        return 0 if self.file is None else self.file.tell()
 
     def __exit__(self, *error: object) -> None:
         if self.file is not None:
