@@ -253,8 +253,8 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
 }
 
 // A row of z in place of x, for the move of the weights.
-template <class V>
-inline DenseRow<double> with_values(const DenseRow<V>& row, const double* z) {
+template <class X>
+inline DenseRow<double> with_values(const DenseValues<X>& row, const double* z) {
     return {z, row.n};
 }
 template <class V, class I>
