@@ -319,7 +319,8 @@ def _learn_named_pairs(model: LinearModel, query: Query, x: Features, y: float, 
     others = [(query.examples[j], query.relevance[j] < y) for j in unlike]
     directions = [difference(x, z) if ahead else difference(z, x) for z, ahead in others]
     try:
-        importance = c * query.importance[unlike]
+        with np.errstate(over="ignore"):  # an infinite one is refused below
+            importance = c * query.importance[unlike]
         if not (np.isfinite(importance).all() and all(math.isfinite(v) for phi in directions for v in phi.values())):
             raise NumericalError("not finite")
         model.learn_together(directions, importance)
