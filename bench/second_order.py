@@ -178,8 +178,9 @@ def full(d: int, rows: int, repeats: int) -> list[Row]:
         (ours, theirs), models = in_turn(sides, repeats)
         assert np.allclose(models[0].weights()[0][0], formula(X, answers), atol=1e-6)
         out.append({"work": f"{name}, full, d = {d}", "against": "NumPy", "ours": rows / ours, "theirs": rows / theirs})
-    few = max(3, min(rows, 20_000_000 // d**2 // 200))
-    mappings = [dict(enumerate(row.tolist())) for row in X[:few]]
+    few = min(rows, {10: 5000, 100: 1000, 1000: 30}[d])
+    names = [f"x{j}" for j in range(d)]
+    mappings = [dict(zip(names, row.tolist(), strict=True)) for row in X[:few]]
 
     def one_by_one(model: Any) -> None:
         for x, answer in zip(mappings, y[:few].tolist(), strict=True):
