@@ -104,6 +104,9 @@ def minibatch_cases(scale: float) -> dict[str, Any]:
         size=(20, 64)
     )
     codes = X.astype(int) % 8
+    wide = digits @ np.random.default_rng(3).normal(size=(64, 400)) + np.random.default_rng(4).normal(
+        size=(len(digits), 400)
+    )
     D = digits / np.linalg.norm(digits, axis=1).mean()
 
     def accuracy(table: Any, labels: Any) -> Callable[[Any], float]:
@@ -142,6 +145,12 @@ def minibatch_cases(scale: float) -> dict[str, Any]:
             lambda: op.IncrementalPCA(10, batch_size=BATCH),
             lambda: decomposition.IncrementalPCA(10, batch_size=BATCH),
             in_batches(digits),
+            lambda model: float(model.explained_variance_.sum()),
+        ),
+        "IncrementalPCA, k = 20, d = 400, variance": (
+            lambda: op.IncrementalPCA(20, batch_size=BATCH),
+            lambda: decomposition.IncrementalPCA(20, batch_size=BATCH),
+            in_batches(wide),
             lambda model: float(model.explained_variance_.sum()),
         ),
         "DictionaryLearning, 32 atoms, objective": (

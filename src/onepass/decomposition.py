@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from . import _native
 from .core import Array
@@ -193,10 +192,8 @@ def leading(A: Array, k: int) -> tuple[Array, Array]:
     if k == 0:
         return np.empty(0), np.empty((0, columns))
     wide = columns > rows
-    gram = A @ A.T if wide else A.T @ A
-    size = len(gram)
-    squares, Q = scipy.linalg.eigh(gram, subset_by_index=(size - k, size - 1), check_finite=False, overwrite_a=True)
-    squares, Q = squares[::-1], Q[:, ::-1]
+    squares, Q = np.linalg.eigh(A @ A.T if wide else A.T @ A)
+    squares, Q = squares[::-1][:k], Q[:, ::-1][:, :k]
     if squares[-1] > CONDITION**2 * squares[0] > 0:
         S = np.sqrt(squares)
         V = (A.T @ Q / S).T if wide else np.ascontiguousarray(Q.T)

@@ -95,8 +95,10 @@ class KNNClassifier(LabelledLearner):
         size = min(state.kept, int(self.window))
         if size == 0:
             return np.zeros((len(X), len(state.classes)))
-        distances = _native.distances(X, state.points)
-        return np.stack([self._votes(state, row[:size]) for row in distances])
+        out = np.empty((len(X), len(state.classes)))
+        for i, distance in enumerate(_native.distances(X, state.points)):
+            out[i] = self._votes(state, distance[:size])
+        return out
 
     def _votes(self, state: _Window, distance: Array) -> Array:
         """Of the nearest in the window."""

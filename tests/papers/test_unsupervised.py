@@ -267,3 +267,12 @@ def test_a_neighbour_at_the_very_place_decides() -> None:
     model = op.KNNClassifier(3, weights="distance")
     model.learn_many(np.array([[0.0], [0.1], [0.2]]), ["a", "b", "b"])
     assert model.predict_one([0.0]) == "a" and model.predict_one([0.15]) == "b"
+
+
+def test_what_is_left_of_the_prefix_waits() -> None:
+    """20 rows seed, mini-batches of 7: two steps, and 6 rows wait."""
+    X = blobs(21)[0]
+    model = op.KMeans(3, batch_size=7, init_size=20).partial_fit(X[:20])
+    assert (model._state.steps, model._state.filled, model.counts_.sum()) == (2, 6, 14.0)
+    model.learn_one(X[20])
+    assert (model._state.steps, model._state.filled, model.counts_.sum()) == (3, 0, 21.0)
