@@ -13,9 +13,11 @@ from onepass import budgets, kernels, store
 from onepass.kernel import KernelClassifier, KernelRegressor
 from onepass.kernel_model import KernelModel
 
-# Rules without a kernel form: single weights shrink, rounds share a step, or the geometry is no inner product.
+# Rules without a kernel form: single weights shrink or have their own history or variance, rounds share a step, or the
+# geometry is no inner product.
 BY_COORDINATES = ("adagrad", "adadelta", "rmsprop", "adam", "ftrl", "vw")
-UNDEFINED = ("fobos", "truncated", "sgd-batch", "alma-p", "pocket", *BY_COORDINATES)
+GAUSSIAN = ("rls", "kalman", "arow", "cw", "scw", "nherd", "ons", "user-gaussian")
+UNDEFINED = ("fobos", "truncated", "sgd-batch", "alma-p", "pocket", *BY_COORDINATES, *GAUSSIAN)
 KERNEL_RULES = {name: tasks for name, (_, tasks) in RULES.items() if not name.startswith(UNDEFINED)}
 
 # Every budget with the rules of the grid that try it; written out here, not read from the code.
