@@ -27,6 +27,8 @@ NOT_ONLINE = {
     f"check_sample_weight_equivalence_on_{kind}_data": "weights lengthen a step, repetition makes two steps"
     for kind in ("dense", "sparse")
 }
+# But these are minimisers of a weighted sum, after every example, and pass them.
+EXACT = ("rls", "kalman")
 
 
 def rules_for(task: str) -> list[str]:
@@ -58,7 +60,8 @@ def assert_all_pass(estimator) -> None:
     results = check_estimator(estimator, expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert not failed
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(NOT_ONLINE)
+    expected = set() if estimator.rule in EXACT else set(NOT_ONLINE)
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == expected
     assert len(results) > 50
 
 
