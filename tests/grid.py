@@ -176,7 +176,7 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "kalman": ("kalman:q=0.05,r=2", REGRESS),
     "arow": ("arow:lam=0.5", TASKS),
     "arow-full": ("arow:covariance=full,sigma0=2", TASKS),
-    "arow-exact": ("arow:diag=exact,always_update_cov=true", CLASSIFY),
+    "arow-exact": ("arow:diag=exact,always_update_cov=true", TASKS),
     "arow-uniform": ("arow:covariance=full", ("multiclass",)),
     "cw": ("cw:form=variance,covariance=full", CLASSIFY),
     "scw1": ("scw1:C=0.3,diag=project", CLASSIFY),

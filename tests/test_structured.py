@@ -45,6 +45,13 @@ RULES = [
     "aromma",
     "fobos:lam1=0.01",
     "ftrl:lam1=0.01",
+    "adagrad",
+    "adadelta",
+    "rmsprop",
+    "adam:eta=0.01",
+    "arow",
+    "nherd",
+    "ons:covariance=diagonal",
     "truncated:gravity=0.01,K=2",
     "pocket",
 ]

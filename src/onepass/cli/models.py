@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["NOTES", "command"]
 
 NNZ = "O(features of the example)"
+SQUARE = "O(features²)"
 # Rule → cost of a round, what is proved of it, and where.
 NOTES = {
     "perceptron": (NNZ, "updates ≤ (R² + 2β/ρ)/γ² where a margin γ separates", "Rosenblatt 1958; Novikoff 1962"),
@@ -53,6 +54,19 @@ NOTES = {
               "Kivinen, Smola and Williamson 2004"),
     "parzen": (NNZ, "none: nothing is fitted; with a kernel whose width shrinks slowly, Bayes-consistent",
                "Parzen 1962; Devroye and Krzyzak 1989"),
+    "rls": (SQUARE, "clipped to the labels' range, Σ e² ≤ the best ridge solution's + 4Y² ln det(I + XᵀX/λ)",
+            "Plackett 1950; Vovk 2001; Azoury and Warmuth 2001"),
+    "kalman": (SQUARE, "the least mean squared error of all linear filters, for noise as declared", "Kalman 1960"),
+    "arow": (f"{NNZ}; covariance=full: {SQUARE}", "mistakes ≤ √(r‖u‖² + uᵀXu) √(ln det(I + X/r) + |U|) + Σ ℓ* − |U|, "
+             "full", "Crammer, Kulesza and Dredze 2009"),
+    "cw": (f"{NNZ}; covariance=full: {SQUARE}", "right with probability η on each example it has just seen; noise "
+           "breaks it", "Dredze, Crammer and Pereira 2008; Crammer, Dredze and Pereira 2008"),
+    "scw1": (f"{NNZ}; covariance=full: {SQUARE}", "as cw where C is large; a bounded step where an example is noise",
+             "Wang, Zhao and Hoi 2012"),
+    "scw2": (f"{NNZ}; covariance=full: {SQUARE}", "as scw1, with squared losses", "Wang, Zhao and Hoi 2012"),
+    "nherd": (f"{NNZ}; covariance=full: {SQUARE}", "a mistake bound as AROW's", "Crammer and Lee 2010"),
+    "ons": (f"{SQUARE}; covariance=diagonal: {NNZ}", "regret ≤ (1/(2γ))(ln(det A/ε^d) + 1) for exp-concave losses on a "
+            "set", "Hazan, Agarwal and Kale 2007"),
     "pamir": (NNZ, "as pa1, of pairs", "Grangier and Bengio 2008"),
     "mroc": (NNZ, "none: the smoothed AUC is not convex", "sigmoid AUC: Herschtal and Raskutti 2004"),
 }  # fmt: skip
@@ -74,6 +88,10 @@ LEARNERS = {
     "LVQClassifier": "prototypes of classes that move",
     "KNNClassifier": "the nearest of the last examples vote",
     "LaSVMClassifier": "a kernel SVM that learns online",
+    "SoftmaxSGD": "in onepass.continual: logistic regression step by step, of many classes",
+    "Replay": "in onepass.continual: with a memory of the past that is learned again",
+    "AGEM": "in onepass.continual: with no step against the memory",
+    "EWC": "in onepass.continual: with weights that earlier tasks hold on to",
 }
 
 
@@ -104,8 +122,9 @@ def command(name: str | None) -> None:
         return
     if name in LEARNERS:
         import onepass
+        from onepass import files
 
-        kind = getattr(onepass, name)
+        kind = files.stateful_class(name) if name in files._STATEFUL else getattr(onepass, name)
         click.echo(f"{name}   {kind.__module__}.{name}\n\n{inspect.getdoc(kind)}")
         return
     rule = make(name)
