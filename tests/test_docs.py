@@ -17,7 +17,20 @@ from pathlib import Path
 import pytest
 
 import onepass
-from onepass import budgets, convex, datasets, experts, guarantees, kernels, losses, metrics, rules, schedules
+from onepass import (
+    budgets,
+    continual,
+    convex,
+    datasets,
+    drift,
+    experts,
+    guarantees,
+    kernels,
+    losses,
+    metrics,
+    rules,
+    schedules,
+)
 
 ROOT = Path(__file__).parent.parent
 README, RULES, CONTRIBUTING, EVALUATION, LASVM = (
@@ -33,6 +46,7 @@ LEARNERS = {  # page → the learners it describes
     "clustering": ("KMeans",),
     "decomposition": ("IncrementalPCA", "CCIPCA", "OjaPCA", "DictionaryLearning"),
 }
+CHANGES = [ROOT / f"docs/{name}.md" for name in ("drift", "continual")]
 PAGES = [ROOT / f"docs/{page}.md" for page in LEARNERS]
 ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
 
@@ -58,7 +72,7 @@ def test_code_blocks_run(path, tmp_path, monkeypatch, capsys):
         assert float(printed[-1]) == pytest.approx(0.97, abs=0.01)
 
 
-@pytest.mark.parametrize("path", [LASVM, *GAMES, *PAGES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [LASVM, *GAMES, *PAGES, *CHANGES], ids=lambda path: path.name)
 def test_pages_print_what_they_say(path, tmp_path, monkeypatch):
     """Every block of Python is followed by all that it prints."""
     monkeypatch.chdir(tmp_path)
@@ -135,6 +149,22 @@ def test_every_option_and_attribute_of_the_learners_is_listed(page):
 def test_the_pictures_of_the_learners_can_be_drawn(tmp_path):
     subprocess.run([sys.executable, str(ROOT / "scripts" / "draw_learners.py"), str(tmp_path)], check=True)
     assert {path.stem for path in tmp_path.glob("*.svg")} == set(LEARNERS)
+
+
+def test_the_pictures_of_drift_can_be_drawn(tmp_path):
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "draw_drift.py"), str(tmp_path)], check=True)
+    assert {path.stem for path in tmp_path.glob("*.svg")} == {page.stem for page in CHANGES}
+
+
+def test_every_detector_and_continual_learner_is_listed():
+    drift_page, continual_page = (page.read_text() for page in CHANGES)
+    for name, kind in drift.DETECTORS.items():
+        line = next(line for line in drift_page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert f"`{kind.__name__}`" in line
+        for field in dataclasses.fields(kind):
+            assert f"`{field.name}`" in (drift_page if name == "hddmw" else line), f"{name}'s {field.name} is missing"
+    for name in (*drift.__all__, *continual.__all__):
+        assert f"`{name}" in drift_page + continual_page or name in ("DETECTORS", "Detector", "make_detector"), name
 
 
 def test_contributed_rules_pass_their_check():
@@ -226,7 +256,17 @@ def test_pages_run_and_print_what_they_say(page, capsys):
 
 
 def test_links_resolve():
-    for path in (README, RULES, CONTRIBUTING, EVALUATION, LASVM, *GAMES, *PAGES, ROOT / "docs/architecture.md"):
+    for path in (
+        README,
+        RULES,
+        CONTRIBUTING,
+        EVALUATION,
+        LASVM,
+        *GAMES,
+        *PAGES,
+        *CHANGES,
+        ROOT / "docs/architecture.md",
+    ):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 

@@ -178,7 +178,7 @@ def test_without_a_name_the_experiments_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["table2"], 2, "there is no experiment 'table2'; expected one of budget, drift"),
+        (["table2"], 2, "there is no experiment 'table2'; expected one of averaging, budget, drift"),
         (["none.py"], 2, "none.py: expected a Python file with an experiment"),
         (["table1", "--only", "Mars"], 2, "--only Mars: no cell has it"),
         (["table1", "--only", "PA,100"], 2, "none fits all of them"),

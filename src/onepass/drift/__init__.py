@@ -20,7 +20,7 @@ touching one of these two does.
 >>> from onepass.drift import ADWIN
 >>> detector = ADWIN()
 >>> detector.update_many([0.0] * 500 + [1.0] * 100).tolist()
-[511]
+[511, 543]
 """
 
 from __future__ import annotations
