@@ -114,13 +114,15 @@ inline double through_full(const Model& M, const Row& row, size_t r, double* x, 
     return dot_norm(x, n, z).dot;
 }
 
-// The same of a diagonal Sigma, over the row's features and then its intercept.
+// The same of a diagonal Sigma, over the row's features and then its intercept; `now` takes their variances.
 template <class Row>
-inline double through_diagonal(const Model& M, const Row& row, size_t r, double* z, double* constant) {
+inline double through_diagonal(const Model& M, const Row& row, size_t r, double* __restrict now, double* __restrict z,
+                               double* constant) {
     const Weights& w = M.w;
     const double* __restrict sigma = w.planes.data() + r;
     const size_t stride = w.stride;
-    for (size_t i = 0; i < row.n; ++i) z[i] = sigma[row.column(i) * stride] * double(row.x[i]);
+    for (size_t i = 0; i < row.n; ++i) now[i] = sigma[row.column(i) * stride];
+    for (size_t i = 0; i < row.n; ++i) z[i] = now[i] * double(row.x[i]);
     *constant = w.bias_planes[r] * M.constant;
     return dot_norm(row.x, row.n, z).dot + M.constant * *constant;
 }
@@ -147,8 +149,9 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         double *z = M.along.z.data() + r * n, *constant = &M.along.constants[r];
         *constant = 0.0;
         if (part == 0.0) continue;
+        double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
         const double v =
-            S.full ? through_full(M, row, r, M.along.x.data(), z) : through_diagonal(M, row, r, z, constant);
+            S.full ? through_full(M, row, r, M.along.x.data(), z) : through_diagonal(M, row, r, now, z, constant);
         if (S.full && S.constants) *constant = z[0];
         s.xx += part * part * v;
         const double length = norm(z + skipped, n - skipped);
@@ -187,33 +190,43 @@ inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size
     return Status::ok;
 }
 
+// A variance after a round, which no rounding makes 0: sigma - kappa z^2 is sigma * (forget + gain * others)/whole,
+// where `others` is what the other coordinates have of phi' Sigma phi.
+struct Shrinking {
+    double forget, gain, xx, pp, over;  // pp: the square of the class row's part; over: 1/(whole * forget)
+    double dropped(double variance, double x, double z) const {
+        const double others = xx - pp * x * z;
+        const double made = variance * ((forget + gain * (others > 0.0 ? others : 0.0)) * over);
+        return x == 0.0 ? variance : (made > DBL_MIN ? made : DBL_MIN);
+    }
+    double added(double variance, double x) const {
+        const double made = 1.0 / (forget / variance + gain * pp * x * x);
+        return x == 0.0 ? variance : (made > DBL_MIN ? made : DBL_MIN);
+    }
+};
+
 // The new variances of a row's features and of its intercepts wait in M.along.made.
 template <class Row>
 inline Status plan_diagonal(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows) {
     const Weights& w = M.w;
     const double whole = step.forget + step.gain * s.xx, over = 1.0 / (whole * step.forget);
-    if (!finite(whole)) return Status::overflow;
-    double least = HUGE_VAL;
+    if (!finite(whole) || !finite(over)) return Status::overflow;
     for (size_t r = 0; r < rows; ++r) {
-        const double part = M.along.parts[r], g = step.gain * part * part;
+        const double part = M.along.parts[r];
         if (part == 0.0) continue;
-        const double* __restrict sigma = w.planes.data() + r;
+        const Shrinking shrinking{step.forget, step.gain, s.xx, part * part, over};
         const double* __restrict z = M.along.z.data() + r * row.n;
-        double* __restrict made = M.along.made.data() + r * (row.n + 1);
-        auto after = [&](double variance, double x, double moved) {
-            if (w.sigma.precisions) return 1.0 / (step.forget / variance + g * x * x);
-            const double others = s.xx - part * part * x * moved;  // of phi' Sigma phi
-            return variance * ((step.forget + step.gain * (others > 0.0 ? others : 0.0)) * over);
-        };
-        for (size_t i = 0; i < row.n; ++i) {
-            const double x = double(row.x[i]), now = sigma[row.column(i) * w.stride];
-            made[i] = x == 0.0 ? now : after(now, x, z[i]);
-            if (!(made[i] >= least)) least = made[i];
+        double* __restrict made = M.along.made.data() + r * (row.n + 1);  // holds what they are now
+        double& constant = made[row.n] = w.bias_planes[r];
+        if (w.sigma.precisions) {
+            for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.added(made[i], double(row.x[i]));
+            constant = shrinking.added(constant, M.constant);
+        } else {
+            for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.dropped(made[i], double(row.x[i]), z[i]);
+            constant = shrinking.dropped(constant, M.constant, M.along.constants[r]);
         }
-        made[row.n] = M.constant == 0.0 ? w.bias_planes[r] : after(w.bias_planes[r], M.constant, M.along.constants[r]);
-        if (!(made[row.n] >= least)) least = made[row.n];
     }
-    return least > 0.0 ? Status::ok : Status::indefinite;  // also where it is not a number
+    return Status::ok;
 }
 
 template <class Row>
@@ -283,7 +296,7 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
     double* x = covariance_room(2 * n + 16);
     double constant;
     for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r)
-        out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, &constant);
+        out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, x + n, &constant);
 }
 
 // The readout's scores of one row as predictions: VW's stay within the labels seen so far, and the forecast of Vovk,

@@ -73,7 +73,7 @@ class Covariance:
             else:  # (σ − κz²)/forget, written so that no rounding makes it 0
                 others = np.maximum(0.0, v - phi * z)
                 kept = self.table * ((forget + gain * others) / (forget + gain * v)) / forget
-            made = diagonal = np.where(phi == 0, self.table, kept)
+            made = diagonal = np.where(phi == 0, self.table, np.maximum(kept, np.finfo(np.float64).tiny))
         if not np.all(diagonal > 0) or not np.all(np.isfinite(made)):
             raise NumericalError("Σ has lost its positive diagonal; scale the features to similar sizes")
         return np.asarray(made)
