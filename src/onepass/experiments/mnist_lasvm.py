@@ -183,7 +183,7 @@ def _draw(results: Results) -> str:
     panels.append(
         curves(
             lines,
-            title="training (s) by cache, 8 against the rest",
+            title="8 against the rest: training (s)",
             across="cache (MB)",
             log=True,
             width=300,
