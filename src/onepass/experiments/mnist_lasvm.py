@@ -180,16 +180,17 @@ def _draw(results: Results) -> str:
         Line(a, [float(r.cell["cache"]) for r in cache], [r.mean(f"{a} seconds") for r in cache], LEARNERS.index(a) + 1)
         for a in LEARNERS[:2]
     ]
-    panels.append(
-        curves(
-            lines,
-            title="training (s) by cache, 8 against the rest",
-            across="cache (MB)",
-            log=True,
-            width=300,
-            height=290,
+    if cache:
+        panels.append(
+            curves(
+                lines,
+                title="8 against the rest: training (s)",
+                across="cache (MB)",
+                log=True,
+                width=300,
+                height=290,
+            )
         )
-    )
     keys = [Dot(name, 0, colour=i + 1) for i, name in enumerate(LEARNERS)]
     return picture(
         panels, keys, title="LASVM against SVC on MNIST: the hardest pairs of digits, and by size of cache", columns=4
