@@ -221,12 +221,16 @@ class Ranker(LinearEstimator):
         """All rows in one native loop. Row i meets the rows of its query from begin[i] on."""
         before = len(query)
         together = query.and_then(stream.examples, stream.relevance, stream.importance)
-        place = np.arange(len(together))
-        starts = np.zeros_like(place)  # where the query of each row begins
-        starts[before + 1 :] = place[before + 1 :] * stream.changes()[1:]
-        starts = np.maximum.accumulate(starts)
-        rooms = np.where(starts == 0, query.room, self._room())
-        begin = np.maximum(starts, place - rooms)
+        firsts = np.concatenate([[0], np.flatnonzero(stream.changes()[1:]) + before + 1])
+        lengths = np.diff(firsts, append=len(together))
+        rooms = np.full(len(firsts), self._room())
+        rooms[0] = query.room
+        begin = np.repeat(firsts, lengths)
+        leaves = np.zeros(0, dtype=bool)  # has the query of a row, counted from `before`, no room left when it comes?
+        if np.any(lengths > rooms):
+            place, room = np.arange(len(together)), np.repeat(rooms, lengths)
+            leaves = (place - begin >= room)[before:]
+            begin = np.maximum(begin, place - room)
         learned = np.zeros(1, dtype=np.int64)
         assert isinstance(together.examples, Batch)
         try:
@@ -239,11 +243,12 @@ class Ranker(LinearEstimator):
             raise error.at(stream.row(int(learned[0]))) from None
         finally:
             end = before + int(learned[0])
-            last = min(end, len(place) - 1)  # the row that was refused, or the last one
-            key = query.key if starts[last] == 0 else stream.query(last - before)
-            kept = together.only(max(int(starts[last]), end - int(rooms[last])), end)
-            self._query = dataclasses.replace(kept, room=int(rooms[last]), key=key)
-            self._dropped += int(np.sum(place[before:end] - begin[before:end] == rooms[before:end]))
+            last = min(end, len(together) - 1)  # the row that was refused, or the last one
+            which = int(np.searchsorted(firsts, last, side="right")) - 1  # its query
+            key = query.key if which == 0 else stream.query(last - before)
+            kept = together.only(max(int(firsts[which]), end - int(rooms[which])), end)
+            self._query = dataclasses.replace(kept, room=int(rooms[which]), key=key)
+            self._dropped += int(np.count_nonzero(leaves[: end - before]))
             self._examples += int(learned[0])
 
     # -- what was learned ------------------------------------------------------------------------------------------
