@@ -321,6 +321,9 @@ void MiniBatch::clear() {
     updates = Updates();
 }
 
+// Is there more to a weight than v and z?
+static bool keeps_more(const Weights& w) { return w.pocketing || w.votes.on || !w.kinds.empty() || w.sigma.on; }
+
 void Undo::begin(const Model& model) {
     const Weights& w = model.w;
     all = false;
@@ -333,7 +336,7 @@ void Undo::begin(const Model& model) {
     std::copy(model.state, model.state + max_slots, state_);
     counters_[0] = model.t, counters_[1] = model.k, counters_[2] = model.skipped_zero;
     if (w.batch.on()) batch_ = w.batch;
-    if (w.pocketing || w.votes.on) readout_ = w;
+    if (keeps_more(w)) readout_ = w;
 }
 
 void Undo::restore(Model& model) {
@@ -353,7 +356,7 @@ void Undo::restore(Model& model) {
     std::copy(state_, state_ + max_slots, model.state);
     model.t = counters_[0], model.k = counters_[1], model.skipped_zero = counters_[2];
     if (w.batch.on()) w.batch = batch_;
-    if (w.pocketing || w.votes.on) w = readout_;
+    if (keeps_more(w)) w = readout_;
 }
 
 Undo::Room Undo::room_for(size_t n, bool averaging) {

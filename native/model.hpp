@@ -98,7 +98,7 @@ struct Undo {
     std::vector<int64_t> index_;
     std::vector<double> v_, z_;
     Buffer all_v_, all_z_;
-    Weights readout_;  // whole, where the readout keeps more than numbers beside the weights
+    Weights readout_;  // all of them, where the readout or the rule keeps more than v and z
     MiniBatch batch_;
     double state_[max_slots], weights_[10], counters_[3];
 };

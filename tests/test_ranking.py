@@ -536,6 +536,10 @@ class Fading(Rule):
         ("sgd:eta=1000,batch_size=3", "last"),
         ("fobos:eta=1000,lam1=0.001,lam2=0.01", "last"),
         ("truncated:eta=1000,gravity=0.01,threshold=1", "last"),
+        ("adagrad", "average"),
+        ("ftrl:lam1=0.01", "last"),
+        ("ons:covariance=diagonal", "last"),
+        ("ons", "average"),
     ],
     ids=str,
 )
