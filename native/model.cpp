@@ -333,7 +333,7 @@ void Undo::begin(const Model& model) {
     const double numbers[] = {w.a,    w.A,  w.bias[0],          w.bias_sum[0], w.averaged,
                               w.owed, w.ww, w.since_recomputed, w.peak,        w.z_peak};
     std::copy(std::begin(numbers), std::end(numbers), weights_);
-    std::copy(model.state, model.state + max_slots, state_);
+    std::copy(model.state, model.state + model.slots, state_);
     counters_[0] = model.t, counters_[1] = model.k, counters_[2] = model.skipped_zero;
     if (w.batch.on()) batch_ = w.batch;
     if (keeps_more(w)) readout_ = w;
@@ -353,7 +353,7 @@ void Undo::restore(Model& model) {
     for (double* number :
          {&w.a, &w.A, &w.bias[0], &w.bias_sum[0], &w.averaged, &w.owed, &w.ww, &w.since_recomputed, &w.peak, &w.z_peak})
         *number = *from++;
-    std::copy(state_, state_ + max_slots, model.state);
+    std::copy(state_, state_ + model.slots, model.state);
     model.t = counters_[0], model.k = counters_[1], model.skipped_zero = counters_[2];
     if (w.batch.on()) w.batch = batch_;
     if (keeps_more(w)) w = readout_;

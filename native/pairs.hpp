@@ -104,6 +104,7 @@ bool all_finite(const Arrival<Row>& arrival, const Batch& X, size_t i, const Mee
 template <class Path, class Batch>
 Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference& room) {
     if (!clean(X)) return {Status::bad_starts, in.first, 0, 0.0};
+    constexpr size_t block = 64;
     size_t after_wild = 0;  // one past the last example that is not tame
     for (size_t i = 0; i < X.rows; ++i) {
         const auto row = plain_row(X, i);
@@ -114,14 +115,21 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference&
         if (M.w.undo) M.w.undo->begin(M);
         const Arrival<decltype(plain_row(X, 0))> arrival(row, room);
         if (after_wild > begin && !all_finite(arrival, X, i, in)) return {Status::overflow, i, 0, 0.0};
-        for (size_t j = begin; j < i; ++j) {
-            if (in.relevance[j] == in.relevance[i]) continue;
-            const auto direction = arrival.compare(plain_row(X, j), in.relevance[j] > in.relevance[i]);
-            const Status status =
-                learn_row<Path>(M, direction, 1.0, in.importance[i] * in.importance[j], 1.0, nullptr, nullptr);
-            if (status == Status::ok) continue;
-            if (M.w.undo) M.w.undo->restore(M);
-            return {status == Status::not_finite ? Status::overflow : status, i, 0, 0.0};
+        for (size_t from = begin; from < i; from += block) {
+            size_t met[block], count = 0;  // found without a branch: whether relevances differ is a coin's toss
+            for (size_t j = from, until = std::min(from + block, i); j < until; ++j) {
+                met[count] = j;
+                count += in.relevance[j] != in.relevance[i];
+            }
+            for (size_t k = 0; k < count; ++k) {
+                const size_t j = met[k];
+                const auto direction = arrival.compare(plain_row(X, j), in.relevance[j] > in.relevance[i]);
+                const Status status =
+                    learn_row<Path>(M, direction, 1.0, in.importance[i] * in.importance[j], 1.0, nullptr, nullptr);
+                if (status == Status::ok) continue;
+                if (M.w.undo) M.w.undo->restore(M);
+                return {status == Status::not_finite ? Status::overflow : status, i, 0, 0.0};
+            }
         }
     }
     return {Status::ok, X.rows, 0, 0.0};
