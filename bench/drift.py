@@ -84,13 +84,14 @@ def measure(make: Callable[[], Any], streams: int) -> dict[str, float]:
 
 
 def learners(quick: bool) -> list[dict[str, Any]]:
-    """Progressive error of a static learner, and of the same one in `DriftAdapt`, in file order."""
+    """Progressive error of a static learner, and of the same one in `DriftAdapt`: the first 100,000 rows in order."""
     rows = []
     for name in ("elec2", "spam-drift", "weather-noaa", "sea", "covtype"):
         say(name)
-        stream = list(datasets.load(name).chunks(1000))
-        stream = stream[:60] if quick else stream
+        stream = list(datasets.load(name).chunks(1000))[: 30 if quick else 100]
         for base in BASES:
+            if base == "naive Bayes" and not isinstance(stream[0][0], np.ndarray):
+                continue  # it would take every word that is not there as a number
             found = {"set": name, "base": base}
             for way, make in (("static", BASES[base]), ("adapt", lambda base=base: DriftAdapt(BASES[base]()))):
                 model = make()
