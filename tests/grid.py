@@ -375,7 +375,18 @@ AVERAGED = {"average": ("adagrad", "adam", "vw-squared"), "post": ("ftrl", "vw")
 def tried(rule: str, readout: str) -> bool:
     if readout in AVERAGED and make_rule(rule).own_moves:
         return rule in AVERAGED[readout]
+    if make_rule(rule).spread() and readout not in ("last", "average"):
+        return admits(rule, readout) and rule in ("arow", "arow-full")
     return admits(rule, readout)
+
+
+# What a rule keeps beside its weights does not ask how a table was typed: such rules are tried in these forms alone.
+FEWER = ("f64", "csr32", "named", "hashed")
+
+
+def shaped(rule: str, representation: str) -> bool:
+    made = make_rule(rule)
+    return representation in FEWER or not (made.own_moves or made.spread())
 
 
 CELLS = [
@@ -384,7 +395,7 @@ CELLS = [
     for task in tasks
     for representation in REPRESENTATIONS
     for readout in READOUTS
-    if tried(rule, readout)
+    if tried(rule, readout) and shaped(rule, representation)
 ]
 
 # (rule, task) where the rule is not defined: asking for it must raise.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from vowpalwabbit import Workspace
+import pytest
 
 from .streams import Example
 
 
 def progressive(flags: str, stream: Iterable[Example]) -> np.ndarray:
     """What `vw FLAGS` predicts of every example before it learns it."""
-    workspace = Workspace(f"--quiet {flags}")
+    workspace = pytest.importorskip("vowpalwabbit").Workspace(f"--quiet {flags}")
     out = []
     for x, y, c in stream:
         features = " ".join(f"f{j}:{float(value)!r}" for j, value in enumerate(x) if value)
