@@ -35,12 +35,16 @@ inline double vowpal_pull(const Vowpal& rule, double p, double y) {
                                 : twice * pull(rule.loss, rule.parameter, y - p);
 }
 
-// Lambert's W(e^Z): the omega with omega + ln(omega) = Z, without e^Z.
+// Lambert's W(e^Z): the omega with omega + ln(omega) = Z, without e^Z. Steps of Fritsch, Shafer and Crowley (1973),
+// whose error is about the fourth power of the one before.
 inline double wright_omega(double Z) {
-    double omega = Z > 1.0 ? Z - std::log(Z) : std::exp(Z) / (1.0 + std::exp(Z));
-    for (int i = 0; i < 6 && omega > 0.0; ++i) {
-        const double next = omega - (omega + std::log(omega) - Z) / (1.0 + 1.0 / omega);
-        omega = next > 0.0 ? next : omega / 2.0;
+    const double e = Z > 1.0 ? std::log(Z) : std::exp(Z);
+    double omega = Z > 1.0 ? Z - e + e / Z : e / (1.0 + e), error = 1.0;
+    for (int i = 0; i < 5 && std::abs(error) > 1e-4 && omega > 0.0; ++i) {
+        const double t = 1.0 + omega;
+        error = Z - omega - std::log(omega);
+        const double u = 2.0 * t * (t + error * (2.0 / 3.0));
+        omega *= 1.0 + error / t * (u - error) / (u - 2.0 * error);
     }
     return omega;
 }
@@ -60,7 +64,7 @@ inline double invariant_step(const Vowpal& rule, double p, double y, double h, d
         case Loss::logistic: {
             if (hq < small) return y * h * sigmoid(-m);
             const double e = std::exp(m), Z = hq + m + e;
-            return -(y * (wright_omega(Z) - Z) + p) / q;
+            return y * (std::log(wright_omega(Z)) - m) / q;  // ln(omega) is Z - omega without the cancellation
         }
         case Loss::squared: return side * decay(r, 2.0);
         case Loss::absolute: return side * up_to(h, r);
@@ -77,123 +81,165 @@ inline double invariant_step(const Vowpal& rule, double p, double y, double h, d
     }
 }
 
-// Of one weight: takes in its gradient, and leaves r_j * x_j in `way`. Planes: G where adaptive, N where normalised.
-template <bool adaptive, bool normalized, bool half>
-struct Metric {
-    const Vowpal& rule;
-    double gradient;                  // of the score, squared and weighted
-    double norms = 0.0, reach = 0.0;  // sums over features: x^2/N^2 and x^2 * r
-
-    static constexpr size_t count = adaptive + normalized;
-
-    void meet(double x, double& w, double* planes, size_t stride, double* way) {
-        const bool shared = rule.shared_power();
-        double G = 1.0, N = 1.0, rate = 1.0;
-        if (adaptive) planes[0] = G = planes[0] + gradient * (x * x);
-        if (normalized) {
-            double& largest = planes[(adaptive ? 1 : 0) * stride];
-            const double size = std::abs(x);
-            if (size > largest) {
-                const double down = largest / size;
-                if (largest > 0.0)
-                    w *= !shared ? down * down : (half ? down : std::pow(down, 2.0 * (1.0 - rule.power)));
-                largest = size;
-            }
-            N = largest;
-            norms += x / N * (x / N);
-        }
-        if (adaptive && half) rate = 1.0 / (std::sqrt(G) * N);
-        else {
-            if (adaptive) rate = std::pow(G, -rule.power);
-            if (normalized) rate *= shared ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N);
-        }
-        if (adaptive) rate = G > 0.0 ? rate : 0.0;
-        reach += x * x * rate;
-        *way = rate * x;
-    }
+// What each row of weights is to learn: the score it gave, as far as labels go, and its label.
+struct Lesson {
+    double p, y;
 };
 
-// One row of weights learns y from its score p, or puts back what it overwrote. `ways` has room for n + 1 numbers.
+// One row of weights at the features of an example, the constant being the last: copied out, eight side by side, they
+// learn there, and are written back once all are known to be finite. Planes: G where adaptive, N where normalised.
 template <bool adaptive, bool normalized, bool half>
-struct VowpalRow {
-    using Of = Metric<adaptive, normalized, half>;
-    Model& M;
-    size_t r;
+class VowpalRow {
+ public:
+    static constexpr size_t count = adaptive + normalized, width = 8, numbers = (2 + count) * width;
+    static size_t blocks(size_t features) { return features / width + 1; }
+    static size_t room(size_t features) { return blocks(features) * numbers + 2; }  // and what the row has of its own
 
-    // Calls visit with the place in the row, x, the weight, its planes and its part of the average.
+    VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), at_(room) {}
+
+    // The score p should go to y. `x` are the features' values and zeros up to a whole block, `ways` room for as many.
+    template <class Row>
+    bool learn(const Row& row, const Vowpal& rule, Lesson of, double importance, double t, const double* x,
+               double* ways) {
+        read(row);
+        const double pulled = vowpal_pull(rule, of.p, of.y);
+        Sums sums;
+        for (size_t i = 0; i < blocks(row.n); ++i)
+            meet(rule, importance * (pulled * pulled), x + i * width, at_ + i * numbers, ways + i * width, sums);
+        double kappa = 1.0;
+        bool sound = true;
+        if (normalized) {
+            double* const own = own_copy(row);
+            own[0] = of_row()[0] + importance * total(sums.norms);
+            own[1] = of_row()[M.w.stride] + importance;
+            const double ratio = own[1] / own[0];
+            kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
+            sound = finite(own[0]) && finite(own[1]) && finite(kappa);
+        }
+        double h = rule.eta * importance;
+        if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
+        const double q = kappa * total(sums.reach);
+        const double b = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * pulled);
+        for (size_t i = 0; i < blocks(row.n); ++i) sound &= walk(b, ways + i * width, at_ + i * numbers);
+        return (M.w.averaging == Averaging::none || average(row)) && sound;
+    }
+
+    template <class Row>
+    void write(const Row& row) {
+        each(row, [](double& weight, double& own) { weight = own; });
+        if (!normalized) return;
+        of_row()[0] = own_copy(row)[0];
+        of_row()[M.w.stride] = own_copy(row)[1];
+    }
+
+ private:
+    struct Sums {  // over features, x^2/N^2 and x^2 * r: feature i in lane i mod 8
+        double norms[width] = {}, reach[width] = {};
+    };
+    static double total(const double* lane) {
+        return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    }
+
+    // Calls visit with every number of the row of weights and its copy.
     template <class Row, class Visit>
     void each(const Row& row, const Visit& visit) {
         Weights& w = M.w;
         const bool averages = w.averaging != Averaging::none;
-        for (size_t i = 0; i < row.n; ++i) {
-            const size_t j = row.column(i), at = j * w.stride + r;
-            if (row.x[i] != 0)
-                visit(i, double(row.x[i]), w.v.data()[at], w.planes.data() + j * Of::count * w.stride + r,
-                      averages ? w.z.data() + at : nullptr);
-        }
-        if (M.constant != 0.0) visit(row.n, M.constant, w.bias[r], w.bias_planes.data() + r, nullptr);
+        const size_t stride = w.stride;
+        double *const v = w.v.data() + r, *const p = w.planes.data() + r,
+                      *const z = averages ? w.z.data() + r : nullptr;
+        auto feature = [&](size_t j, double* copy) {
+            visit(v[j * stride], copy[0]);
+            for (size_t k = 0; k < count; ++k) visit(p[(j * count + k) * stride], copy[(1 + k) * width]);
+            if (z) visit(z[j * stride], copy[(1 + count) * width]);
+        };
+        double* copy = at_;
+        size_t i = 0;
+        for (; i + width <= row.n; i += width, copy += numbers)
+            for (size_t l = 0; l < width; ++l) feature(row.column(i + l), copy + l);
+        for (; i < row.n; ++i) feature(row.column(i), copy++);
+        if (M.constant == 0.0) return;
+        visit(w.bias[r], copy[0]);
+        for (size_t k = 0; k < count; ++k) visit(w.bias_planes[k * stride + r], copy[(1 + k) * width]);
     }
-    double* of_row() {
-        return M.w.bias_planes.data() + Of::count * M.w.stride + r;
-    }  // the sum of norms; of importances
-
     template <class Row>
-    void learn(const Row& row, const Vowpal& rule, double p, double y, double importance, double t, Undo* undo,
-               double* ways) {
-        const size_t stride = M.w.stride;
-        const double pulled = vowpal_pull(rule, p, y);
-        Of metric{rule, importance * (pulled * pulled)};
-        const double* log = undo->at;
-        each(row, [&](size_t i, double x, double& v, double* planes, double* z) {
-            undo->keep(v);
-            for (size_t k = 0; k < Of::count; ++k) undo->keep(planes[k * stride]);
-            if (z) undo->keep(*z);
-            metric.meet(x, v, planes, stride, ways + i);
-        });
-        double kappa = 1.0;
+    void read(const Row& row) {
+        double* const last = at_ + row.n / width * numbers;
+        for (size_t k = 0; k < numbers; ++k) last[k] = 0.0;
+        each(row, [](double& weight, double& own) { own = weight; });
+    }
+    double* of_row() {  // the sum of norms; of importances
+        return M.w.bias_planes.data() + count * M.w.stride + r;
+    }
+    template <class Row>
+    double* own_copy(const Row& row) {
+        return at_ + blocks(row.n) * numbers;
+    }
+
+    // Eight features take in their gradient, and leave r_j * x_j in `way`. Short loops, not inlined: so they are
+    // compiled to vectors.
+    __attribute__((noinline)) static void meet(const Vowpal& rule, double gradient, const double* __restrict x,
+                                               double* __restrict at, double* __restrict way, Sums& sums) {
+        const bool shared = rule.shared_power();
+        double g[width], n[width], down[width], rate[width], part[width];
+        for (size_t l = 0; l < width; ++l) g[l] = adaptive ? at[width + l] + gradient * (x[l] * x[l]) : 1.0;
+        for (size_t l = 0; l < width; ++l) n[l] = down[l] = rate[l] = 1.0;
         if (normalized) {
-            double *norms = of_row(), *total = norms + stride;
-            undo->keep(*norms);
-            undo->keep(*total);
-            *norms += importance * metric.norms;
-            *total += importance;
-            const double ratio = *total / *norms;
-            kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
-            undo->sound &= finite(*norms) && finite(*total) && finite(kappa);
-        }
-        double h = rule.eta * importance;
-        if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
-        const double q = kappa * metric.reach;
-        const double b = kappa * (rule.invariant ? invariant_step(rule, p, y, h, q) : h * pulled);
-        each(row, [&](size_t i, double, double& v, double* planes, double* z) {
-            v += b * ways[i];
-            bool sound = finite(v);
-            for (size_t k = 0; k < Of::count; ++k) sound &= finite(planes[k * stride]);
-            if (z) {
-                *z += M.w.A * (v - log[0]);
-                sound &= finite(*z);
+            double* const N = at + (1 + adaptive) * width;
+            for (size_t l = 0; l < width; ++l) {
+                const double size = std::abs(x[l]), largest = N[l];
+                n[l] = size > largest ? size : largest;
+                down[l] = largest > 0.0 ? largest / n[l] : 1.0;
+                part[l] = n[l] > 0.0 ? x[l] / n[l] : 0.0;
             }
-            log += 1 + Of::count + (z != nullptr);
-            undo->sound &= sound;
-        });
+            if (!shared)
+                for (size_t l = 0; l < width; ++l) down[l] *= down[l];
+            else if (!half)
+                for (size_t l = 0; l < width; ++l)
+                    if (down[l] != 1.0) down[l] = std::pow(down[l], 2.0 * (1.0 - rule.power));
+            for (size_t l = 0; l < width; ++l) {
+                at[l] *= down[l];
+                N[l] = n[l];
+                sums.norms[l] += part[l] * part[l];
+            }
+        }
+        if (adaptive && half) {
+            for (size_t l = 0; l < width; ++l) rate[l] = 1.0 / (std::sqrt(g[l]) * n[l]);
+        } else {
+            for (size_t l = 0; adaptive && l < width; ++l) rate[l] = std::pow(g[l], -rule.power);
+            for (size_t l = 0; normalized && l < width; ++l)
+                rate[l] *= shared ? std::pow(n[l] * n[l], rule.power - 1.0) : 1.0 / (n[l] * n[l]);
+        }
+        for (size_t l = 0; l < width; ++l) {
+            const double r = (x[l] != 0.0) & (g[l] > 0.0) ? rate[l] : 0.0;
+            if (adaptive) at[width + l] = g[l];
+            sums.reach[l] += x[l] * x[l] * r;
+            way[l] = r * x[l];
+        }
+    }
+
+    // Eight weights go b times their way. False where a number overflows.
+    __attribute__((noinline)) static bool walk(double b, const double* __restrict way, double* __restrict at) {
+        int wild = 0;
+        for (size_t l = 0; l < width; ++l) at[l] += b * way[l];
+        for (size_t l = 0; l < (1 + count) * width; ++l) wild |= !finite(at[l]);
+        return !wild;
     }
 
     template <class Row>
-    void put_back(const Row& row, const double*& log) {
-        each(row, [&](size_t, double, double& v, double* planes, double* z) {
-            v = *log++;
-            for (size_t k = 0; k < Of::count; ++k) planes[k * M.w.stride] = *log++;
-            if (z) *z = *log++;
-        });
-        if (!normalized) return;
-        of_row()[0] = *log++;
-        of_row()[M.w.stride] = *log++;
+    bool average(const Row& row) {
+        bool sound = true;
+        for (size_t i = 0; i < row.n; ++i) {
+            double* const copy = at_ + i / width * numbers + i % width;
+            copy[(1 + count) * width] += M.w.A * (copy[0] - M.w.v.data()[row.column(i) * M.w.stride + r]);
+            sound &= finite(copy[(1 + count) * width]);
+        }
+        return sound;
     }
-};
 
-// What each row of weights is to learn: the score it gave, as far as labels go, and its label.
-struct Lesson {
-    double p, y;
+    Model& M;
+    const size_t r;
+    double* const at_;
 };
 
 // state: the importance so far, the least and the greatest label.
@@ -218,26 +264,28 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, double y, const uint8_t
 template <bool adaptive, bool normalized, bool half, bool many, class Row>
 Status learn_vowpal_by(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
                        double importance, const double* state, bool* moves) {
-    Weights& w = M.w;
     using Learner = VowpalRow<adaptive, normalized, half>;
     const Vowpal rule(M.params);
-    const size_t rows = many ? w.rows : 1, numbers = (Learner::Of::count + 2) * (row.n + 1) + 2;
-    double* const ways = M.room_to_keep(rows * numbers + row.n + 1);
-    double* const start = ways + row.n + 1;
-    Undo undo{start};
-    for (size_t r = 0; r < rows; ++r) {
-        const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
-        if (vowpal_pull(rule, of.p, of.y) == 0.0) continue;
-        Learner{M, r}.learn(row, rule, of.p, of.y, importance, state[0], &undo, ways);
+    const size_t rows = many ? M.w.rows : 1, places = Learner::blocks(row.n) * Learner::width;
+    double* const x = M.room_to_keep(2 * places + rows * Learner::room(row.n));
+    double *const ways = x + places, *const room = ways + places;
+    for (size_t i = 0; i < row.n; ++i) x[i] = double(row.x[i]);
+    for (size_t i = row.n; i < places; ++i) x[i] = 0.0;
+    x[row.n] = M.constant;
+    auto each = [&](auto visit) {  // row of weights that has something to learn
+        for (size_t r = 0; r < rows; ++r) {
+            const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
+            if (vowpal_pull(rule, of.p, of.y) != 0.0) visit(Learner(M, r, room + r * Learner::room(row.n)), of);
+        }
+    };
+    bool sound = true;
+    each([&](Learner one, Lesson of) {
+        sound &= one.learn(row, rule, of, importance, state[0], x, ways);
         *moves = true;
-    }
-    if (undo.sound) return Status::ok;
-    const double* log = start;
-    for (size_t r = 0; r < rows; ++r) {
-        const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
-        if (vowpal_pull(rule, of.p, of.y) != 0.0) Learner{M, r}.put_back(row, log);
-    }
-    return Status::overflow;
+    });
+    if (!sound) return Status::overflow;
+    each([&](Learner one, Lesson) { one.write(row); });
+    return Status::ok;
 }
 
 template <bool many, class Row>

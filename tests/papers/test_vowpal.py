@@ -101,6 +101,15 @@ def test_lambert():
         assert omega + np.log(omega) == pytest.approx(Z, rel=1e-13, abs=1e-13)
 
 
+def test_a_sure_prediction_hardly_moves(ways):
+    """Of Z and ω, both near e^30, nothing may be left over: the step is e^−30, not their rounding."""
+    assert rules.VW("logistic").way(30.0, 1.0, 0.5, 1.0) == pytest.approx(0.5 * np.exp(-30.0), abs=2e-14)
+    surely = [Example(np.array([1.0]), 1, c) for c in (1e13, 1.0, 1.0, 1.0)]  # the first leads to a score of about 30
+    weights = ways(rules.VW("logistic", **PLAIN), "binary", surely, fit_intercept=False)[:, 0]
+    assert weights[0] > 29
+    np.testing.assert_allclose(weights, weights[0], rtol=1e-13)
+
+
 PLAIN = {"power": 0.0, "adaptive": False, "normalized": False, "clip": False}
 
 

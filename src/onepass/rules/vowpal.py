@@ -171,7 +171,7 @@ class VW(CoordinateRule):
                 if h * q < SMALL:
                     return y * h * losses.sigmoid(-m)
                 Z = h * q + m + math.exp(m)
-                return -(y * (wright_omega(Z) - Z) + p) / q
+                return y * (math.log(wright_omega(Z)) - m) / q  # ln ω is Z − ω without the cancellation
             case "squared":
                 return side * decay(r, 2.0)
             case "absolute":
@@ -195,10 +195,12 @@ class VW(CoordinateRule):
 
 def wright_omega(Z: float) -> float:
     """Lambert's W(e^Z): the ω with ω + ln ω = Z, without forming e^Z."""
-    omega = Z - math.log(Z) if Z > 1 else math.exp(Z) / (1.0 + math.exp(Z))
-    for _ in range(6):
-        if omega <= 0:
+    e = math.log(Z) if Z > 1 else math.exp(Z)
+    omega, error = (Z - e + e / Z if Z > 1 else e / (1.0 + e)), 1.0
+    for _ in range(5):  # Fritsch, Shafer and Crowley (1973): the error's fourth power is left
+        if omega <= 0 or abs(error) <= 1e-4:
             break
-        after = omega - (omega + math.log(omega) - Z) / (1.0 + 1.0 / omega)
-        omega = after if after > 0 else omega / 2.0
+        t, error = 1.0 + omega, Z - omega - math.log(omega)
+        u = 2.0 * t * (t + error * (2.0 / 3.0))
+        omega *= 1.0 + error / t * (u - error) / (u - 2.0 * error)
     return omega
