@@ -108,7 +108,7 @@ inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
 
 template <class Batch>
 Outcome learn(Model& M, const Batch& X, const Answers& in) {
-    if (is_plain(M) && !in.scores)
+    if (is_plain(M))
         return M.w.lazy ? learn_rows<Path<false, true, true>>(M, X, in) : learn_rows<Path<false, true>>(M, X, in);
     return M.w.stride > 1 ? learn_rows<Path<true, false>>(M, X, in) : learn_rows<Path<false, false>>(M, X, in);
 }

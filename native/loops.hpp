@@ -228,6 +228,13 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
     return Status::ok;
 }
 
+// Is what a round begins with, the scores by the current weights, also the prediction? Then it is added up once.
+inline bool predicts_current(const Model& M) {
+    const Weights& w = M.w;
+    return w.averaging == Averaging::none && !w.votes.on && !w.pocketing && !w.lazy && !w.linked() && !w.sigma.vaw &&
+           !M.clips;
+}
+
 // One round: score, rule, step, counters. Refused rounds leave the model as it was.
 template <class Path, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
@@ -238,10 +245,15 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
               0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0,
               M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
     Move move;
-    if (out) predict_row(M, row, out, M.scores.data());
+    const bool current = out && predicts_current(M);
+    if (out && !current) predict_row(M, row, out, M.scores.data());
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
     else status = face<Path>(M, row, y, s, move);
+    if (current && status == Status::ok) {
+        if (!many) out[0] = move.coefficient * s.m;  // a sign, twice
+        for (size_t r = 0; many && r < M.w.rows; ++r) out[r] = M.scores[r];
+    }
     const bool gaussian = Path::gaussian(M);
     if (gaussian && status == Status::ok) status = spread_out<many>(M, row, s, move);
     if (status != Status::ok) return status;
