@@ -14,7 +14,6 @@ from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
 from ..evaluate.answers import Asker, needs_of
 from ..evaluate.keeping import Keeper
-from ..evaluate.looking import Hindsight, Lookback
 from ..evaluate.run import Run
 from ..metrics import Outcomes
 from ..streams import Position
@@ -28,6 +27,7 @@ from .rows import BLOCK, cut, require_no_base, runs_of_labels, some, usual_every
 
 if TYPE_CHECKING:
     from ..core import Rule
+    from ..evaluate.looking import Lookback
     from ..model import LinearModel
     from ..streams import Chunk, Stream
     from .outputs import Audit, Predictions
@@ -225,7 +225,7 @@ class Job:
             outcomes, held, said = self._learn(part)
             judged.append((outcomes, held))
             if self.predictions is not None:
-                self.predictions.add(said, part.id)
+                self.predictions.add(said(), part.id)
         if judged:
             self._account(judged, perf_counter() - began, labelled)
 
@@ -291,6 +291,8 @@ class Job:
         made = self._metrics()
         wanted = needs_of(made, False)
         if self.options.regret and not self.runs and not self.counts["examples"]:
+            from ..evaluate.looking import Hindsight, Lookback
+
             self.looking = Lookback(self.model, Hindsight())
             wanted += [] if self.looking.regression else ["margins"]
         asker = Asker(self.model, wanted)  # fails where the model cannot give what they need

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,8 +55,8 @@ class Judge:
     def __init__(self, model: LinearModel, asker: Asker, labels: Labels, looking: Lookback | None = None) -> None:
         self.model, self.asker, self.labels, self.looking = model, asker, labels, looking
 
-    def take(self, chunk: Chunk, held: Any = None, test_only: bool = False) -> tuple[Outcomes, Any]:
-        """Outcomes, and what to write as predictions. `held`: rows that are judged but not learned."""
+    def take(self, chunk: Chunk, held: Any = None, test_only: bool = False) -> tuple[Outcomes, Callable[[], Any]]:
+        """Outcomes, and how to get what to write as predictions. `held`: rows that are judged but not learned."""
         weight = chunk.weight
         if held is not None:
             weight = np.where(held, 0.0, 1.0 if weight is None else weight)
@@ -73,9 +74,9 @@ class Judge:
             if self.looking is not None:
                 self.looking.add(rows, said)
         outcomes = self.asker.outcomes_of(kind_of(self.model.task), self.labels, said, y, chunk.weight)
-        return outcomes, said_of(outcomes)
+        return outcomes, lambda: said_of(outcomes)
 
-    def _sets(self, chunk: Chunk, weight: Any, test_only: bool) -> tuple[Outcomes, Any]:
+    def _sets(self, chunk: Chunk, weight: Any, test_only: bool) -> tuple[Outcomes, Callable[[], Any]]:
         """Runs of rows whose labels are all known are learned at once; a row that brings a new one by itself."""
         model, truth = self.model, chunk.y.tolist()
         said: list[tuple[Any, ...]] = []
@@ -97,9 +98,9 @@ class Judge:
                     said += members(classes, scores)
             start = stop
         c = np.ones(len(truth)) if chunk.weight is None else chunk.weight
-        return of_sets(truth, said, c, self.labels), said
+        return of_sets(truth, said, c, self.labels), lambda: said
 
-    def _queries(self, chunk: Chunk, test_only: bool) -> tuple[Outcomes, Any]:
+    def _queries(self, chunk: Chunk, test_only: bool) -> tuple[Outcomes, Callable[[], Any]]:
         """Whole queries: each row is scored, then paired with the rows of its query before it."""
         relevance = np.ascontiguousarray(chunk.y, dtype=np.float64)
         queries = np.full(len(relevance), -1) if chunk.query is None else chunk.query
@@ -109,7 +110,7 @@ class Judge:
             scores = rank_then_learn(self.model, chunk.X, relevance, queries, chunk.weight)
         gathered = Queries()
         parts = [gathered.add(Rows(chunk.X, relevance, None, None, queries), scores), gathered.close()]
-        return Outcomes.join([part for part in parts if part is not None]), scores
+        return Outcomes.join([part for part in parts if part is not None]), lambda: scores
 
 
 def members(classes: list[Any], scores: Any) -> list[tuple[Any, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -68,11 +68,10 @@ def make_model(
 
 def learner_of(model: LinearModel) -> str:
     """The learner in a few words."""
-    from ..kernel_model import KernelModel
-
-    if not isinstance(model, KernelModel):
+    if not hasattr(model, "resolved_kernel"):
         return repr(model.rule)
-    return f"{model.rule!r}, {model.resolved_kernel()!r}, {model.budget!r}"
+    kernel = cast("KernelModel", model)
+    return f"{kernel.rule!r}, {kernel.resolved_kernel()!r}, {kernel.budget!r}"
 
 
 def support(model: KernelModel) -> str:

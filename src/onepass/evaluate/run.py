@@ -15,10 +15,11 @@ from .. import metrics as metrics_module
 from ..errors import InputError, MissingDependencyError, ParameterError
 from ..metrics import VIEWS
 from ..metrics.meters import whole
-from ..regrets import Regret
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ..regrets import Regret
 
 __all__ = ["Run", "text_table"]
 
@@ -235,7 +236,10 @@ def _run(content: dict[str, Any]) -> Run:
 
     at_label, regret = content.pop("at_label"), content.pop("regret", None)
     run = Run(**content)
-    run.regret = None if regret is None else Regret.from_dict(regret)
+    if regret is not None:
+        from ..regrets import Regret
+
+        run.regret = Regret.from_dict(regret)
     run.values = {name: math.nan if value is None else value for name, value in run.values.items()}
     run.curves = {name: {view: numbers(v) for view, v in views.items()} for name, views in run.curves.items()}
     run.holdout = {name: v if name == "t" else numbers(v) for name, v in run.holdout.items()}

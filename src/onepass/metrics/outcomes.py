@@ -69,29 +69,33 @@ class Labels:
         return np.array([self.code(label) for label in labels], dtype=np.int64)
 
     def _number_codes(self, labels: NDArray[Any]) -> Codes:
-        values = labels.astype(np.float64)
+        values = labels.astype(np.float64, copy=False)
         if labels.dtype.kind in "iu" and len(labels) and max(abs(int(labels.min())), abs(int(labels.max()))) >= 2**53:
             return np.array([self.code(label) for label in labels.tolist()], dtype=np.int64)  # floats would blur them
-        if self._numbers is None or not self._known(values).all():
+        place = self._places(values)
+        if place is None:
             self._meet(labels[np.sort(np.unique(labels, return_index=True)[1])])
             known = [
                 (float(value), code) for value, code in self._code.items() if _is_number(value) and abs(value) < 2**53
             ]
             known.sort()
             self._numbers = (np.array([v for v, _ in known]), np.array([c for _, c in known], dtype=np.int64))
-        ordered, codes = self._numbers
-        return codes[np.searchsorted(ordered, values)]
+            place = self._places(values)
+            assert place is not None
+        assert self._numbers is not None
+        return self._numbers[1][place]
 
     def _meet(self, labels: NDArray[Any]) -> None:
         for label in labels.tolist():
             self.code(label)
 
-    def _known(self, values: Array) -> NDArray[np.bool_]:
-        assert self._numbers is not None
+    def _places(self, values: Array) -> NDArray[np.intp] | None:
+        """Where the values stand among the known numbers; None where one is not known."""
+        if self._numbers is None or not len(self._numbers[0]):
+            return None
         ordered = self._numbers[0]
-        if not len(ordered):
-            return np.zeros(len(values), dtype=bool)
-        return np.asarray(ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values)
+        place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+        return place if np.array_equal(ordered[place], values) else None
 
     def positive(self, wanted: Any = None) -> int:
         """The code of the positive class: `wanted`, else the larger label (the latest where they do not sort)."""

@@ -15,6 +15,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -160,24 +161,29 @@ class _Reader:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 
     def _records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        at = self.start
-        while True:
-            if at + HEAD.size > len(self.data):
-                raise self._damaged()
-            length, body, checksum = HEAD.unpack_from(self.data, at)
-            at += HEAD.size
-            end = at + _padded(length) + body
-            if end > len(self.data) or _native.checksum(self.data[at:end]) != checksum:
-                raise self._damaged()
-            head = json.loads(bytes(self.data[at : at + length]))
-            if head.get("end"):
-                return
-            at += _padded(length)
-            arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
-            for name, (kind, count) in head["arrays"].items():
-                arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
-                at += _padded(arrays[name].nbytes)
-            yield head, arrays
+        with ThreadPoolExecutor(1) as ahead:  # reads and checks a record while the one before it is learned
+            coming = ahead.submit(self._checked, self.start)
+            while True:
+                head, at, end = coming.result()
+                if head.get("end"):
+                    return
+                coming = ahead.submit(self._checked, end)
+                arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
+                for name, (kind, count) in head["arrays"].items():
+                    arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
+                    at += _padded(arrays[name].nbytes)
+                yield head, arrays
+
+    def _checked(self, at: int) -> tuple[dict[str, Any], int, int]:
+        """The head of a record that is whole, where its arrays begin, and where it ends."""
+        if at + HEAD.size > len(self.data):
+            raise self._damaged()
+        length, body, checksum = HEAD.unpack_from(self.data, at)
+        at += HEAD.size
+        end = at + _padded(length) + body
+        if end > len(self.data) or _native.checksum(self.data[at:end]) != checksum:
+            raise self._damaged()
+        return json.loads(bytes(self.data[at : at + length])), at + _padded(length), end
 
     def _damaged(self) -> DamagedFileError:
         return DamagedFileError(f"the cache {self.path} is damaged; remove it, and it is made again")
