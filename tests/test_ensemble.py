@@ -210,8 +210,19 @@ def test_rule_auto_of_the_command(tmp_path):
     assert isinstance(op.load(tmp_path / "m"), op.ExpertEnsemble)
     compared = command("compare", "mail.csv", "--label", "spam", "--rules", "auto,pa1", cwd=tmp_path)
     assert compared.returncode == 0 and "auto" in compared.stdout
-    refused = command(*auto, "m", "--l2", "0.1", cwd=tmp_path)
-    assert refused.returncode == 2 and "--l2" in refused.stderr
+    for option in (["--l2", "0.1"], ["--regret"]):
+        refused = command(*auto, "m", *option, cwd=tmp_path)
+        assert refused.returncode == 2 and option[0] in refused.stderr and "0x" not in refused.stderr
+
+
+def test_models_say_what_they_are():
+    assert repr(EnsembleModel(SMALL)) == (
+        "EnsembleModel([PA1(C=0.1), PA1(C=1)@Average(), SGD(loss='logistic'), … 4 members], task='auto')"
+    )
+    assert repr(op.LinearModel("pa1", "regression")) == "LinearModel(PA1(), task='regression')"
+    assert repr(op.KernelModel("pa1", kernel="linear", budget="oldest:B=3")) == (
+        "KernelModel(PA1(), task='auto', kernel=Linear(), budget=Oldest(B=3))"
+    )
 
 
 @pytest.mark.parametrize("task", ["auto", "regression"])

@@ -106,6 +106,9 @@ class LinearModel:
         self.score_one = self._engine.score_one
         self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
 
+    def __repr__(self) -> str:
+        return f"LinearModel({self.rule!r}, task={self.task!r})"
+
     def new_model(self, classes: Iterable[Hashable] | None = None) -> LinearModel:
         """A model like this one that has learned nothing, for other classes."""
         return LinearModel(
