@@ -104,6 +104,19 @@ def test_close_to_the_best_member_on_real_streams(name):
     assert wrong <= 2 * (model.losses.min() + bound)
 
 
+@pytest.mark.parametrize("task", ["auto", "regression"])
+def test_the_portfolio_takes_columns_as_they_come(task):
+    """Columns from hundredths to thousands, as tables have them: rules that do not scale them err ten times as much."""
+    generator = np.random.default_rng(0)
+    scale = 10.0 ** generator.integers(-2, 4, size=12)
+    X = generator.normal(size=(3000, 12)) * scale
+    s = X @ (generator.normal(size=12) / scale)
+    y = s + 20.0 if task == "regression" else (s > 0).astype(int)
+    model = EnsembleModel(task=task, classes=None if task == "regression" else [0, 1])
+    wrong = np.abs(model.predict_then_learn(X, y) - y)
+    assert np.mean(wrong[1000:]) < (1.0 if task == "regression" else 0.05)
+
+
 def test_a_member_that_overflows_is_retired_and_the_others_go_on():
     X = np.array([[1.0, 2.0], [-1.0, 0.5]] * 30)
     y = np.array([1e150, -1e150] * 30)
