@@ -83,6 +83,8 @@ class LinearModel:
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
         self.costs = None if costs is None else _costs(costs, classes)
+        if self.costs is not None:
+            self.rule.require_costs(task, multiclass, len(self.costs))
         self.fit_intercept = _intercept(fit_intercept, task)
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
