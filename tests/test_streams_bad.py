@@ -7,6 +7,7 @@ import gzip
 import os
 
 import pytest
+from command import onepass as command
 
 import onepass as op
 from onepass.errors import InputError, LineError, OnepassError
@@ -256,3 +257,24 @@ def test_a_model_is_left_as_it_was(tmp_path):
             model.learn_many(chunk.X, chunk.y)
     assert model.named_weights() == expected.named_weights()
     assert model.names == ["a", "b"]
+
+
+def test_an_initial_prediction_is_never_forgotten(tmp_path):
+    """VW's prediction is base + w·x; what reads pairs (x, y) or learns has no place for it and says so."""
+    path = tmp_path / "a.vw"
+    path.write_text("1 | a\n0 1 0.5 | b\n")
+    model = op.LinearRegressor()
+    model.learn_one({"a": 1.0}, 1.0)
+    model.save(tmp_path / "m")
+    readers = [
+        lambda: list(op.stream(path)),
+        lambda: list(op.stream(path).chunks()),
+        lambda: op.prequential(op.LinearRegressor(), op.stream(path)),
+    ]
+    for read in readers:
+        with pytest.raises(InputError, match=r"example 2 has an initial prediction \(0.5"):
+            read()
+    assert next(op.stream(path).batches()).base.tolist() == [0.0, 0.5]
+    for verb in (["predict", "m", "a.vw"], ["convert", "a.vw", "b.svm"], ["compare", "a.vw", "--rules", "pa1,nlms"]):
+        done = command(*verb, cwd=tmp_path)
+        assert done.returncode == 1 and "initial prediction" in done.stderr, verb
