@@ -31,6 +31,9 @@ BAD: dict[str, tuple[bytes, list[str] | None]] = {
                         ["truncated.vw.gz", "truncated"]),
     "nolabel.csv": (b"a,b\n1,2\n", ["nolabel.csv: which column is the label? Say --label one of a, b", "--no-label"]),
     "what": (b"hello\n", ["cannot tell its format", "say --format one of vw"]),
+    "junk.bin": (b",\0;\n\1\2\n" * 9, ["junk.bin is a binary file, not text: byte 2 is 0x00"]),
+    "excel.csv": ("a,y\n1,2\n".encode("utf-16"), ["excel.csv is UTF-16 text; convert it to UTF-8"]),
+    "book": (b"PK\x03\x04,,", ["book is a zip archive"]),
     "cut.parquet": (b"PAR1 and nothing more", ["cut.parquet is not a whole parquet file"]),
     "base.vw": (b"1 1 0.5 | a\n", ["initial prediction (0.5"]),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 import shlex
 from pathlib import Path
@@ -11,8 +12,9 @@ import click
 import pytest
 from command import onepass, write_csv, write_vw
 
+import onepass as op
 from onepass.cli import VERBS, main
-from onepass.cli.vw import ELSEWHERE
+from onepass.cli.vw_hints import ELSEWHERE
 
 ROOT = Path(__file__).parent.parent
 COMMAND, README = ROOT / "docs/command.md", ROOT / "README.md"
@@ -68,3 +70,24 @@ def test_every_verb_and_flag_of_vw_is_listed() -> None:
                  "--audit", "--invert_hash"):  # fmt: skip
         assert flag in ours and f"`{flag}" in text
     assert not ours & set(ELSEWHERE)  # a flag that works is not said to be elsewhere
+
+
+def test_what_vw_calls_otherwise_is_said() -> None:
+    for flag in (
+        "--multilabel_oaa",
+        "--rank",
+        "--cb_explore_adf",
+        "--quadratic",
+        "--ksvm",
+        "--holdout_off",
+        "--search",
+    ):
+        assert flag in ELSEWHERE
+    options = set().union(*(options_of(verb) for verb in VERBS))
+    for flag, instead in ELSEWHERE.items():  # what is named there is there
+        for named in re.findall(r"(?<![\w-])--?[a-z][a-z\-]*", instead):
+            assert named in options, f"{flag}: {instead}"
+        for name in re.findall(r"onepass\.(\w+(?:\.\w+)?)", instead):
+            assert operator.attrgetter(name)(op) is not None
+    refused = onepass("learn", "x.vw", "--multilabel_oaa", "3")
+    assert refused.returncode == 2 and "Vowpal Wabbit's; here it is --task multilabel" in refused.stderr

@@ -222,6 +222,10 @@ def test_tasks_are_made_and_refused() -> None:
     assert not np.array_equal(permuted[1].X_test, permuted[0].X_test)
     with pytest.raises(ParameterError):
         learn_tasks(SoftmaxSGD(), [])
+    with pytest.raises(ParameterError, match=r"tasks\[1\] is 2: expected a continual.Task"):
+        learn_tasks(SoftmaxSGD(), [split[0], 2])
+    with pytest.raises(ParameterError, match="size=0"):
+        learn_tasks(SoftmaxSGD(), split, size=0)
     with pytest.raises(ParameterError):
         split_tasks(X, y, test=1.5)
 

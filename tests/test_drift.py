@@ -245,9 +245,12 @@ def test_bad_numbers_and_states_are_refused(name: str) -> None:
     detector = make_detector(name)
     detector.update_many(errors(0, length=60))
     before = detector.state()
-    for bad in (math.nan, math.inf, *((1.5, -0.1) if detector.unit_interval else ())):
+    words = ("x", "0.5", None, [1.0, 2.0], 10**400)
+    for bad in (math.nan, math.inf, *words, *((1.5, -0.1) if detector.unit_interval else ())):
         with pytest.raises(InputError, match="expected"):
             detector.update(bad)
+        with pytest.raises(InputError, match="expected"):
+            detector.update_many([0.0, 1.0, bad])
     assert detector.state() == before
     for forged in (
         {**before, "n": -1},

@@ -104,6 +104,19 @@ def test_close_to_the_best_member_on_real_streams(name):
     assert wrong <= 2 * (model.losses.min() + bound)
 
 
+@pytest.mark.parametrize("task", ["auto", "regression"])
+def test_the_portfolio_takes_columns_as_they_come(task):
+    """Columns from hundredths to thousands, as tables have them: rules that do not scale them err ten times as much."""
+    generator = np.random.default_rng(0)
+    scale = 10.0 ** generator.integers(-2, 4, size=12)
+    X = generator.normal(size=(3000, 12)) * scale
+    s = X @ (generator.normal(size=12) / scale)
+    y = s + 20.0 if task == "regression" else (s > 0).astype(int)
+    model = EnsembleModel(task=task, classes=None if task == "regression" else [0, 1])
+    wrong = np.abs(model.predict_then_learn(X, y) - y)
+    assert np.mean(wrong[1000:]) < (1.0 if task == "regression" else 0.05)
+
+
 def test_a_member_that_overflows_is_retired_and_the_others_go_on():
     X = np.array([[1.0, 2.0], [-1.0, 0.5]] * 30)
     y = np.array([1e150, -1e150] * 30)
@@ -210,8 +223,19 @@ def test_rule_auto_of_the_command(tmp_path):
     assert isinstance(op.load(tmp_path / "m"), op.ExpertEnsemble)
     compared = command("compare", "mail.csv", "--label", "spam", "--rules", "auto,pa1", cwd=tmp_path)
     assert compared.returncode == 0 and "auto" in compared.stdout
-    refused = command(*auto, "m", "--l2", "0.1", cwd=tmp_path)
-    assert refused.returncode == 2 and "--l2" in refused.stderr
+    for option in (["--l2", "0.1"], ["--regret"]):
+        refused = command(*auto, "m", *option, cwd=tmp_path)
+        assert refused.returncode == 2 and option[0] in refused.stderr and "0x" not in refused.stderr
+
+
+def test_models_say_what_they_are():
+    assert repr(EnsembleModel(SMALL)) == (
+        "EnsembleModel([PA1(C=0.1), PA1(C=1)@Average(), SGD(loss='logistic'), … 4 members], task='auto')"
+    )
+    assert repr(op.LinearModel("pa1", "regression")) == "LinearModel(PA1(), task='regression')"
+    assert repr(op.KernelModel("pa1", kernel="linear", budget="oldest:B=3")) == (
+        "KernelModel(PA1(), task='auto', kernel=Linear(), budget=Oldest(B=3))"
+    )
 
 
 @pytest.mark.parametrize("task", ["auto", "regression"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import onepass as op
 from onepass import datasets
 from onepass.errors import DamagedFileError
 from onepass.model import LinearModel
@@ -63,3 +64,17 @@ def test_parts_that_do_not_fit(name: str, change: object, message: str) -> None:
         LinearModel.from_state(config, {**arrays, name: change(arrays[name])})  # type: ignore[operator]
     with pytest.raises(DamagedFileError, match="do not fit together"):
         LinearModel.from_state(config, {key: value for key, value in arrays.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    "name", ["LinearRegressor", "OneClass", "KernelClassifier", "ExpertEnsemble", "MultilabelClassifier"]
+)
+def test_saving_what_was_loaded_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    """Also where rows were learned that scikit-learn was never told of."""
+    learner = getattr(op, name)()
+    for x in np.random.default_rng(0).normal(size=(20, 3)):
+        y = int(x[0] > 0)
+        learner.learn_one(x, [y] if name == "MultilabelClassifier" else y)
+    learner.save(tmp_path / "once")
+    op.load(tmp_path / "once").save(tmp_path / "twice")
+    assert (tmp_path / "twice").read_bytes() == (tmp_path / "once").read_bytes()

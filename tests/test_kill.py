@@ -21,15 +21,16 @@ from command import onepass, started, write_csv, write_queries, write_sets, writ
 from onepass.cli.checkpoint import read
 
 KILLS = int(os.environ.get("ONEPASS_KILLS", "12"))
+_SKIP = ["--on-error", "skip", "--quarantine", "QUARANTINE"]
 # Rows, options: what must come out the same. Small blocks of text would be one chunk, so the files are some megabytes.
 RUNS = {
     "names": ("vw", []),
     "hashed": ("vw", ["-b", "12", "--rule", "sgd:loss=logistic", "--metrics", "error,auc,log_loss"]),
     "passes": ("vw", ["--passes", "2", "--holdout", "7", "--readout", "average"]),
-    "gaps": ("unlabelled", ["--on-error", "skip", "--quarantine", "QUARANTINE"]),
-    "kernel": ("vw", ["--kernel", "rbf:gamma=0.5", "--budget", "bpann:B=50"]),
-    "sets": ("sets", ["--task", "multilabel"]),
-    "queries": ("queries", ["--task", "ranking", "--on-error", "skip", "--quarantine", "QUARANTINE"]),
+    "gaps": ("unlabelled", _SKIP),
+    "kernel": ("unlabelled", ["--kernel", "rbf:gamma=0.5", "--budget", "bpann:B=50", *_SKIP]),
+    "sets": ("sets", ["--task", "multilabel", *_SKIP]),
+    "queries": ("queries", ["--task", "ranking", *_SKIP]),
     "table": ("csv", ["--label", "spam", "--id", "id", "--metrics", "error,kappa,f1"]),
 }
 SKIPPING = {name for name, (_, options) in RUNS.items() if "skip" in options}
@@ -45,7 +46,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "sets": write_sets(folder / "d.vw", 30_000),
         "queries": write_queries(folder / "e.svm", 6_000),
     }
-    for name in ("unlabelled", "queries"):
+    for name in ("unlabelled", "queries", "sets"):
         lines = made[name].read_text().splitlines(keepends=True)
         for number in range(0, len(lines), 1013):
             lines[number] = f"abc | malformed{number}\n"

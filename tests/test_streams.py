@@ -31,7 +31,7 @@ def vw_lines(n: int, seed: int = 0) -> list[str]:
     for i in range(n):
         words = " ".join(f"w{j}" for j in g.integers(0, 300, 8))
         numbers = " ".join(f"f{j}:{v:.4f}" for j, v in zip(g.integers(0, 50, 5), g.normal(size=5), strict=True))
-        head = [f"{g.choice([-1, 1])}", f"{g.choice([-1, 1])} {g.random():.2f}", f"1 2 0.5 'tag{i}"][int(g.integers(3))]
+        head = [f"{g.choice([-1, 1])}", f"{g.choice([-1, 1])} {g.random():.2f}", f"1 2 0 'tag{i}"][int(g.integers(3))]
         lines.append(f"{head} |t {words} c:{g.choice(['x', 'y'])} |n:2 {numbers} zero:0 |n again:1e-3 :3")
     return lines
 

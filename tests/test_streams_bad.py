@@ -6,7 +6,9 @@ import errno
 import gzip
 import os
 
+import numpy as np
 import pytest
+from command import onepass as command
 
 import onepass as op
 from onepass.errors import InputError, LineError, OnepassError
@@ -256,3 +258,67 @@ def test_a_model_is_left_as_it_was(tmp_path):
             model.learn_many(chunk.X, chunk.y)
     assert model.named_weights() == expected.named_weights()
     assert model.names == ["a", "b"]
+
+
+def test_an_initial_prediction_is_never_forgotten(tmp_path):
+    """VW's prediction is base + w·x; what reads pairs (x, y) or learns has no place for it and says so."""
+    path = tmp_path / "a.vw"
+    path.write_text("1 | a\n0 1 0.5 | b\n")
+    model = op.LinearRegressor()
+    model.learn_one({"a": 1.0}, 1.0)
+    model.save(tmp_path / "m")
+    readers = [
+        lambda: list(op.stream(path)),
+        lambda: list(op.stream(path).chunks()),
+        lambda: op.prequential(op.LinearRegressor(), op.stream(path)),
+    ]
+    for read in readers:
+        with pytest.raises(InputError, match=r"example 2 has an initial prediction \(0.5"):
+            read()
+    for _ in range(2):  # batches have it, also when they come from a cache
+        assert next(op.stream(path, cache=tmp_path / "cache").batches()).base.tolist() == [0.0, 0.5]
+    for verb in (["predict", "m", "a.vw"], ["convert", "a.vw", "b.svm"], ["compare", "a.vw", "--rules", "pa1,nlms"]):
+        done = command(*verb, cwd=tmp_path)
+        assert done.returncode == 1 and "initial prediction" in done.stderr, verb
+
+
+CROSSED = {
+    "a.vw": ("1 | a:1 b:2", "0 | a:1e200 b:1e200 c:1", "1 | b:3 d:1", ""),
+    "a.csv": ("1,2,1", "1e200,1e200,0", "3,,1", "a,b,y\n"),
+    "a.jsonl": ('{"a": 1, "b": 2, "y": 1}', '{"a": 1e200, "b": 1e200, "c": 1, "y": 0}', '{"b": 3, "d": 1, "y": 1}', ""),
+}
+
+
+@pytest.mark.parametrize("bits", [None, 8])
+@pytest.mark.parametrize("name", CROSSED)
+def test_products_that_overflow_are_a_bad_line(name, bits, tmp_path):
+    """What is learned is what a stream without that line teaches: names too."""
+    first, wrong, last, header = CROSSED[name]
+    path, without = tmp_path / name, tmp_path / f"without-{name}"
+    path.write_text(f"{header}{first}\n{wrong}\n{last}\n{first}\n")
+    without.write_text(f"{header}{first}\n{last}\n{first}\n")
+    line = 3 if header else 2
+    with pytest.raises(LineError, match=rf"{name}:{line}:1: .*too large"):
+        list(op.stream(path, interactions="::", hash_bits=bits).batches())
+    quarantine = tmp_path / "q"
+    read = op.stream(path, interactions="::", hash_bits=bits, on_error="skip", quarantine=quarantine)
+    learned = []
+    for each in (read, op.stream(without, interactions="::", hash_bits=bits)):
+        model = LinearModel("pa1", hash_bits=bits)
+        for chunk in each.batches():
+            model.learn_many(chunk.X, chunk.y)
+        config, arrays = model.state()
+        learned.append((config, {part: array.tobytes() for part, array in arrays.items()}))
+    assert learned[0] == learned[1] and read.skipped == 1
+    assert quarantine.read_text().startswith(f"{path}:{line}\t") and quarantine.read_text().endswith(f"\t{wrong}\n")
+
+
+def test_products_of_a_table_that_overflow_are_a_bad_row(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"a": [1.0, np.inf, 1e200, 2.0], "y": [0, 1, 0, 1]}), tmp_path / "a.parquet")
+    read = op.stream(tmp_path / "a.parquet", interactions="::", on_error="skip", quarantine=tmp_path / "q")
+    (chunk,) = read.batches(10)
+    assert chunk.y.tolist() == [0, 1] and read.skipped == 2
+    assert [line.split("\t")[0].rpartition(":")[2] for line in (tmp_path / "q").read_text().splitlines()] == ["2", "3"]

@@ -21,7 +21,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import onepass as op
 from onepass import transforms as T
+from onepass.batches import Batch
 from onepass.errors import FeatureError, InputError, NumericalError, ParameterError
+from onepass.transforms.base import as_matrix
 
 ALL = [
     T.StandardScaler(),
@@ -51,6 +53,21 @@ def normal(rows=200, columns=5, seed=0):
 
 def dicts(X):
     return [{f"x{j}": value for j, value in enumerate(row)} for row in X.tolist()]
+
+
+def test_a_sparse_matrix_of_the_callers_stays_as_it_was():
+    """Columns that do not rise, or come twice, are put in order in a copy."""
+    data, indices, starts = (
+        np.array([1.0, 2.0, 3.0, 4.0]),
+        np.array([2, 0, 1, 1], np.int32),
+        np.array([0, 2, 4], np.int32),
+    )
+    given = tuple(array.copy() for array in (data, indices, starts))
+    matrix = as_matrix(Batch(2, 3, csr=given))
+    np.testing.assert_array_equal(matrix.toarray(), [[2.0, 0.0, 1.0], [0.0, 7.0, 0.0]])
+    assert matrix.has_canonical_format
+    for now, before in zip(given, (data, indices, starts), strict=True):
+        np.testing.assert_array_equal(now, before)
 
 
 # -- scaling -----------------------------------------------------------------------------------------------------------

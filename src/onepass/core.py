@@ -161,6 +161,17 @@ class Rule(Parameters):
             expected = ", ".join(word for word in (*DIRECTIONS, self.exact) if word)
             raise ParameterError(f"multiclass={multiclass!r} is not defined for {self!r}; expected one of {expected}")
 
+    def require_costs(self, task: str, multiclass: str, classes: int) -> None:
+        """Class costs say which rival a round looks at, and by how much it is to be beaten: there must be one."""
+        if task not in ("auto", "multiclass") or classes == 2:
+            raise ParameterError("costs= are for three classes or more; for two, class_weight says the same")
+        if multiclass != "rival" or self.sees_all_scores("multiclass", multiclass):
+            way = "" if multiclass == "rival" else f" with multiclass={multiclass!r}"
+            raise ParameterError(
+                f"costs= choose one rival in each round, but {self!r}{way} looks at all classes; take a rule that has "
+                "one (pa1, sgd with the hinge loss, arow, …), or reductions.CostSensitive"
+            )
+
     def suffer_all(self, scores: Array, y: int) -> float:
         """The cost of a round for rules that look at all scores."""
         raise NotImplementedError(f"{type(self).__name__} does not look at all scores")
@@ -433,6 +444,8 @@ class Learner:
         self.multiclass = multiclass
         self.task: Task = tasks.make(task, classes, multiclass, costs, radius)
         self.rule.require(self.task.name)
+        if costs is not None:
+            self.rule.require_costs(self.task.name, multiclass, classes)
         self.calibrated = calibrates(threshold, self.rule, self.task.name)
         if w is None:
             require_start(self.rule)

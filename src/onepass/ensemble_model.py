@@ -93,6 +93,11 @@ class EnsembleModel(MemberWeights):
         self.extra_arrays: dict[str, NDArray[Any]] = {}
         self.rule = Members(self)
 
+    def __repr__(self) -> str:
+        names = [name for name, _ in self.standing()]
+        more = [f"… {len(names)} members"] if len(names) > 3 else []
+        return f"EnsembleModel([{', '.join(names[:3] + more)}], task={self.task!r})"
+
     def _member(self, member: Any, classes: list[Any] | None) -> LinearModel:
         if isinstance(member, LinearModel):
             if type(member) is not LinearModel:

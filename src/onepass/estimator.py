@@ -193,7 +193,7 @@ class LinearEstimator(TableEstimator):
 
     def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
         self._model = model
-        if model.positional:
+        if model.positional and "fitted" not in model.extra:  # saved without an estimator: by the command, or a model
             self.n_features_in_ = model.n_features
         self._set_attributes(attributes)
         return self

@@ -75,6 +75,9 @@ class KernelModel(LinearModel):
             costs=costs,
         )
 
+    def __repr__(self) -> str:
+        return f"KernelModel({self.rule!r}, task={self.task!r}, kernel={self.kernel!r}, budget={self.budget!r})"
+
     def new_model(self, classes: Iterable[Hashable] | None = None) -> KernelModel:
         """A model like this one that has learned nothing, for other classes."""
         return KernelModel(

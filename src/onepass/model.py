@@ -83,6 +83,8 @@ class LinearModel:
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
         self.costs = None if costs is None else _costs(costs, classes)
+        if self.costs is not None:
+            self.rule.require_costs(task, multiclass, len(self.costs))
         self.fit_intercept = _intercept(fit_intercept, task)
         self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
         self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
@@ -105,6 +107,9 @@ class LinearModel:
         self.predict_one = self._engine.predict_one
         self.score_one = self._engine.score_one
         self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
+
+    def __repr__(self) -> str:
+        return f"LinearModel({self.rule!r}, task={self.task!r})"
 
     def new_model(self, classes: Iterable[Hashable] | None = None) -> LinearModel:
         """A model like this one that has learned nothing, for other classes."""

@@ -69,6 +69,34 @@ def test_equal_costs_are_the_plain_rule(way):
         same(WAYS[way](rule, "multiclass", stream, classes=3, costs=1 - np.eye(3)), plain)
 
 
+@pytest.mark.parametrize(
+    "rule", sorted(name for name, kind in rules.RULES.items() if "multiclass" in kind().defined_for())
+)
+def test_costs_change_what_is_learned_or_are_refused(rule):
+    """A rule that looks at all classes at once would take no notice of them."""
+    X = np.random.default_rng(2).normal(size=(60, 4))
+    y = np.argmax(X[:, :3], axis=1)
+    plain = onepass.LinearModel(rule, "multiclass", classes=[0, 1, 2])
+    plain.learn_many(X, y)
+    try:
+        model = onepass.LinearModel(rule, "multiclass", classes=[0, 1, 2], costs=100 * np.array(COSTS) ** 2)
+    except onepass.errors.ParameterError as error:
+        assert plain.rule.sees_all_scores("multiclass") and "CostSensitive" in str(error)
+        with pytest.raises(onepass.errors.ParameterError, match="costs="):
+            Learner(rule, "multiclass", classes=3, costs=COSTS)
+        return
+    model.learn_many(X, y)
+    assert not np.array_equal(model.weights()[0], plain.weights()[0])
+
+
+@pytest.mark.parametrize("options", [{"multiclass": "uniform"}, {"task": "multilabel"}, {"classes": [0, 1]}])
+def test_costs_without_a_rival_are_refused(options):
+    classes = options.get("classes", [0, 1, 2])
+    given = {"task": "multiclass", "classes": classes, "costs": 1 - np.eye(len(classes)), **options}
+    with pytest.raises(onepass.errors.ParameterError, match="costs="):
+        onepass.LinearModel("pa1", **given)
+
+
 @pytest.mark.parametrize("adversarial", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_realizable_bound(seed, adversarial):

@@ -147,9 +147,7 @@ class Race:
             entry.keeper.close()
 
     def take(self, chunk: Chunk) -> None:
-        from .rows import require_no_base
-
-        require_no_base(chunk)
+        chunk.require_no_base()
         if not self.entries:
             self._begin(chunk)
         losses = []

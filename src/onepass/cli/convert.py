@@ -109,7 +109,9 @@ class Conversion:
             raise
 
     def _chunks(self, stream: Stream) -> Iterator[Chunk]:
-        yield from stream.batches()
+        for chunk in stream.batches():
+            chunk.require_no_base()  # which no other format has
+            yield chunk
         self.skipped = stream.skipped
 
     def _examples(self) -> Iterator[tuple[dict[str, float], Any, float | None, Any]]:

@@ -23,7 +23,7 @@ from .interrupts import Interrupts
 from .judging import DEFAULTS, Judge, kind_of, predictions_of
 from .kernels import learner_of
 from .progress import Display, Losses
-from .rows import BLOCK, cut, require_no_base, runs_of_labels, some, usual_every, whole_queries
+from .rows import BLOCK, cut, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -209,7 +209,7 @@ class Job:
 
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
-        require_no_base(chunk)
+        chunk.require_no_base()
         labelled = chunk.labelled()
         self.counts["unlabelled"] += len(chunk) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)

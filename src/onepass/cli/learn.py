@@ -245,6 +245,8 @@ def _auto(given: dict[str, Any]) -> Job:
             raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
     if given["readout"] != "last":
         raise click.UsageError("--rule auto chooses for itself: leave --readout out")
+    if given["regret"]:
+        raise click.UsageError("--regret is of one learner, --rule auto has many: name a rule, as --rule arow")
 
     def make(task: str) -> Any:
         from .judging import new_model

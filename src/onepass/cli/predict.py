@@ -197,6 +197,7 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str
     names = [str(label) for label in model.classes] if model.task not in ("regression", "ranking") else ["score"]
     header = False
     for chunk in chunks:
+        chunk.require_no_base()
         scores = model.score_many(chunk.X)
         said = members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
         judged.add(chunk, said)

@@ -16,7 +16,7 @@ from ..streams.chunk import COLUMNS, join, known
 if TYPE_CHECKING:
     from ..streams import Chunk, Position
 
-__all__ = ["BLOCK", "cut", "require_no_base", "round_up", "runs_of_labels", "some", "usual_every", "whole_queries"]
+__all__ = ["BLOCK", "cut", "round_up", "runs_of_labels", "some", "usual_every", "whole_queries"]
 
 BLOCK = 1 << 21  # bytes a stream reads at once
 LONGEST = 1 << 20  # examples of a query
@@ -110,13 +110,3 @@ def some(outcomes: Outcomes, rows: Any) -> Outcomes:
     columns = ("truth", "predicted", "weight", "scores", "probabilities")
     kept: dict[str, Any] = {name: None if (c := getattr(outcomes, name)) is None else c[rows] for name in columns}
     return Outcomes(outcomes.kind, labels=outcomes.labels, **kept)
-
-
-def require_no_base(chunk: Chunk) -> None:
-    if chunk.base is not None and np.any(chunk.base != 0.0):
-        row = int(np.flatnonzero(chunk.base)[0])
-        example = chunk.position.example - len(chunk) + row + 1
-        raise InputError(
-            f"example {example:,} has an initial prediction ({chunk.base[row]:g}, the third number of its label), "
-            "which onepass does not use; take it out"
-        )

@@ -7,54 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .vw_hints import ELSEWHERE, SHORT
+
 if TYPE_CHECKING:
     from ..core import Rule
 
 __all__ = ["VWCommand", "rule_of", "vw_options"]
-
-# VW's flag → what there is instead.
-ELSEWHERE = {
-    "--coin": "--rule vw",
-    "--exact_adaptive_norm": "nothing: rates are exact",
-    "--pistol": "--rule pa1",
-    "--bfgs": "--rule sgd with --passes",
-    "--initial_t": "--rule sgd:schedule=inv_scaling(t0=…)",
-    "--decay_learning_rate": "a schedule: --rule sgd:schedule=geometric(gamma=…)",
-    "--sort_features": "nothing: rows are taken as they come",
-    "--ignore": "--drop COLUMN",
-    "--keep": "--features COLUMN",
-    "--csoaa": "the library: onepass.reductions.CostSensitive",
-    "--wap": "the library: onepass.reductions.CostSensitive",
-    "--ect": "the library: onepass.reductions.FilterTree",
-    "--log_multi": "the library: onepass.reductions.FilterTree",
-    "--multilabel_oaa": "the library: onepass.MultilabelClassifier",
-    "--rank": "the library: onepass.Ranker",
-    "--cb": "the library: onepass.reductions.ImportanceSampling",
-    "--cb_explore": "the library: onepass.reductions.ImportanceSampling",
-    "--nn": "nothing yet: learners here are linear",
-    "--lda": "nothing: onepass learns from labels",
-    "--early_terminate": "nothing: all --passes are made; --holdout N shows each one's error",
-    "--holdout_after": "--holdout N",
-    "--save_resume": "nothing: a saved model always resumes bit for bit",
-    "--preserve_performance_counters": "--resume",
-    "--save_per_pass": "--checkpoint-every N",
-    "--readable_model": "onepass inspect MODEL --all",
-    "--raw_predictions": "onepass predict MODEL SOURCE --scores",
-    "--link": "onepass predict MODEL SOURCE --proba",
-    "--probabilities": "onepass predict MODEL SOURCE --proba",
-    "--daemon": "nothing yet: there is no server",
-    "--kill_cache": "nothing: a cache that does not fit its source is made anew",
-    "--compressed": "nothing: .gz and .zst are recognised",
-    "--random_seed": "nothing: learning draws no random numbers",
-    "--hash": "nothing: names are hashed with MurmurHash3, whole numbers too",
-    "--min_prediction": "nothing: --rule vw keeps to the labels seen so far, vw:clip=false does not",
-    "--max_prediction": "nothing: --rule vw keeps to the labels seen so far, vw:clip=false does not",
-    "--binary": "nothing: classes are predicted as classes",
-    "--csv": "--format csv",
-    "--multiclass_oaa": "--oaa K",
-}  # fmt: skip
-_SHORT = {"-P": "--every N", "-k": "nothing: a cache that does not fit its source is made anew",
-          "-s": "--progress none", "-h": "--help"}  # fmt: skip
 
 
 class VWCommand(click.Command):
@@ -64,7 +22,7 @@ class VWCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            known = {**ELSEWHERE, **_SHORT}.get(error.option_name)
+            known = {**ELSEWHERE, **SHORT}.get(error.option_name)
             if known is None:
                 raise
             raise click.UsageError(f"{error.option_name} is Vowpal Wabbit's; here it is {known}", ctx) from None

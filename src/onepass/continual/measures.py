@@ -88,6 +88,12 @@ def learn_tasks(
     tasks = list(tasks)
     if not tasks:
         raise ParameterError("tasks=[]: expected at least one Task")
+    for i, task in enumerate(tasks):
+        if not isinstance(task, Task):
+            wanted = "a continual.Task(name, X, y, X_test, y_test), as split_tasks(X, y) makes"
+            raise ParameterError(f"tasks[{i}] is {task!r:.60}: expected {wanted}")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ParameterError(f"size={size!r}: expected a whole number >= 1")
     baseline = [_accuracy(model, task, learned=False) for task in tasks]
     R = np.zeros((len(tasks), len(tasks)))
     for i, task in enumerate(tasks):

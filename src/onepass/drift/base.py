@@ -45,10 +45,19 @@ class Detector(Parameters):
 
     def update(self, x: float) -> bool:
         """Take one number. Is this a change?"""
-        value = float(x)
+        return self._take(self._number(x))
+
+    def _number(self, x: Any) -> float:
+        try:
+            value = math.nan if isinstance(x, str | bytes) else float(x)
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
         if not math.isfinite(value) or (self.unit_interval and not 0.0 <= value <= 1.0):
             wanted = "a number from 0 to 1, such as a 0/1 error" if self.unit_interval else "a finite number"
-            raise InputError(f"{type(self).__name__}.update({x!r}): expected {wanted}; nothing was counted")
+            raise InputError(f"{type(self).__name__}.update({x!r:.60}): expected {wanted}; nothing was counted")
+        return value
+
+    def _take(self, value: float) -> bool:
         if self.drift:
             self.after_drift()
         self.warning = False
@@ -60,7 +69,8 @@ class Detector(Parameters):
 
     def update_many(self, xs: Iterable[float]) -> NDArray[np.intp]:
         """Take many numbers; where among them the changes were."""
-        return np.array([i for i, x in enumerate(xs) if self.update(x)], dtype=np.intp)
+        values = [self._number(x) for x in xs]  # all of them, or none
+        return np.array([i for i, value in enumerate(values) if self._take(value)], dtype=np.intp)
 
     def after_drift(self) -> None:
         """What a detector forgets after a change: everything."""

@@ -93,6 +93,8 @@ def _rows(chunk: Any) -> Rows:
     if isinstance(chunk, tuple | list) and not hasattr(chunk, "X"):
         X, y, weight, time, query = chunk[0], chunk[1], chunk[2] if len(chunk) > 2 else None, None, None
     else:
+        if hasattr(chunk, "require_no_base"):
+            chunk.require_no_base()
         X, y = chunk.X, chunk.y
         weight, time, query = (getattr(chunk, name, None) for name in ("weight", "time", "query"))
     rows = Rows(X, y, None, time, query)

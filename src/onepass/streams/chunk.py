@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.rows import CSR
-from ..errors import ParameterError
+from ..errors import InputError, ParameterError
 
 __all__ = ["Chunk", "Position", "known", "whole"]
 
@@ -80,6 +80,16 @@ class Chunk:
     def unlabelled(self) -> bool:
         """Is there a row without a label?"""
         return not bool(np.all(known(self.y)))
+
+    def require_no_base(self) -> None:
+        """Learners here begin at w·x, not at an initial prediction: refuse rows with one, rather than forget it."""
+        if self.base is not None and np.any(self.base != 0.0):
+            row = int(np.flatnonzero(self.base)[0])
+            example = self.position.example - len(self) + row + 1
+            raise InputError(
+                f"example {example:,} has an initial prediction ({self.base[row]:g}, the third number of its label), "
+                "which onepass does not use; take it out"
+            )
 
     def labelled(self) -> Self:
         """The rows that have a label."""

@@ -19,7 +19,7 @@ __all__ = ["of_jsonl"]
 
 def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Part]:
     roles = Roles.of(stream)
-    # One thread: the interpreter's own parser does the work.
+    # One thread: the interpreter's own parser does the work and holds its lock, so that others would wait for it.
     for block, coded in in_order(blocks, lambda block: _rows(block, roles), 1):
         yield coded_part(coded, stream, table, block)
 
@@ -37,6 +37,7 @@ def _rows(block: Block, roles: Roles) -> Coded:
     starts, flat, values = [0], [], []
     answers: dict[str, list[Any]] = {"label": [], "weight": [], "id": [], "time": []}
     bad: list[BadLine] = []
+    numbers: list[int] = []  # of rows, their lines
     lines = bytes(memoryview(block.buffer)[: block.size]).split(b"\n")[:-1]
     for number, line in enumerate(lines):
         if not line.strip():
@@ -50,6 +51,7 @@ def _rows(block: Block, roles: Roles) -> Coded:
             flat.append(codes.setdefault(name, len(codes)))
             values.append(value)
         starts.append(len(flat))
+        numbers.append(number)
         for key, value in answer.items():
             answers[key].append(value)
     rows = len(starts) - 1
@@ -65,6 +67,7 @@ def _rows(block: Block, roles: Roles) -> Coded:
         arrays["time"] if roles.time else None,
         bad,
         len(lines),
+        line_of=lambda row: (numbers[row], lines[numbers[row]].rstrip(b"\r")),
     )
 
 

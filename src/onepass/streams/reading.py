@@ -177,6 +177,7 @@ class Stream:
         unhashed = replace_options(self, hash_bits=None)
         try:
             for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+                chunk.require_no_base()
                 yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
         finally:
             self.skipped = unhashed.skipped
@@ -184,6 +185,7 @@ class Stream:
     def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
         """(X, y), `size` rows at a time: what `prequential` takes."""
         for chunk in self.batches(size):
+            chunk.require_no_base()
             yield chunk.X, chunk.y
 
     def batches(self, size: int | None = None) -> Iterator[Chunk]:

@@ -26,6 +26,17 @@ SUFFIXES = {
     ".ipc": "arrow",
 }  # fmt: skip
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+# What is no text: how it begins, what it is, what to do.
+BINARY = (
+    (b"PK\x03\x04", "a zip archive (or an .xlsx, .npz)", "unpack it, or save the table as CSV"),
+    (b"BZh", "compressed by bzip2", "unpack it; .gz and .zst are read as they are"),
+    (b"\xfd7zXZ", "compressed by xz", "unpack it; .gz and .zst are read as they are"),
+    (b"\xff\xfe", "UTF-16 text", "convert it to UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", "convert it to UTF-8"),
+    (b"\x93NUMPY", "a NumPy array", "op.prequential and partial_fit take arrays"),
+    (b"SQLite format 3", "an SQLite database", "export a table as CSV"),
+)
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
 SVMLIGHT = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+(qid|\d+):\S+)*\s*(#.*)?\r?")
 
 
@@ -184,16 +195,33 @@ def detect(source: Source) -> str:
     stem, suffix = os.path.splitext(source.name.lower())
     if suffix in (".gz", ".zst", ".zstd"):
         suffix = os.path.splitext(stem)[1]
+    first = source.beginning(1 << 12) if SUFFIXES.get(suffix, "csv") in ("csv", "tsv") else b""
     if suffix in SUFFIXES:
+        _require_text(source.name, first.split(b"\n", 1)[0])  # the names of columns; rows are judged one by one
         return SUFFIXES[suffix]
-    first = source.beginning(1 << 12)
     found = _format_of(first)
+    if found not in ("parquet", "arrow"):
+        _require_text(source.name, first)
     if found is None:
         line = shorten(first.split(b"\n", 1)[0])
         raise InputError(
             f"{source.name}: cannot tell its format, it begins {line!r}; say format= one of {', '.join(FORMATS)}"
         )
     return found
+
+
+def _require_text(name: str, first: bytes) -> None:
+    """Refuse what no text begins with: a NUL, or more than a few control characters."""
+    for magic, what, remedy in BINARY:
+        if first.startswith(magic):
+            raise InputError(f"{name} is {what}; {remedy}")
+    strange = len(first) - len(first.translate(None, CONTROLS))
+    if b"\0" in first or 20 * strange > len(first):
+        at = next(i for i, byte in enumerate(first) if byte in CONTROLS)
+        raise InputError(
+            f"{name} is a binary file, not text: byte {at + 1:,} is {first[at]:#04x}. Text (vw, svmlight, csv, tsv, "
+            "jsonl), Parquet and Arrow are read; say format= if it is text all the same"
+        )
 
 
 def _format_of(first: bytes) -> str | None:

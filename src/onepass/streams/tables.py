@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
+from .crossing import crossed
 from .parts import BadLine, Part, in_order
 from .roles import Roles, words
 from .sources import Block, Source, count_of
@@ -44,6 +46,7 @@ class Coded:
     bad: list[BadLine]
     lines: int
     distinct: bool = False  # no code stands twice in a row
+    line_of: Callable[[int], tuple[int, bytes]] = lambda row: (row, b"")  # a row's line in its block, and its text
 
 
 def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
@@ -52,7 +55,7 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     if table is None and not hashed:
         table = _native.Names()
     if stream.expansion is not None:
-        rows = _crossed(coded, stream, table)
+        rows, coded = crossed(coded, stream, table)
         starts, index, value = rows.starts, rows.index, rows.value
     else:
         starts, index, value = _placed(coded, _columns(coded, stream.hash_bits, table))
@@ -100,15 +103,6 @@ def _placed(coded: Coded, columns: NDArray[np.int32]) -> tuple[Any, Any, Any]:
         return coded.starts, coded.codes if same else columns[coded.codes], coded.values
     rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
     return rows.starts, rows.index, rows.value
-
-
-def _crossed(coded: Coded, stream: Any, table: Any) -> Any:
-    """Rows with their interactions."""
-    bits = -1 if stream.hash_bits is None else stream.hash_bits
-    rows = stream.expansion.rows(coded.starts, coded.codes, coded.values, coded.names, bits, table)
-    if table is not None:
-        rows.settle(table)
-    return rows
 
 
 # -- CSV and TSV ----------------------------------------------------------------------------------------------------
@@ -231,7 +225,23 @@ def _csv_rows(shape: Layout, block: Block, first: bool) -> Coded:
         good, bad = _sieve(shape, bytes(data), first)
         coded = coded_of(_read(shape, pyarrow.py_buffer(good), False), shape.roles)
     coded.bad, coded.lines = bad, lines
+    coded.line_of = lambda row: _line_of(shape, bytes(data), first, {each.line for each in bad}, row)
     return coded
+
+
+def _line_of(shape: Layout, data: bytes, first: bool, bad: set[int], row: int) -> tuple[int, bytes]:
+    """Where a row of a block begins, and its text."""
+    physical = data.decode("utf-8", "surrogateescape").split("\n")
+    reader = csv.reader((line + "\n" for line in physical[:-1]), delimiter=shape.delimiter)
+    begin, rows = 0, -1
+    for record in reader:
+        header = first and begin == 0 and shape.header
+        rows += bool(record) and not header and begin not in bad
+        if rows == row:
+            break
+        begin = reader.line_num
+    text = "\n".join(physical[begin : reader.line_num]).encode("utf-8", "surrogateescape")
+    return begin, text.rstrip(b"\r")
 
 
 def _read(shape: Layout, data: Any, first: bool) -> Any:
@@ -436,6 +446,7 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
                 continue
             roles = roles or wanted.settle(batch.schema.names, source.name)
             coded = coded_of(batch, roles)
+            coded.line_of = partial(_row_text, batch)
             if not _finite(coded):
                 coded = _finite_rows(batch, roles, coded)
             yield coded_part(coded, stream, table, Block(number, count, bytearray(), 1))
@@ -455,11 +466,18 @@ def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
     good = batch.filter(pyarrow.array(~wrong))
     result = coded_of(good, roles)
     for row in np.flatnonzero(wrong).tolist():
-        text = str(batch.slice(row, 1).to_pylist()[0]).encode()
         before = int(np.count_nonzero(~wrong[:row]))
-        result.bad.append(BadLine(before, row, 0, text, "a number is infinite, or a weight below 0"))
+        result.bad.append(
+            BadLine(before, row, 0, _row_text(batch, row)[1], "a number is infinite, or a weight below 0")
+        )
     result.lines = len(wrong)
+    kept = np.flatnonzero(~wrong).tolist()
+    result.line_of = lambda row: _row_text(batch, kept[row])
     return result
+
+
+def _row_text(batch: Any, row: int) -> tuple[int, bytes]:
+    return row, str(batch.slice(row, 1).to_pylist()[0]).encode()
 
 
 def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:

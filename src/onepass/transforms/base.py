@@ -57,7 +57,9 @@ def as_matrix(batch: Batch) -> Any:
 
     assert batch.csr is not None
     matrix = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns))
-    matrix.sum_duplicates()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the arrays may be the caller's own
+        matrix.sum_duplicates()
     return matrix
 
 
