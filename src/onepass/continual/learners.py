@@ -51,6 +51,7 @@ class _Weights(LabelledState):
     memory: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     memory_codes: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
     offered: int = 0
+    _omega: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))  # drawn again where it is needed
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         kept = len(self.memory_codes)
@@ -149,14 +150,14 @@ class SoftmaxSGD(LabelledLearner):
         """ω, a column for each pair of features; a name that comes later adds a row and changes none."""
         kernel = kernels.make(self.kernel).resolved(d)
         gamma = float(getattr(kernel, "gamma", None) or 0.0)
-        rows = []
-        for j in range(d):
-            random = np.random.Generator(np.random.PCG64([int(state.seed), j]))
-            if isinstance(kernel, kernels.RBF):
-                rows.append(np.sqrt(2.0 * gamma) * random.standard_normal(int(self.D) // 2))
-            else:
-                rows.append(gamma * random.standard_cauchy(int(self.D) // 2))
-        return np.array(rows).reshape(d, int(self.D) // 2)
+        scale = np.sqrt(2.0 * gamma) if isinstance(kernel, kernels.RBF) else gamma  # 1/d by default, so d may change it
+        if len(state._omega) < d:
+            pairs = int(self.D) // 2
+            draws = [np.random.Generator(np.random.PCG64([int(state.seed), j])) for j in range(len(state._omega), d)]
+            normal = isinstance(kernel, kernels.RBF)
+            rows = [each.standard_normal(pairs) if normal else each.standard_cauchy(pairs) for each in draws]
+            state._omega = np.concatenate([state._omega.reshape(-1, pairs), np.array(rows)])
+        return np.asarray(scale * state._omega[:d])
 
     # -- answers -------------------------------------------------------------------------------------------------------
 

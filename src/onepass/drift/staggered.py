@@ -150,7 +150,7 @@ class Fading(Staggered):
 
     def _next(self, t: int, most: int) -> int:
         most = min(most, AHEAD)
-        later = np.flatnonzero(self._chosen(t + 1, most - 1).any(axis=1)) if most > 1 else []
+        later = np.flatnonzero(self._chosen(t + 1, most - 1).any(axis=1))
         return int(later[0]) + 1 if len(later) else most
 
     def _fits(self, since: list[Any], t: Any) -> bool:
@@ -169,7 +169,8 @@ class Fading(Staggered):
         return np.asarray(np.mean([learner.score_rows(rows) for learner in self._experienced], axis=0))
 
     def label_scores(self, x: Any) -> Array:
-        return self._votes([[learner.predict(x)] for learner in self._experienced], 1)[0]
+        votes = self._votes([[learner.predict(x)] for learner in self._experienced], 1)
+        return np.asarray(votes[0])
 
     def label_scores_rows(self, rows: Rows) -> Array:
         return self._votes([listed(learner.predict_rows(rows)) for learner in self._experienced], count(rows))
