@@ -71,11 +71,11 @@ mean_j<5 (max_i<5 R_ij − R_5j), backward transfer mean_j<5 (R_5j − R_jj), fo
     def report(self, results: Results) -> Report:
         text = []
         for kind in results.names("tasks"):
-            rows = [["weights", "learner", *MEASURES]]
+            rows = [["learner", *MEASURES]]
             for r in results.where(tasks=kind):
                 if r.runs:
-                    row = [str(r.cell["weights"]), str(r.cell["learner"])]
-                    rows.append(row + [r.spread(measure).show(3) for measure in MEASURES])
+                    name = f"{r.cell['weights']}, {r.cell['learner']}"
+                    rows.append([name, *(r.spread(measure).show(3) for measure in MEASURES)])
             text.append(f"Tasks {kind}:\n\n{markdown_table(rows)}")
         return Report("\n\n".join(text), {"forgetting": _draw(results)}, [] if results.quick else _checks(results))
 
@@ -107,7 +107,6 @@ def follow(of: list[Any], weights: str, name: str, seed: int, eta: float, lam: f
 
 
 def _draw(results: Results) -> str:
-    lines = {name: [Line(name, [], [], i + 1)] for i, name in enumerate(LEARNERS)}
     panels = []
     for kind in results.names("tasks"):
         for weights in results.names("weights"):
@@ -118,7 +117,7 @@ def _draw(results: Results) -> str:
                     curve = [100 * sum(each) / len(each) for each in zip(*r.values("first task"), strict=True)]
                     here.append(Line(name, list(range(1, len(curve) + 1)), curve, i + 1))
             panels.append(curves(here, title=f"{kind} tasks, {weights}", across="tasks learned", floor=0))
-    keys = [each[0] for each in lines.values()]
+    keys = [Line(name, [], [], i + 1) for i, name in enumerate(LEARNERS)]
     return picture(panels, keys, title="Accuracy (%) on the first task while others are learned", columns=2)
 
 
