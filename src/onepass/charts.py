@@ -35,9 +35,8 @@ _DRAWING = """
 .onepass .axis { stroke: var(--muted); stroke-width: 1; }
 .onepass .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .onepass .thin { stroke-width: 1.5; stroke-dasharray: 5 3; }
-.onepass .mark { stroke: var(--mark); stroke-width: 1.5; }
-.onepass .few { stroke-dasharray: 2 3; }
-.onepass svg text.marked { fill: var(--mark); paint-order: stroke; stroke: var(--surface); stroke-width: 3px; }
+.onepass .mark { stroke: var(--mark); stroke-width: 1.5; stroke-dasharray: 2 3; }
+.onepass svg text.marked { fill: var(--mark); }
 .onepass .at { fill: transparent; }
 .onepass .here { opacity: 0; pointer-events: none; }
 .onepass .place:hover .here { opacity: 1; }
@@ -56,6 +55,8 @@ STYLE = (
         f".onepass .s{i} {{ stroke: var(--series-{i}); }} .onepass .f{i} {{ fill: var(--series-{i}); }}\n"
         for i in range(1, SERIES + 1)
     )
+    + ".onepass .many { stroke-dasharray: none; }\n"
+    + ".onepass svg text.marked { paint-order: stroke; stroke: var(--surface); stroke-width: 3px; }\n"
 )
 
 
@@ -193,7 +194,7 @@ def _marks(
     for t, text in shown:
         at = x(t)
         out.append(
-            f'<line class="mark{" few" if not many else ""}" x1="{at:.1f}" x2="{at:.1f}"'
+            f'<line class="mark{" many" if many else ""}" x1="{at:.1f}" x2="{at:.1f}"'
             f' y1="{floor - SHORT if many else TOP}" y2="{floor}"/>'
         )
         end = at > edge - 100  # the words would leave the picture on the right

@@ -129,9 +129,9 @@ def _checks(results: Results) -> list[Check]:
         found = mean(kind, weights, "plain", "forgetting")
         return found > least, f"{found:.3f}"
 
-    def halves(kind: str, weights: str) -> tuple[bool, str]:
+    def cures(kind: str, weights: str, part: float) -> tuple[bool, str]:
         a, b = (mean(kind, weights, name, "forgetting") for name in ("replay", "plain"))
-        return a <= b / 2, f"{a:.3f} against {b:.3f}"
+        return a <= part * b, f"{a:.3f} against {b:.3f}"
 
     def beats(kind: str, weights: str, learner: str) -> tuple[bool, str]:
         a, b = (mean(kind, weights, name, "accuracy") for name in (learner, "plain"))
@@ -143,11 +143,10 @@ def _checks(results: Results) -> list[Check]:
 
     out = []
     for weights in WEIGHTS:
-        for kind, least in (("permuted", 0.1), ("split", 0.8)):
-            out.append(
-                Check.of(f"{kind}, {weights}: plain steps forget more than {least}", forgets, kind, weights, least)
-            )
-            out.append(Check.of(f"{kind}, {weights}: replay forgets at most half as much", halves, kind, weights))
+        for kind, least, part, word in (("permuted", 0.1, 2 / 3, "two thirds"), ("split", 0.8, 1 / 5, "a fifth")):
+            more, less = f"plain steps forget more than {least}", f"replay forgets at most {word} of that"
+            out.append(Check.of(f"{kind}, {weights}: {more}", forgets, kind, weights, least))
+            out.append(Check.of(f"{kind}, {weights}: {less}", cures, kind, weights, part))
             out.append(Check.of(f"{kind}, {weights}: A-GEM is more accurate than plain", beats, kind, weights, "A-GEM"))
         out.append(Check.of(f"permuted, {weights}: EWC is more accurate than plain", beats, "permuted", weights, "EWC"))
         out.append(Check.of(f"split, {weights}: EWC changes nothing (within 0.05)", helpless, weights))
