@@ -6,9 +6,6 @@ All sides see the same rows in one process, in turns, the best of `repeats`. Min
 after 100, against scikit-learn (the project asks for 2×). One at a time: `predict_one`, then `learn_one` of the same
 mapping, against River (10×). Peers that do not exist are left out: scikit-learn's GaussianMixture has no `partial_fit`,
 so batch EM with the same start and as many steps is compared; River has no mixture, PCA or dictionary.
-
-River's naive Bayes of words counts a word that no class has seen as seen 0 times, which favours classes with few words;
-ours says nothing of it. That is the whole difference between their mistakes and ours.
 """
 
 from __future__ import annotations

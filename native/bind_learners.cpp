@@ -159,16 +159,18 @@ class Counter {
     // The classes' scores; None where x is neither a mapping nor a vector of doubles.
     nb::object score_one(nb::handle x, const std::string& by, double smoothing) {
         if (!read(x)) return nb::none();
-        if (names_) {  // a name that was never learned says nothing
+        double unknown = 0.0;
+        if (names_) {  // names that were never learned have no column: to counts they are words seen 0 times
             size_t kept = 0;
             for (size_t i = 0; i < row_.index.size(); ++i)
                 if (row_.index[i] >= 0) row_.index[kept] = row_.index[i], row_.value[kept++] = row_.value[i];
+                else unknown += row_.value[i];
             row_.index.resize(kept);
             row_.value.resize(kept);
             sort();
         }
         std::vector<double> out(bayes.classes.size());
-        bayes.score(current(), scores(by), smoothing, out.data());
+        bayes.score(current(), scores(by), smoothing, out.data(), unknown);
         const size_t size = out.size();
         return array<double>({size}, std::move(out));
     }
