@@ -209,7 +209,7 @@ def stream_cases(scale: float) -> dict[str, Any]:
             inertia,
         ),
         "KNNClassifier, window 500": (
-            lambda: op.KNNClassifier(5, window=500),
+            lambda: op.KNNClassifier(5, window=500, weights="distance"),  # as River's
             lambda: river.neighbors.KNNClassifier(5, engine=lazy()),
             one_by_one(dense[:1500], numbers[:1500]),
             wrong,

@@ -180,6 +180,7 @@ NB_MODULE(_native, module) {
     bind_kernels(module);
     bind_lasvm(module);
     bind_learners(module);
+    bind_prototypes(module);
     nb::class_<Engine> engine(module, "Engine", nb::type_slots(slots));
     engine.def(nb::init<const std::string&, nb::dict, nb::dict>(), "task"_a, "rule"_a, "options"_a);
     DENSE(double, dense_f64)

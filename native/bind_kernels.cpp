@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arrays.hpp"
 #include "features.hpp"
 
 namespace onepass {
@@ -12,11 +13,6 @@ namespace onepass {
 using namespace nb::literals;
 
 const KernelLoops* kernel_loops = kernel_loops_scalar();
-
-template <class T>
-using Array1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Array2 = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using OutArray = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // A kernel written in Python: called with a vector and a table, which it must not keep.
 static void call_python(void* self, const Query& x, const Points* points, size_t from, size_t to, double* out) {
@@ -33,7 +29,7 @@ static void call_python(void* self, const Query& x, const Points* points, size_t
         nb::object rows =
             numpy.attr("array")(nb::ndarray<nb::numpy, const double>(table.data(), {n, x.n}, nb::handle()));
         nb::object answer = (*static_cast<nb::object*>(self))(row, rows);
-        const auto values = nb::cast<Array1<double>>(answer);
+        const auto values = nb::cast<In1<double>>(answer);
         for (size_t i = 0; i < n; ++i) out[i] = values.data()[i];
     } catch (nb::python_error& error) {
         error.restore();
@@ -50,7 +46,7 @@ Kernel KernelHolder::read(nb::dict config) {
     for (nb::handle part : nb::cast<nb::list>(config["parts"])) out.parts.push_back(read(nb::cast<nb::dict>(part)));
     if (config.contains("gram")) {
         keep.push_back(config["gram"]);
-        const auto gram = nb::cast<Array2>(keep.back());
+        const auto gram = nb::cast<In2<double>>(keep.back());
         out.gram = gram.data();
         out.size = gram.shape(0);
     }
@@ -95,7 +91,7 @@ static void fill_block(KernelHolder& holder, const Table& X, const Table& Z, dou
 void bind_kernels(nb::module_& module) {
     module.def(
         "kernel_block",
-        [](nb::dict kernel, Array2 X, Array2 Z, OutArray out) {
+        [](nb::dict kernel, In2<double> X, In2<double> Z, Out2 out) {
             KernelHolder holder(kernel);
             fill_block(holder, {X.data(), nullptr, nullptr, X.shape(0), X.shape(1)},
                        {Z.data(), nullptr, nullptr, Z.shape(0), Z.shape(1)}, out.data());
@@ -104,8 +100,8 @@ void bind_kernels(nb::module_& module) {
         "kernel"_a, "X"_a, "Z"_a, "out"_a);
     module.def(
         "kernel_block_csr",
-        [](nb::dict kernel, Array1<double> x, Array1<int64_t> x_index, Array1<int64_t> x_starts, Array1<double> z,
-           Array1<int64_t> z_index, Array1<int64_t> z_starts, size_t columns, OutArray out) {
+        [](nb::dict kernel, In1<double> x, In1<int64_t> x_index, In1<int64_t> x_starts, In1<double> z,
+           In1<int64_t> z_index, In1<int64_t> z_starts, size_t columns, Out2 out) {
             KernelHolder holder(kernel);
             fill_block(holder, {x.data(), x_index.data(), x_starts.data(), x_starts.shape(0) - 1, columns},
                        {z.data(), z_index.data(), z_starts.data(), z_starts.shape(0) - 1, columns}, out.data());

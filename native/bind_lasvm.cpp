@@ -25,12 +25,6 @@ const LasvmLoops* lasvm_loops = lasvm_loops_scalar();
 
 namespace {
 
-template <class T>
-using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 constexpr size_t together = 8;  // rows whose kernel values are computed in one sweep over the stored vectors
 
 // A table as Python gives it: float64 or float32 rows, or the three arrays of a CSR matrix whose indices rise.

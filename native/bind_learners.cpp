@@ -1,19 +1,17 @@
-// Naive Bayes, prototypes and the reading of single rows, for Python.
+// Naive Bayes and the reading of single rows, for Python.
 #include "bind_learners.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
+#include "arrays.hpp"
 #include "features.hpp"
 #include "learner_loops.hpp"
 #include "naive_bayes.hpp"
-#include "prototypes.hpp"
 
 namespace onepass {
 
@@ -23,25 +21,8 @@ const LearnerLoops* learner_loops = learner_loops_scalar();
 
 namespace {
 
-template <class T>
-using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Out1 = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 // Beyond this the squares of numbers, summed over a long stream, may overflow.
 constexpr double largest_number = 1e100;
-
-nb::object numpy_array(std::vector<double> numbers, std::vector<size_t> shape) {
-    auto* kept = new std::vector<double>(std::move(numbers));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), shape.size(), shape.data(), owner));
-}
-
-void require_size(size_t got, size_t wanted, const char* what) {
-    if (got != wanted) raise("ParameterError", std::string(what) + " does not fit the other arrays");
-}
 
 void require_sound(const double* x, size_t n, bool negative = true) {
     for (size_t j = 0; j < n; ++j) {
@@ -112,7 +93,7 @@ class RowReader {
         for (size_t i = 0; i < row_.index.size(); ++i)
             if (row_.index[i] >= 0) out[size_t(row_.index[i])] += row_.value[i];
         const size_t size = out.size();
-        return numpy_array(std::move(out), {size});
+        return array<double>({size}, std::move(out));
     }
 
     Shape shape;
@@ -178,18 +159,20 @@ class Counter {
     // The classes' scores; None where x is neither a mapping nor a vector of doubles.
     nb::object score_one(nb::handle x, const std::string& by, double smoothing) {
         if (!read(x)) return nb::none();
-        if (names_) {  // a name that was never learned says nothing
+        double unknown = 0.0;
+        if (names_) {  // names that were never learned have no column: to counts they are words seen 0 times
             size_t kept = 0;
             for (size_t i = 0; i < row_.index.size(); ++i)
                 if (row_.index[i] >= 0) row_.index[kept] = row_.index[i], row_.value[kept++] = row_.value[i];
+                else unknown += row_.value[i];
             row_.index.resize(kept);
             row_.value.resize(kept);
             sort();
         }
         std::vector<double> out(bayes.classes.size());
-        bayes.score(current(), scores(by), smoothing, out.data());
+        bayes.score(current(), scores(by), smoothing, out.data(), unknown);
         const size_t size = out.size();
-        return numpy_array(std::move(out), {size});
+        return array<double>({size}, std::move(out));
     }
 
     nb::dict state() const {
@@ -203,12 +186,12 @@ class Counter {
             square.insert(square.end(), c.square.begin(), c.square.end());
         }
         nb::dict out;
-        out["mass"] = numpy_array(std::move(mass), {C});
-        out["total"] = numpy_array(std::move(total), {C});
-        out["count"] = numpy_array(std::move(count), {C, d});
+        out["mass"] = array<double>({C}, std::move(mass));
+        out["total"] = array<double>({C}, std::move(total));
+        out["count"] = array<double>({C, d}, std::move(count));
         if (bayes.keeps == NaiveBayes::Keeps::moments) {
-            out["mean"] = numpy_array(std::move(mean), {C, d});
-            out["square"] = numpy_array(std::move(square), {C, d});
+            out["mean"] = array<double>({C, d}, std::move(mean));
+            out["square"] = array<double>({C, d}, std::move(square));
         }
         return out;
     }
@@ -380,108 +363,6 @@ void bind_learners(nb::module_& module) {
         .def_prop_rw(
             "t", [](Counter& self) { return self.bayes.t; }, [](Counter& self, uint64_t t) { self.bayes.t = t; });
     bind_shape(counter);
-
-    module.def(
-        "distances",
-        [](In2<double> X, In2<double> points) {
-            const size_t n = X.shape(0), d = X.shape(1), stride = points.shape(1);
-            require_size(points.shape(0), d, "points");
-            if (stride % 16 != 0) raise("ParameterError", "points must come in columns, padded to a multiple of 16");
-            std::vector<double> out(n * stride);
-            {
-                nb::gil_scoped_release unlocked;
-                learner_loops->distances(X.data(), n, d, points.data(), stride, out.data());
-            }
-            return numpy_array(std::move(out), {n, stride});
-        },
-        "X"_a, "points"_a);
-    // Row by row the same bits whatever other rows there are, which BLAS does not promise.
-    module.def(
-        "inner",
-        [](In2<double> X, In2<double> V) {
-            const size_t n = X.shape(0), d = X.shape(1), K = V.shape(0);
-            require_size(V.shape(1), d, "V");
-            std::vector<double> out(n * K);
-            {
-                nb::gil_scoped_release unlocked;
-                for (size_t i = 0; i < n; ++i)
-                    for (size_t k = 0; k < K; ++k)
-                        out[i * K + k] = learner_loops->dot(X.data() + i * d, V.data() + k * d, d);
-            }
-            return numpy_array(std::move(out), {n, K});
-        },
-        "X"_a, "V"_a);
-    module.def(
-        "nearest",
-        [](In2<double> X, In2<double> points) {
-            const size_t n = X.shape(0), d = X.shape(1), K = points.shape(0);
-            require_size(points.shape(1), d, "points");
-            if (K == 0) raise("ParameterError", "there are no points");
-            std::vector<int64_t> at(n);
-            std::vector<double> distance(n), index(n);
-            {
-                nb::gil_scoped_release unlocked;
-                const Columns columns(points.data(), K, d);
-                learner_loops->nearest(X.data(), n, d, columns.table.data(), K, columns.stride, at.data(),
-                                       distance.data());
-            }
-            std::copy(at.begin(), at.end(), index.begin());
-            return nb::make_tuple(numpy_array(std::move(index), {n}), numpy_array(std::move(distance), {n}));
-        },
-        "X"_a, "points"_a);
-    module.def(
-        "kmeans_steps",
-        [](In2<double> X, In1<double> w, size_t batch, double decay, Out2 centers, Out1 counts) {
-            const size_t n = X.shape(0), d = X.shape(1), K = centers.shape(0);
-            require_size(w.shape(0), n, "w");
-            require_size(centers.shape(1), d, "centers");
-            require_size(counts.shape(0), K, "counts");
-            if (batch == 0 || K == 0) raise("ParameterError", "a mini-batch has a row and k-means a centre at least");
-            nb::gil_scoped_release unlocked;
-            return kmeans_steps(X.data(), w.data(), n, d, batch, decay, centers.data(), counts.data(), K);
-        },
-        "X"_a, "w"_a, "batch"_a, "decay"_a, "centers"_a, "counts"_a);
-    module.def(
-        "lvq_learn",
-        [](In2<double> X, In1<int64_t> labels, In1<double> w, Out2 prototypes, In1<int64_t> owner, Out1 rate,
-           const std::string& variant, double eta, double window) {
-            const size_t n = X.shape(0), d = X.shape(1), K = prototypes.shape(0);
-            require_size(labels.shape(0), n, "labels");
-            require_size(w.shape(0), n, "w");
-            require_size(prototypes.shape(1), d, "prototypes");
-            require_size(owner.shape(0), K, "owner");
-            require_size(rate.shape(0), K, "rate");
-            const Lvq which = variant == "lvq21" ? Lvq::lvq21 : variant == "olvq1" ? Lvq::olvq1 : Lvq::lvq1;
-            nb::gil_scoped_release unlocked;
-            lvq_learn(X.data(), labels.data(), w.data(), n, d, prototypes.data(), owner.data(), rate.data(), K,
-                      {which, eta, window});
-        },
-        "X"_a, "labels"_a, "w"_a, "prototypes"_a, "owner"_a, "rate"_a, "variant"_a, "eta"_a, "window"_a);
-    module.def(
-        "ccipca_learn",
-        [](In2<double> X, In1<double> w, Out1 mean, Out1 square, Out2 V, double amnesic, double count) {
-            const size_t n = X.shape(0), d = X.shape(1);
-            require_size(w.shape(0), n, "w");
-            require_size(mean.shape(0), d, "mean");
-            require_size(square.shape(0), d, "square");
-            require_size(V.shape(1), d, "V");
-            nb::gil_scoped_release unlocked;
-            ccipca_learn(X.data(), w.data(), n, d, mean.data(), square.data(), V.data(), V.shape(0), amnesic, &count);
-            return count;
-        },
-        "X"_a, "w"_a, "mean"_a, "square"_a, "V"_a, "amnesic"_a, "count"_a);
-    module.def(
-        "lasso",
-        [](In2<double> G, In2<double> Q, double alpha, double tol, size_t sweeps, Out2 U) {
-            const size_t n = Q.shape(0), K = G.shape(0);
-            require_size(G.shape(1), K, "G");
-            require_size(Q.shape(1), K, "Q");
-            require_size(U.shape(0), n, "U");
-            require_size(U.shape(1), K, "U");
-            nb::gil_scoped_release unlocked;
-            return lasso(G.data(), Q.data(), n, K, alpha, tol, sweeps, U.data());
-        },
-        "G"_a, "Q"_a, "alpha"_a, "tol"_a, "sweeps"_a, "U"_a);
 }
 
 }  // namespace onepass

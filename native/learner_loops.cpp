@@ -2,13 +2,10 @@
 #include "learner_loops.hpp"
 
 #include "lanes.hpp"
+#include "mixture.hpp"
 
 namespace onepass::ONEPASS_ISA {
 namespace {
-
-inline Eight spread(double x) { return Eight{x, x, x, x, x, x, x, x}; }
-
-inline void store(double* p, Eight x) { std::memcpy(p, &x, sizeof x); }
 
 // R rows against 16 points at a time: a point's numbers are loaded once for all of them.
 template <size_t R, class Take>
@@ -18,7 +15,7 @@ inline void sixteen(const double* X, size_t d, const double* points, size_t stri
         for (size_t j = 0; j < d; ++j) {
             const Eight p0 = load(points + j * stride + k), p1 = load(points + j * stride + k + 8);
             for (size_t r = 0; r < R; ++r) {
-                const Eight x = spread(X[r * d + j]), a = x - p0, b = x - p1;
+                const Eight x = all(X[r * d + j]), a = x - p0, b = x - p1;
                 low[r] += a * a;
                 high[r] += b * b;
             }
@@ -40,8 +37,8 @@ inline void all_rows(const double* X, size_t n, size_t d, const double* points, 
 
 void distances(const double* X, size_t n, size_t d, const double* points, size_t stride, double* out) {
     all_rows(X, n, d, points, stride, [=](size_t i, size_t k, Eight low, Eight high) {
-        store(out + i * stride + k, low);
-        store(out + i * stride + k + 8, high);
+        put(out + i * stride + k, low);
+        put(out + i * stride + k + 8, high);
     });
 }
 
@@ -49,8 +46,8 @@ void nearest(const double* X, size_t n, size_t d, const double* points, size_t K
              double* distance) {
     all_rows(X, n, d, points, stride, [=](size_t i, size_t k, Eight low, Eight high) {
         double here[16];
-        store(here, low);
-        store(here + 8, high);
+        put(here, low);
+        put(here + 8, high);
         if (k == 0) at[i] = 0, distance[i] = here[0];
         for (size_t l = 0; l < 16 && k + l < K; ++l)
             if (here[l] < distance[i]) at[i] = int64_t(k + l), distance[i] = here[l];
@@ -71,11 +68,11 @@ void moments(const double* x, double w, double* mass, double* mean, double* squa
     size_t j = 0;
     for (; j + 8 <= d; j += 8) {
         const Eight here = load(x + j), zero{}, before = load(mean + j);
-        const Eight m = load(mass + j) + (here != zero ? spread(w) : zero), delta = here - before;
+        const Eight m = load(mass + j) + (here != zero ? all(w) : zero), delta = here - before;
         const Eight after = before + (here != zero ? w * delta / m : zero);
-        store(square + j, load(square + j) + (here != zero ? w * delta * (here - after) : zero));
-        store(mean + j, after);
-        store(mass + j, m);
+        put(square + j, load(square + j) + (here != zero ? w * delta * (here - after) : zero));
+        put(mean + j, after);
+        put(mass + j, m);
     }
     for (; j < d; ++j) {
         if (x[j] == 0.0) continue;
@@ -99,7 +96,8 @@ namespace onepass {
 const LearnerLoops* ONEPASS_NAME(learner_loops_, ONEPASS_ISA)() {
     static const LearnerLoops loops = {
         ONEPASS_STRING(ONEPASS_ISA), ONEPASS_ISA::distances, ONEPASS_ISA::nearest, ONEPASS_ISA::towards,
-        ONEPASS_ISA::moments,        ONEPASS_ISA::add,       ONEPASS_ISA::dot};
+        ONEPASS_ISA::moments,        ONEPASS_ISA::add,       ONEPASS_ISA::dot,     ONEPASS_ISA::responsibilities,
+        ONEPASS_ISA::statistics};
     return &loops;
 }
 

@@ -100,14 +100,14 @@ double NaiveBayes::complement_sum(size_t c, double smoothing) const {
     return sum;
 }
 
-void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, double* out) {
+void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, double* out, double unknown) {
     const size_t C = classes.size();
     const double a = smoothing * unit;
     if (by == Scores::multinomial) {
-        double total = 0.0;
+        double total = unknown;
         for (size_t i = 0; i < row.n; ++i) total += row.value[i];
         for (size_t c = 0; c < C; ++c) {
-            double s = 0.0;
+            double s = unknown == 0.0 ? 0.0 : unknown * std::log(a);
             for (size_t i = 0; i < row.n; ++i)
                 if (row.value[i] != 0.0) s += row.value[i] * std::log(classes[c].count[row.at(i)] + a);
             out[c] = total == 0.0 ? 0.0 : s - total * std::log(classes[c].total + a * double(features));
@@ -169,7 +169,7 @@ void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, doubl
     }
     for (size_t c = 0; c < C; ++c) {
         const double whole = std::log(complement_sum(c, a));
-        double s = 0.0;
+        double s = unknown == 0.0 ? 0.0 : unknown * (std::log(a) - whole);
         for (size_t i = 0; i < row.n; ++i)
             if (row.value[i] != 0.0) s += row.value[i] * (std::log(others(c, row.at(i))) - whole);
         out[c] = by == Scores::normed_complement ? s / cache[c] : -s;

@@ -33,7 +33,8 @@ class NaiveBayes {
     void widen(size_t columns);
     void learn(const FeatureRow& row, size_t c, double w);
     // The class's log joint density of the row, but for its prior. `smoothing` is added to counts (or variances).
-    void score(const FeatureRow& row, Scores by, double smoothing, double* out);
+    // `unknown` is the sum of what the row counts beyond `features`: of that no class has seen anything.
+    void score(const FeatureRow& row, Scores by, double smoothing, double* out, double unknown = 0.0);
     // The largest variance of a feature over all classes: what the smoothing of variances is relative to.
     double largest_variance() const;
     void forget_cache() { stale = true; }

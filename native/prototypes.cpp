@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
+#include <utility>
 
 #include "learner_loops.hpp"
 
@@ -17,9 +18,21 @@ void Columns::set(size_t k, const double* point) {
     for (size_t j = 0; j < d; ++j) table[j * stride + k] = point[j];
 }
 
+size_t nearest_row(const double* x, const double* points, size_t K, size_t d, double* distance) {
+    size_t best = 0;
+    for (size_t k = 0; k < K; ++k, points += d) {
+        double sum = 0.0;
+        for (size_t j = 0; j < d; ++j) sum += (x[j] - points[j]) * (x[j] - points[j]);
+        if (k == 0 || sum < *distance) best = k, *distance = sum;
+    }
+    return best;
+}
+
 double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t batch, double decay, double* centers,
                     double* counts, size_t K) {
-    Columns frozen(centers, K, d);
+    const bool few = n < 4;  // a table of columns would cost more than it saves
+    std::optional<Columns> frozen;
+    if (!few) frozen.emplace(centers, K, d);
     std::vector<int64_t> at(batch);
     std::vector<double> distance(batch), moved(K * d), mass(K);
     double inertia = 0.0;
@@ -27,7 +40,10 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
         const size_t rows = std::min(batch, n - start);
         std::fill(moved.begin(), moved.end(), 0.0);
         std::fill(mass.begin(), mass.end(), 0.0);
-        learner_loops->nearest(X, rows, d, frozen.table.data(), K, frozen.stride, at.data(), distance.data());
+        if (frozen)
+            learner_loops->nearest(X, rows, d, frozen->table.data(), K, frozen->stride, at.data(), distance.data());
+        else
+            for (size_t i = 0; i < rows; ++i) at[i] = int64_t(nearest_row(X + i * d, centers, K, d, &distance[i]));
         bool any = false;
         double sum = 0.0;
         for (size_t i = 0; i < rows; ++i) {
@@ -44,10 +60,35 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
             counts[k] = counts[k] * decay + mass[k];
             if (mass[k] == 0.0) continue;
             learner_loops->add(centers + k * d, moved.data() + k * d, 1.0 / counts[k], d);
-            frozen.set(k, centers + k * d);
+            if (frozen) frozen->set(k, centers + k * d);
         }
     }
     return inertia;
+}
+
+void neighbour_votes(const double* distance, const Neighbours& window, double* votes, size_t classes) {
+    using Near = std::pair<double, size_t>;  // equal distances: the lower slot is nearer
+    std::vector<Near> near;
+    near.reserve(window.k + 1);
+    for (size_t i = 0; i < window.size; ++i) {
+        if (near.size() == window.k && !(distance[i] < near.front().first)) continue;
+        near.emplace_back(distance[i], i);
+        std::push_heap(near.begin(), near.end());
+        if (near.size() <= window.k) continue;
+        std::pop_heap(near.begin(), near.end());
+        near.pop_back();
+    }
+    std::sort_heap(near.begin(), near.end());
+    std::fill(votes, votes + classes, 0.0);
+    const bool exact = near.front().first == 0.0;  // examples at the very place decide alone
+    double total = 0.0;
+    for (const auto& [squared, i] : near) {
+        if (window.by_distance && exact && squared > 0.0) break;
+        const double vote = window.by_distance && !exact ? window.weight[i] / std::sqrt(squared) : window.weight[i];
+        votes[window.owner[i]] += vote;
+        total += vote;
+    }
+    for (size_t c = 0; c < classes; ++c) votes[c] /= total;
 }
 
 void lvq_learn(const double* X, const int64_t* label, const double* w, size_t n, size_t d, double* prototypes,

@@ -1,4 +1,5 @@
-// Points that move towards rows, or away: mini-batch k-means, learning vector quantisation; sparse codes; components.
+// Points that move towards rows, or away: mini-batch k-means, learning vector quantisation; neighbours that vote;
+// sparse codes; components.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,22 @@ struct Columns {
     Columns(const double* points, size_t K, size_t d);
     void set(size_t k, const double* point);
 };
+
+// The nearest point and its squared distance, with the bits of the loop over tables: for a row or two, which would not
+// pay for turning the points into columns.
+size_t nearest_row(const double* x, const double* points, size_t K, size_t d, double* distance);
+
+// A window of examples: the class and importance of each slot; the k nearest vote, all alike or by 1/distance.
+struct Neighbours {
+    size_t size;
+    const int64_t* owner;
+    const double* weight;
+    size_t k;
+    bool by_distance;
+};
+
+// Each class's part of the votes, from the squared distances to all slots.
+void neighbour_votes(const double* distance, const Neighbours& window, double* votes, size_t classes);
 
 // Mini-batches of `batch` rows in turn, n of them in all (Sculley 2010): rows go to the nearest centre with all centres
 // frozen, then v_k += sum of w, c_k += sum of w (x - c_k) / v_k over the rows of k. Every v is multiplied by `decay`

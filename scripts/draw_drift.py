@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 import onepass as op
 from onepass import datasets
 from onepass.continual import AGEM, EWC, Replay, SoftmaxSGD, learn_tasks, split_tasks
-from onepass.drift import DriftAdapt, DriftReset
+from onepass.drift import DriftAdapt, DriftReset, DriftWindow
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -22,7 +22,8 @@ def drift(folder: Path) -> None:
     stream = datasets.STAGGER(9000, concepts=(0, 2, 0), noise=0.05)
     base = op.LinearClassifier("perceptron", readout="average")
     picture, axis = pyplot.subplots(figsize=(9, 3), constrained_layout=True)
-    for name, model in {"static": base, "DriftReset": DriftReset(base), "DriftAdapt": DriftAdapt(base)}.items():
+    models = {"static": base, "DriftReset": DriftReset(base), "DriftAdapt": DriftAdapt(base)}
+    for name, model in {**models, "DriftWindow": DriftWindow(base, window=500)}.items():
         run = op.prequential(model, stream, every=50, window=200)
         [line] = axis.plot(run.t, run.window, label=name, linewidth=1.2)
         for t, _ in run.marks:

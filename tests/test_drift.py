@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_sklearn import NOT_ONLINE
 
 import onepass
-from onepass import LinearClassifier, LinearRegressor, datasets
+from onepass import GaussianNB, LinearClassifier, LinearRegressor, datasets
 from onepass.drift import (
     ADWIN,
     DDM,
@@ -26,12 +26,14 @@ from onepass.drift import (
     KSWIN,
     Detector,
     DriftAdapt,
+    DriftFade,
     DriftReset,
+    DriftWindow,
     PageHinkley,
     make_detector,
 )
 from onepass.drift.kswin import distance
-from onepass.errors import DamagedFileError, InputError, ParameterError
+from onepass.errors import DamagedFileError, InputError, NumericalError, ParameterError
 
 river = pytest.importorskip("river.drift")
 
@@ -279,6 +281,9 @@ def test_bad_numbers_and_states_are_refused(name: str) -> None:
         lambda: DriftAdapt("pa1", grace=0).learn_one({"a": 1}, 1),
         lambda: DriftAdapt("pa1", fading=2).learn_one({"a": 1}, 1),
         lambda: DriftReset(LinearRegressor(), detector="ddm").learn_one({"a": 1}, 1.0),
+        lambda: DriftWindow("pa1", window=0).learn_one({"a": 1}, 1),
+        lambda: DriftWindow("pa1", learners=1).learn_one({"a": 1}, 1),
+        lambda: DriftFade("pa1", horizon=2.5).learn_one({"a": 1}, 1),
     ],
 )
 def test_bad_parameters(bad: Any) -> None:
@@ -307,11 +312,17 @@ LEARNERS = {
         LinearClassifier("perceptron", readout="average"), detector=HDDMW(), warning=None, grace=20, **more
     ),
 }
+FORGETTING = {
+    "window": lambda **more: DriftWindow(LinearClassifier("pa1:C=0.1", readout="average"), window=300, **more),
+    "window of four": lambda **more: DriftWindow(GaussianNB(), window=250, learners=4, **more),
+    "fade": lambda **more: DriftFade(LinearClassifier("pa1:C=0.1", readout="average"), horizon=150, **more),
+}
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", [*LEARNERS, *FORGETTING])
 @pytest.mark.parametrize("form", ["dense", "csr", "named"])
 def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path: Path) -> None:
+    make: Any = {**LEARNERS, **FORGETTING}[name]
     X, y = jumping()
     shape: Any = {"dense": X, "csr": csr(X), "named": dicts(X)}[form]
     n = len(y)
@@ -320,12 +331,12 @@ def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path:
         model.learn_many(shape[start:stop], y[start:stop])
 
     ways = {}
-    ways["whole"] = LEARNERS[name]()
+    ways["whole"] = make()
     feed(ways["whole"], 0, n)
-    ways["singly"] = LEARNERS[name]()
+    ways["singly"] = make()
     for i in range(n):
         ways["singly"].learn_one(shape[i], int(y[i]))
-    ways["chunks, saved between"] = model = LEARNERS[name]()
+    ways["chunks, saved between"] = model = make()
     for start in range(0, n, 233):
         feed(model, start, min(start + 233, n))
         model.save(tmp_path / "m")
@@ -335,14 +346,16 @@ def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path:
         each.save(tmp_path / way)
         written[way] = (tmp_path / way).read_bytes()
     assert len(set(written.values())) == 1
-    drifts = ways["whole"].drifts_
-    assert any(n // 2 <= t < n // 2 + 250 for t in drifts) and len(drifts) == ways["whole"].n_drifts_
+    if name in LEARNERS:
+        drifts = ways["whole"].drifts_
+        assert any(n // 2 <= t < n // 2 + 250 for t in drifts) and len(drifts) == ways["whole"].n_drifts_
     assert np.mean(ways["whole"].predict_many(shape[-200:]) == y[-200:]) > 0.8
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", [*LEARNERS, "window", "fade"])
 def test_scikit_learns_checks(name: str) -> None:
-    results = check_estimator(LEARNERS[name](), expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
+    make: Any = {**LEARNERS, **FORGETTING}[name]
+    results = check_estimator(make(), expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
     assert not {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert len(results) > 50
 
@@ -356,6 +369,72 @@ def test_a_watched_learner_recovers_where_a_static_one_does_not() -> None:
         late[name] = run.since_last[-1]
     assert late["static"] > 0.3
     assert late["reset"] < 0.1 and late["adapt"] < 0.1
+
+
+@pytest.mark.parametrize(("window", "learners"), [(100, 2), (90, 4), (7, 3), (1, 2)])
+def test_a_window_is_a_learner_of_the_last_examples(window: int, learners: int) -> None:
+    """Its answers are those of a fresh learner that saw the last `memory_` examples, which lie within the promise."""
+    X, y = jumping(400)
+    model = DriftWindow("pa1", window=window, learners=learners)
+    step = -(-window // (learners - 1))
+    for i, (x, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        model.learn_one(x, label)
+        assert min(i + 1, window) <= model.memory_ <= step * learners
+        if i % 41 == 0:
+            fresh = LinearClassifier("pa1")
+            for at in range(i + 1 - model.memory_, i + 1):
+                fresh.learn_one(X[at], int(y[at]))
+            assert np.array_equal(model.predict_many(X[:50]), fresh.predict_many(X[:50]))
+    assert model.memory_ < 250
+
+
+def test_fading_learners_have_the_ages_that_are_promised() -> None:
+    """An example a old is known to a part e^(-a/horizon) of the learners; their answer is a vote, or a mean."""
+    X, y = jumping(3000)
+    model = DriftFade("perceptron", horizon=200, learners=60, seed=3)
+    model.partial_fit(X, y, classes=[0, 1])
+    ages = np.array(model.ages_)
+    for a in (100, 200, 400):
+        part = np.exp(-a / 200)
+        assert abs(np.mean(ages > a) - part) < 4 * np.sqrt(part * (1 - part) / 60)
+    votes = np.array([learner.predict_many(X[:100]) for learner in model.learners_])
+    assert np.array_equal(model.predict(X[:100]), (votes.mean(axis=0) > 0.5).astype(int))
+    numbers = DriftFade(LinearRegressor("sgd:loss=squared,eta=0.01"), horizon=200, learners=5)
+    numbers.partial_fit(X, X @ [1.0, 2.0, 3.0, 4.0])
+    means = np.mean([learner.predict_many(X[:9]) for learner in numbers.learners_], axis=0)
+    np.testing.assert_allclose(numbers.predict(X[:9]), means)
+
+
+def test_learners_that_forget_recover() -> None:
+    X, y = jumping(4000)
+    base = LinearClassifier("perceptron", readout="average")
+    for model in (DriftWindow(base, window=300), DriftFade(base, horizon=300)):
+        assert onepass.prequential(model, [(X, y)], every=500).since_last[-1] < 0.1
+
+
+@pytest.mark.parametrize("make", [lambda: DriftWindow("pa1", window=100), lambda: DriftFade("pa1", horizon=100)])
+def test_bad_input_and_forged_files_of_learners_that_forget(make: Any, tmp_path: Path) -> None:
+    X, y = jumping()
+    model = make()
+    model.partial_fit(X[:950], y[:950], classes=[0, 1])
+    model.save(tmp_path / "before")
+    broken = X[900:1100].copy()
+    broken[177, 1] = np.inf
+    with pytest.raises(InputError):
+        model.partial_fit(broken, y[900:1100])
+    model.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    large = X[900:1100].copy()
+    large[177] = 1e200  # too large to square: the rows before it are learned
+    with pytest.raises(NumericalError) as told:
+        model.partial_fit(large, y[900:1100])
+    assert told.value.row == 177 and model.t_ == 950 + 177
+    kind, config, arrays = onepass.store.read(tmp_path / "before")  # type: ignore[attr-defined]
+    for since in ([], "x", [0, -1], [0] * 30, [10**6] * len(config["core"]["since"])):
+        forged = {**config, "core": {**config["core"], "since": since}}
+        onepass.store.write(tmp_path / "forged", kind, forged, arrays)  # type: ignore[attr-defined]
+        with pytest.raises(DamagedFileError):
+            onepass.load(tmp_path / "forged")
 
 
 def test_regression_and_a_river_base() -> None:

@@ -77,6 +77,15 @@ def test_a_report_has_everything_and_needs_nothing(tmp_path: Path) -> None:
     assert len(page) < 400_000
 
 
+def test_marks_do_not_cover_each_other() -> None:
+    """Words that would lie on others are left out; beyond twenty, the marks are short and counted."""
+    curve = [Line("", list(range(101)), [float(t) for t in range(101)])]
+    few = line_chart(curve, title="", marks=[(50, "drift"), (10, "drift"), (11, "drift"), (99, "drift")])
+    assert few.count('class="mark"') == 4 and few.count(">drift</text>") == 3
+    many = line_chart(curve, title="", marks=[(t, "drift") for t in range(30)] + [(101, "later")])
+    assert many.count('class="mark many"') == 30 and many.count('class="marked"') == 1 and ">drift × 30</text>" in many
+
+
 def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")

@@ -178,7 +178,7 @@ def test_without_a_name_the_experiments_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["table2"], 2, "there is no experiment 'table2'; expected one of averaging, budget, drift"),
+        (["table2"], 2, "there is no experiment 'table2'; expected one of averaging, budget, continual"),
         (["none.py"], 2, "none.py: expected a Python file with an experiment"),
         (["table1", "--only", "Mars"], 2, "--only Mars: no cell has it"),
         (["table1", "--only", "PA,100"], 2, "none fits all of them"),
@@ -347,6 +347,27 @@ def test_a_difference_beyond_two_deviations_has_an_arrow_and_a_reason() -> None:
     assert table1.beyond(Spread(83.1), Spread(83.0, 0.0, 5)) == ""  # 0.0 is rounded
     text = EXPERIMENTS["table1"].report(as_published(**{"BPA-P": 2.0})).text
     assert re.search(r"- \*\*USPS\*\*, BPA-P at 100 ↑ \+2\.0, BPA-P at 200 ↑ \+2\.0: even against odd", text)
+
+
+def test_claims_of_forgetting_can_fail() -> None:
+    """A run of the quickest cells, then numbers that a cure without effect would give."""
+    experiment = EXPERIMENTS["continual"]
+    found = experiment.run({"tasks": "split", "weights": "linear", "learner": "replay"}, 0, True)
+    assert found["accuracy"] > 0.7 and len(found["first task"]) == 5
+
+    def made(replay: float) -> Results:
+        numbers = {"plain": (0.2, 0.95), "EWC": (0.21, 0.95), "A-GEM": (0.5, 0.6), "replay": (0.9, replay)}
+        return Results(
+            Result(cell, {0: {**found, "accuracy": numbers[name][0], "forgetting": numbers[name][1]}})
+            for cell in experiment.cells(False)
+            for name in [str(cell["learner"])]
+        )
+
+    report = experiment.report(made(0.1))
+    assert all(check.holds for check in report.checks) and len(report.checks) == 16
+    xml.etree.ElementTree.fromstring(report.pictures["forgetting"])
+    wrong = {check.claim for check in experiment.report(made(0.7)).checks if not check.holds}
+    assert len(wrong) == 4 and all("replay forgets at most" in claim for claim in wrong)
 
 
 def test_boards_have_exactly_the_noise_of_the_protocol() -> None:

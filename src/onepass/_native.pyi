@@ -293,6 +293,23 @@ class Counter:
 
 def distances(X: NDArray[Any], points: NDArray[Any]) -> NDArray[Any]: ...
 def inner(X: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]: ...
+def nearest_one(x: NDArray[Any], points: NDArray[Any]) -> int: ...
+def neighbour_votes(
+    X: NDArray[Any],
+    points: NDArray[Any],
+    size: int,
+    owner: NDArray[Any],
+    weight: NDArray[Any],
+    classes: int,
+    k: int,
+    by_distance: bool,
+) -> NDArray[Any]: ...
+def responsibilities(
+    X: NDArray[Any], shift: NDArray[Any], points: NDArray[Any], scales: NDArray[Any] | None, constants: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def mixture_statistics(
+    X: NDArray[Any], shift: NDArray[Any], R: NDArray[Any], second: str
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def nearest(X: NDArray[Any], points: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def kmeans_steps(
     X: NDArray[Any], w: NDArray[Any], batch: int, decay: float, centers: NDArray[Any], counts: NDArray[Any]

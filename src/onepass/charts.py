@@ -6,6 +6,7 @@ both, on screen and on paper.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import html
 import math
@@ -18,6 +19,8 @@ WIDE, NARROW, HEIGHT = 920, 450, 280  # as they are shown: a unit is a pixel, so
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 44
 POSITIONS = 160  # at most so many places answer to the pointer, and points are drawn
 SERIES = 8
+MANY, SHORT = 20, 9  # more marks than that are short lines of so many pixels
+LETTER = 7.2  # pixels of a letter, about
 
 _LIGHT = """--ink: #1c2024; --muted: #60646c; --grid: #e4e6ea; --surface: #ffffff; --raised: #f6f7f9; --mark: #9a4a00;
  --series-1: #1f62c9; --series-2: #c2500e; --series-3: #12805c; --series-4: #8a3ffc; --series-5: #c4206e;
@@ -52,6 +55,8 @@ STYLE = (
         f".onepass .s{i} {{ stroke: var(--series-{i}); }} .onepass .f{i} {{ fill: var(--series-{i}); }}\n"
         for i in range(1, SERIES + 1)
     )
+    + ".onepass .many { stroke-dasharray: none; }\n"
+    + ".onepass svg text.marked { paint-order: stroke; stroke: var(--surface); stroke-width: 3px; }\n"
 )
 
 
@@ -181,18 +186,31 @@ def _opening(width: float, height: float, title: str) -> str:
 def _marks(
     marks: Sequence[tuple[float, str]], x: Callable[[float], float], start: float, stop: float, edge: float
 ) -> list[str]:
-    out = []
-    for t, text in marks:
-        if not start <= t <= stop:
-            continue
+    """Dotted lines with their words, as far as these do not cover each other; where lines are many, short ones on the
+    axis, and the words once with their number."""
+    shown = sorted((t, text) for t, text in marks if start <= t <= stop)
+    many, floor = len(shown) > MANY, HEIGHT - BOTTOM
+    out, free = [], -math.inf  # the words so far end at `free`
+    for t, text in shown:
         at = x(t)
-        end = at > edge - 100  # the words would leave the picture on the right
         out.append(
-            f'<line class="mark" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-            f'<text class="marked" x="{at + (-5 if end else 5):.1f}" y="{TOP + 10}"'
-            f' text-anchor="{"end" if end else "start"}">{html.escape(text)}</text>'
+            f'<line class="mark{" many" if many else ""}" x1="{at:.1f}" x2="{at:.1f}"'
+            f' y1="{floor - SHORT if many else TOP}" y2="{floor}"/>'
         )
+        end = at > edge - 100  # the words would leave the picture on the right
+        left = at - 5 - LETTER * len(text) if end else at + 5
+        if not many and left > free:
+            out.append(_marked(at + (-5 if end else 5), text, end))
+            free = left + LETTER * len(text)
+    if many:
+        counted = collections.Counter(text for _, text in shown)
+        out.append(_marked(edge - 4, ", ".join(f"{text} × {count}" for text, count in counted.most_common(3)), True))
     return out
+
+
+def _marked(x: float, text: str, end: bool) -> str:
+    anchor = "end" if end else "start"
+    return f'<text class="marked" x="{x:.1f}" y="{TOP + 10}" text-anchor="{anchor}">{html.escape(text)}</text>'
 
 
 def _places(

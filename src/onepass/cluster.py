@@ -163,7 +163,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         if len(row) != view.centers.shape[1]:
             row = row[: view.centers.shape[1]]
             row = np.concatenate([row, np.zeros(view.centers.shape[1] - len(row))])
-        return int(_native.nearest(row[np.newaxis], view.centers)[0][0])
+        return _native.nearest_one(row, view.centers)
 
     def predict_many(self, X: Any) -> NDArray[np.int32]:
         """The nearest centre of each row."""

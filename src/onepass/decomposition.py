@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from . import _native
 from .core import Array
@@ -155,6 +158,10 @@ class IncrementalPCA(_PCA):
         self.forgetting = forgetting
         self.passes = passes
 
+    def _take(self, state: _Components, X: Array, w: Array) -> None:
+        with one_thread():
+            super()._take(state, X, w)
+
     def _step(self, state: _Components, X: Array, w: Array) -> None:
         if self.forgetting != 1.0:
             state.mass *= self.forgetting
@@ -180,6 +187,18 @@ class IncrementalPCA(_PCA):
     def singular_values_(self) -> Array:
         """S: the length of the centred rows along each direction."""
         return np.array(self._view(self._learned()).values)
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread() -> contextlib.AbstractContextManager[Any]:
+    """For matrices so small that BLAS's threads would wait for each other longer than they work; and the bits do not
+    depend on how many there are."""
+    limit: contextlib.AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    return limit
 
 
 def leading(A: Array, k: int) -> tuple[Array, Array]:

@@ -20,6 +20,8 @@ from .tables import read_passes
 
 __all__ = ["MiniBatchLearner", "MiniBatchState"]
 
+ONE = np.ones(1)  # the importance of nearly every single row
+
 
 @dataclasses.dataclass
 class MiniBatchState(State):
@@ -209,7 +211,7 @@ class MiniBatchLearner(StatefulEstimator):
         wanted = self._batch_size() if state.seeded else self._prefix()
         if wanted == 1 and state.seeded and place == 0:  # it need not wait
             state.widen(len(row))
-            self._take(state, row[np.newaxis], np.array([weight]))
+            self._take(state, row[np.newaxis], ONE if weight == 1.0 else np.array([weight]))
             state.t += 1
             return
         if len(state.waiting) < wanted or state.waiting.shape[1] != len(row):

@@ -95,26 +95,16 @@ class KNNClassifier(LabelledLearner):
         size = min(state.kept, int(self.window))
         if size == 0:
             return np.zeros((len(X), len(state.classes)))
-        out = np.empty((len(X), len(state.classes)))
-        for i, distance in enumerate(_native.distances(X, state.points)):
-            out[i] = self._votes(state, distance[:size])
-        return out
-
-    def _votes(self, state: _Window, distance: Array) -> Array:
-        """Of the nearest in the window."""
-        k = int(self.n_neighbors)
-        near = np.argpartition(distance, k - 1)[:k] if k < len(distance) else slice(None)
-        votes, owner = state.weight[: len(distance)][near], state.owner[: len(distance)][near]
-        if self.weights == "distance":
-            root = np.sqrt(distance[near])
-            exact = root == 0.0  # an example at the very place decides alone
-            votes = votes * exact if exact.any() else votes / root
-        out = np.bincount(owner, votes, len(state.classes))
-        return np.asarray(out / out.sum())
+        arrays = (state.points, size, state.owner, state.weight)
+        return _native.neighbour_votes(
+            X, *arrays, len(state.classes), int(self.n_neighbors), self.weights == "distance"
+        )
 
     def _fitting(self, state: _Window, X: Array) -> Array:
         columns = len(state.points)
-        if X.shape[1] >= columns:
+        if X.shape[1] == columns:
+            return X
+        if X.shape[1] > columns:
             return np.ascontiguousarray(X[:, :columns])
         return np.pad(X, ((0, 0), (0, columns - X.shape[1])))
 

@@ -29,6 +29,8 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, *, reset: bool) -> Batch:
         """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
+        if not reset and self._is_plain(X):
+            return as_batch(X)
         try:
             table = validate_data(
                 self,
@@ -48,6 +50,13 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "feature_names_in_"):
             batch.names = [str(name) for name in self.feature_names_in_]
         return batch
+
+    def _is_plain(self, X: Any) -> bool:
+        """Rows of doubles as wide as those before, without names: scikit-learn would take 0.1 ms to say so."""
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.flags.c_contiguous:
+            return False
+        known = self.__dict__
+        return len(X) > 0 and X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
     def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
         """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""

@@ -83,7 +83,9 @@ def test_named_counts_by_hand() -> None:
     model.learn_one({"meeting": 1}, "ham")
     # spam: (2+1)/(3+3), (1+1)/6, 1/6; ham: 1/(1+3), 1/4, 2/4. Priors ½.
     p, q = (3 / 6) * (2 / 6), (1 / 4) * (1 / 4)
-    assert model.predict_proba_one({"free": 1, "money": 1, "unknown": 5})["spam"] == pytest.approx(p / (p + q))
+    assert model.predict_proba_one({"free": 1, "money": 1})["spam"] == pytest.approx(p / (p + q))
+    p, q = p * (1 / 6) ** 2, q * (1 / 4) ** 2  # a word never seen is one seen 0 times
+    assert model.predict_proba_one({"free": 1, "money": 1, "unknown": 2})["spam"] == pytest.approx(p / (p + q))
     model.learn_one({"new word": 1}, "ham")  # d is 4 now
     p, q = (1 / 3) * 3 / 7, (2 / 3) * 1 / 6
     assert model.predict_proba_one({"free": 1})["spam"] == pytest.approx(p / (p + q))
@@ -138,3 +140,18 @@ def test_forgetting_is_multiplying_all_counts(name: str) -> None:
     for _ in range(20):
         long.learn_many(X, y)
     assert np.all(np.isfinite(long.predict_proba(X))) and long.class_count_.sum() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", ["MultinomialNB", "ComplementNB"])
+def test_words_that_grow_are_answered_as_by_river(name: str) -> None:
+    """Each row is predicted before it is learned; most bring words that no class has seen."""
+    peer = getattr(pytest.importorskip("river.naive_bayes"), name)()
+    model = getattr(op, name)()
+    random = np.random.default_rng(0)
+    for _ in range(150):
+        label = int(random.integers(3))
+        words, counts = np.unique((random.zipf(1.4, 12) * 3 + label) % 500, return_counts=True)
+        x = {f"w{word}": int(count) for word, count in zip(words, counts, strict=True)}
+        assert model.predict_one(x) == peer.predict_one(x)
+        model.learn_one(x, label)
+        peer.learn_one(x, label)

@@ -51,6 +51,10 @@ class _Weights(LabelledState):
     memory: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     memory_codes: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
     offered: int = 0
+    # What can be computed again is in no file: frequencies, those scaled for so many columns, the features of `memory`.
+    _omega: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
+    _scaled: tuple[int, Array] = (-1, np.empty((0, 0)))
+    _past: tuple[int, Array] = (-1, np.empty((0, 0)))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         kept = len(self.memory_codes)
@@ -147,16 +151,18 @@ class SoftmaxSGD(LabelledLearner):
 
     def _frequencies(self, state: Any, d: int) -> Array:
         """ω, a column for each pair of features; a name that comes later adds a row and changes none."""
+        if state._scaled[0] == d:
+            return np.asarray(state._scaled[1])
         kernel = kernels.make(self.kernel).resolved(d)
         gamma = float(getattr(kernel, "gamma", None) or 0.0)
-        rows = []
-        for j in range(d):
-            random = np.random.Generator(np.random.PCG64([int(state.seed), j]))
-            if isinstance(kernel, kernels.RBF):
-                rows.append(np.sqrt(2.0 * gamma) * random.standard_normal(int(self.D) // 2))
-            else:
-                rows.append(gamma * random.standard_cauchy(int(self.D) // 2))
-        return np.array(rows).reshape(d, int(self.D) // 2)
+        normal, pairs = isinstance(kernel, kernels.RBF), int(self.D) // 2
+        if len(state._omega) < d:
+            draws = [np.random.Generator(np.random.PCG64([int(state.seed), j])) for j in range(len(state._omega), d)]
+            rows = [each.standard_normal(pairs) if normal else each.standard_cauchy(pairs) for each in draws]
+            state._omega = np.concatenate([state._omega.reshape(-1, pairs), np.array(rows)])
+        scaled = (np.sqrt(2.0 * gamma) if normal else gamma) * state._omega[:d]
+        state._scaled = (d, scaled)
+        return np.asarray(scaled)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -187,9 +193,10 @@ class SoftmaxSGD(LabelledLearner):
         return Memory(room, int(state.seed), state.memory, state.memory_codes, state.offered)
 
     @staticmethod
-    def _remember(state: Any, memory: Memory, x: Array, code: int) -> None:
-        memory.offer(x, code)
+    def _remember(state: Any, memory: Memory, x: Array, code: int) -> int | None:
+        place = memory.offer(x, code)
         state.memory, state.memory_codes, state.offered = memory.rows, memory.codes, memory.offered
+        return place
 
 
 class _Remembering(SoftmaxSGD):
@@ -216,13 +223,24 @@ class _Remembering(SoftmaxSGD):
         memory = self._memory(state, int(self.memory))
         gradient = weight * self._gradient(state.W, z[np.newaxis], np.array([code]))
         if len(memory):
-            rows, codes = memory.draw(int(self.replayed))
-            if rows.shape[1] < len(x):
-                rows = widened(rows, len(x))
-            past = self._gradient(state.W, self._features(state, rows), codes)
+            places = memory.draw(int(self.replayed))
+            features = self._remembered(state, len(x))
+            past = self._gradient(state.W, features[places], memory.codes[places])
             gradient = self._with_past(gradient, past)
         state.W = state.W - self.eta * gradient
-        self._remember(state, memory, x, code)
+        place = self._remember(state, memory, x, code)
+        if place is not None and state._past[0] == len(x):
+            state._past[1][place] = z
+
+    def _remembered(self, state: Any, d: int) -> Array:
+        """The features of all that is kept, row by row as when it came; room for all that may be."""
+        if state._past[0] != d or len(state._past[1]) < int(self.memory):
+            rows = widened(state.memory, d) if state.memory.shape[1] < d else state.memory
+            each = [self._features(state, row[np.newaxis])[0] for row in rows]
+            features = np.zeros((int(self.memory), len(each[0])))
+            features[: len(each)] = each
+            state._past = (d, features)
+        return np.asarray(state._past[1])
 
     def _with_past(self, gradient: Array, past: Array) -> Array:
         raise NotImplementedError

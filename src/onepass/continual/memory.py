@@ -37,26 +37,28 @@ class Memory:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def offer(self, x: Array, code: int) -> None:
+    def offer(self, x: Array, code: int) -> int | None:
+        """The place that the example got; None where it is not kept."""
+        place: int | None = len(self)
         if len(x) > self.rows.shape[1]:
             self.rows = widened(self.rows, len(x))
         if len(self) < self.room:
             self.rows = np.concatenate([self.rows, x[np.newaxis]]) if len(self) else x[np.newaxis].copy()
             self.codes = np.append(self.codes, code)
         else:
-            place = int(uniform(self.seed, KEPT, self.offered) * (self.offered + 1))
-            if place < self.room:
+            drawn = int(uniform(self.seed, KEPT, self.offered) * (self.offered + 1))
+            place = drawn if drawn < self.room else None
+            if place is not None:
                 self.rows[place], self.codes[place] = x, code
         self.offered += 1
+        return place
 
-    def draw(self, n: int) -> tuple[Array, NDArray[np.int64]]:
-        """n of the kept examples, all different; all of them where there are no more."""
+    def draw(self, n: int) -> NDArray[np.intp]:
+        """The places of n examples, all different; all of them where there are no more."""
         if len(self) <= n:
-            return self.rows, self.codes
+            return np.arange(len(self))
         keys = uniforms(self.seed, DRAWN, self.offered * self.room, len(self))
-        chosen = np.argpartition(keys, n)[:n]
-        chosen.sort()
-        return self.rows[chosen], self.codes[chosen]
+        return np.sort(np.argpartition(keys, n)[:n])
 
     def parts(self) -> dict[str, Any]:
         return {"memory": self.rows, "memory_codes": self.codes, "offered": self.offered}

@@ -14,8 +14,8 @@ KSWIN           the newest numbers with some before them, as distributions   `wi
 PageHinkley     each number with the mean so far, summed up                  O(1)
 ==============  ===========================================================  ==============
 
-`DriftReset` and `DriftAdapt` are learners that listen to one. Importing this module does not import scikit-learn;
-touching one of these two does.
+`DriftReset` and `DriftAdapt` are learners that listen to one; `DriftWindow` and `DriftFade` forget without. Importing
+this module does not import scikit-learn; touching one of these four does.
 
 >>> from onepass.drift import ADWIN
 >>> detector = ADWIN()
@@ -37,7 +37,7 @@ from .page_hinkley import PageHinkley
 from .registry import DETECTORS, make_detector
 
 if TYPE_CHECKING:
-    from .estimators import DriftAdapt, DriftReset
+    from .estimators import DriftAdapt, DriftFade, DriftReset, DriftWindow
 
 __all__ = [
     "ADWIN",
@@ -49,14 +49,16 @@ __all__ = [
     "KSWIN",
     "Detector",
     "DriftAdapt",
+    "DriftFade",
     "DriftReset",
+    "DriftWindow",
     "PageHinkley",
     "make_detector",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("DriftAdapt", "DriftReset"):
+    if name not in ("DriftAdapt", "DriftFade", "DriftReset", "DriftWindow"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(".estimators", __name__), name)
     globals()[name] = value

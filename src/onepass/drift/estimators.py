@@ -1,4 +1,4 @@
-"""Learners that notice when the world has changed."""
+"""Learners for a world that changes: those that notice, and those that forget in any case."""
 
 from __future__ import annotations
 
@@ -13,23 +13,32 @@ from ..reductions.scheme import Reduction
 from .adapting import Adapting, Resetting
 from .base import Detector
 from .registry import make_detector
+from .staggered import Fading, Sliding
 
-__all__ = ["DriftAdapt", "DriftReset"]
+__all__ = ["DriftAdapt", "DriftFade", "DriftReset", "DriftWindow"]
 
 
 class _DriftEstimator(EitherEstimator):
-    detector: Any
-
     def _make(self, base: Any, classes: list[Any] | None) -> Reduction:
-        return self._watched(base, "regression" if self._predicts_numbers() else "multiclass", classes)
+        return self._changing(base, "regression" if self._predicts_numbers() else "multiclass", classes)
 
     def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> Learner:
         if task == "multiclass" and classes is None:
             classes = self._own_classes()
-        return self._watched(clone(self.base, safe=False), task, classes)
+        return self._changing(clone(self.base, safe=False), task, classes)
 
-    def _watched(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         raise NotImplementedError
+
+    def _count(self, name: str, least: int) -> int:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ParameterError(f"{name}={value!r}: expected a whole number >= {least}")
+        return value
+
+
+class _Watched(_DriftEstimator):
+    detector: Any
 
     @property
     def detector_(self) -> Detector:
@@ -48,7 +57,7 @@ class _DriftEstimator(EitherEstimator):
         return int(self._learned().changes)
 
 
-class DriftReset(_DriftEstimator):
+class DriftReset(_Watched):
     """A learner that begins anew when a detector sees its losses change.
 
     For abrupt changes that leave nothing worth keeping; where the alarm may be false, `DriftAdapt` loses less.
@@ -66,16 +75,16 @@ class DriftReset(_DriftEstimator):
         self.detector = detector
         self.classes = classes
 
-    def _watched(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         return Resetting(base, task, classes, [make_detector(self.detector)])
 
 
-class DriftAdapt(_DriftEstimator):
+class DriftAdapt(_Watched):
     """A warning starts a fresh learner in the background, which takes over when it has become the better one.
 
     Nothing is thrown away on a false alarm: the learner in place predicts and learns on, and the one in the background
     is dropped after `patience` examples if it has not won by then. It wins once it is `grace` examples old and its
-    losses, which fade at `fading`, are below the other's by two standard deviations of the difference; at a drift it
+    losses, which fade at `fading`, are below the other's by four standard deviations of the difference; at a drift it
     need only be ahead. (After Gama and Kosina's and Gomes et al.'s background learners, with a race in place of trust
     in the alarm.)
 
@@ -108,16 +117,81 @@ class DriftAdapt(_DriftEstimator):
         self.fading = fading
         self.classes = classes
 
-    def _watched(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
-        for name, value in (("grace", self.grace), ("patience", self.patience)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name}={value!r}: expected a whole number >= 1")
+    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+        grace, patience = self._count("grace", 1), self._count("patience", 1)
         if isinstance(self.fading, bool) or not isinstance(self.fading, int | float) or not 0 < self.fading <= 1:
             raise ParameterError(f"fading={self.fading!r}: expected a number > 0 and <= 1")
         warning = None if self.warning is None else make_detector(self.warning)
-        return Adapting(
-            base, task, classes, make_detector(self.detector), warning, self.grace, self.patience, float(self.fading)
-        )
+        detector = make_detector(self.detector)
+        return Adapting(base, task, classes, detector, warning, grace, patience, float(self.fading))
 
 
-WATCHED: dict[str, type[EitherEstimator]] = {kind.__name__: kind for kind in (DriftAdapt, DriftReset)}
+class DriftWindow(_DriftEstimator):
+    """A learner that knows the last `window` examples, little more, and nothing before: no detector, nothing stored.
+
+    A learner begins every window/(learners − 1) examples, and the oldest of them answers: it has seen the last `window`
+    examples at least and window·learners/(learners − 1) at most. More learners keep closer to the window, at the price
+    of teaching each of them every example.
+
+    Parameters
+    ----------
+    base : a rule or its name, an estimator, a `LinearModel`, a reduction, a River learner.
+    window : the last examples that count.
+    learners : how many are taught at once.
+    classes : the labels, where they are known.
+    """
+
+    def __init__(self, base: Any = "pa1", *, window: int = 1000, learners: int = 2, classes: Any = None) -> None:
+        self.base = base
+        self.window = window
+        self.learners = learners
+        self.classes = classes
+
+    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+        return Sliding(base, task, classes, self._count("window", 1), self._count("learners", 2))
+
+    @property
+    def memory_(self) -> int:
+        """How many of the last examples the learner that answers has seen."""
+        core = self._learned()
+        return int(core.t - core.since[0])
+
+
+class DriftFade(_DriftEstimator):
+    """A vote of learners of different ages, in which old examples fade: no detector, nothing stored.
+
+    Before each example, each learner begins anew with probability 1/horizon. So an example that is a examples old is
+    known to a part e^(−a/horizon) of them, and has that much of a say. Numbers are averaged.
+
+    Parameters
+    ----------
+    base : a rule or its name, an estimator, a `LinearModel`, a reduction, a River learner.
+    horizon : the mean age of a learner, in examples.
+    learners : how many vote; each is taught every example.
+    seed : of the draws.
+    classes : the labels, where they are known.
+    """
+
+    def __init__(
+        self, base: Any = "pa1", *, horizon: int = 1000, learners: int = 9, seed: int = 0, classes: Any = None
+    ) -> None:
+        self.base = base
+        self.horizon = horizon
+        self.learners = learners
+        self.seed = seed
+        self.classes = classes
+
+    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+        numbers = (self._count("horizon", 1), self._count("learners", 1), self._count("seed", 0))
+        return Fading(base, task, classes, *numbers)
+
+    @property
+    def ages_(self) -> list[int]:
+        """How many examples each learner has seen."""
+        core = self._learned()
+        return [int(core.t - began) for began in core.since]
+
+
+CHANGING: dict[str, type[EitherEstimator]] = {
+    kind.__name__: kind for kind in (DriftAdapt, DriftFade, DriftReset, DriftWindow)
+}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..core import Array
 from ..errors import InputError
 from ..minibatch import widened
@@ -129,12 +130,13 @@ class BernoulliMixture(Mixture):
         state.s0 = state.weights.copy()
         state.s1 = state.weights[:, np.newaxis] * state.means
 
-    def _log_densities(self, state: _Patterns, X: Array) -> Array:
+    def _responsibilities(self, state: _Patterns, X: Array) -> tuple[Array, Array]:
         absent = np.log1p(-state.means)
-        return np.asarray(X @ (np.log(state.means) - absent).T + absent.sum(axis=1))
+        odds, constants = np.log(state.means) - absent, absent.sum(axis=1) + self._log_weights(state)
+        return _native.responsibilities(np.ascontiguousarray(X), np.zeros(X.shape[1]), odds, None, constants)
 
     def _statistics(self, state: _Patterns, X: Array, R: Array) -> dict[str, Array]:
-        return {"s1": R.T @ X}
+        return {"s1": _native.mixture_statistics(np.ascontiguousarray(X), np.zeros(X.shape[1]), R, "none")[0]}
 
     def _refresh(self, state: _Patterns, alive: NDArray[np.bool_]) -> None:
         mass = np.where(alive, state.s0, 1.0)[:, np.newaxis]

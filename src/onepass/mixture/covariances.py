@@ -5,9 +5,12 @@ s2 is ⟨r x xᵀ⟩ or the part of it that the covariance needs; from it Σ = s
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..core import Array
 
 __all__ = ["COVARIANCES", "Covariance"]
@@ -20,9 +23,11 @@ class Covariance:
         """All components alike, with these variances."""
         raise NotImplementedError
 
-    def statistics(self, X: Array, R: Array) -> Array:
-        """s2 of rows with responsibilities R."""
-        raise NotImplementedError
+    second: ClassVar[str]  # which products of x the loops sum up: "diag" or "full"
+
+    def statistics(self, X: Array, shift: Array, R: Array) -> tuple[Array, Array]:
+        """s1 and s2 of rows x − shift with responsibilities R."""
+        return _native.mixture_statistics(X, shift, R, self.second)
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
         """The s2 that parameters stand for."""
@@ -32,7 +37,8 @@ class Covariance:
         """The covariances after an M-step; those not alive stay."""
         raise NotImplementedError
 
-    def log_densities(self, X: Array, means: Array, cov: Array) -> Array:
+    def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
+        """How K components measure distances, by 1/variances or the inverse of Σ's Cholesky factor; and ln |Σ|."""
         raise NotImplementedError
 
     def put(self, cov: Array, k: int, weights: Array) -> None:
@@ -60,16 +66,11 @@ class Covariance:
         return self.initial(K, np.ones(d)).shape
 
 
-def log_determinant_term(d: int) -> float:
-    return float(d * np.log(2 * np.pi))
-
-
 class Full(Covariance):
+    second = "full"
+
     def initial(self, K: int, variance: Array) -> Array:
         return np.tile(np.diag(variance), (K, 1, 1))
-
-    def statistics(self, X: Array, R: Array) -> Array:
-        return np.stack([(X * r[:, np.newaxis]).T @ X for r in R.T])
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
         return weights[:, np.newaxis, np.newaxis] * (cov + means[:, :, np.newaxis] * means[:, np.newaxis, :])
@@ -80,13 +81,9 @@ class Full(Covariance):
             out[k] = floored(s2[k] / s0[k] - np.outer(means[k], means[k]), floor)
         return out
 
-    def log_densities(self, X: Array, means: Array, cov: Array) -> Array:
-        out = np.empty((len(X), len(means)))
-        for k, lower in enumerate(np.linalg.cholesky(cov)):
-            # For few dimensions an inverse costs less than a triangular solve for every row.
-            white = (X - means[k]) @ np.linalg.inv(lower).T
-            out[:, k] = np.einsum("ij,ij->i", white, white) + 2 * np.log(np.diag(lower)).sum()
-        return np.asarray(-0.5 * (out + log_determinant_term(X.shape[1])))
+    def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
+        lower = np.linalg.cholesky(cov)
+        return np.linalg.inv(lower), 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
 
     def draw(self, cov: Array, k: int, noise: Array) -> Array:
         return np.asarray(noise @ np.linalg.cholesky(cov[k]).T)
@@ -104,11 +101,14 @@ class Full(Covariance):
 class Tied(Covariance):
     """One matrix for all components."""
 
+    second = "full"
+
     def initial(self, K: int, variance: Array) -> Array:
         return np.diag(variance)
 
-    def statistics(self, X: Array, R: Array) -> Array:
-        return np.asarray((X * R.sum(axis=1)[:, np.newaxis]).T @ X)
+    def statistics(self, X: Array, shift: Array, R: Array) -> tuple[Array, Array]:
+        s1, _ = _native.mixture_statistics(X, shift, R, "none")
+        return s1, _native.mixture_statistics(X, shift, R.sum(axis=1, keepdims=True), self.second)[1][0]
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
         return np.asarray(weights.sum() * cov + (means * weights[:, np.newaxis]).T @ means)
@@ -116,11 +116,9 @@ class Tied(Covariance):
     def updated(self, cov: Array, s0: Array, means: Array, s2: Array, alive: NDArray[np.bool_], floor: float) -> Array:
         return floored((s2 - (means * s0[:, np.newaxis]).T @ means) / s0.sum(), floor)
 
-    def log_densities(self, X: Array, means: Array, cov: Array) -> Array:
+    def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
         lower = np.linalg.cholesky(cov)
-        inverse = np.linalg.inv(lower).T
-        out = squared(X @ inverse, means @ inverse)
-        return np.asarray(-0.5 * (out + 2 * np.log(np.diag(lower)).sum() + log_determinant_term(X.shape[1])))
+        return np.tile(np.linalg.inv(lower), (K, 1, 1)), np.full(K, 2 * np.log(np.diag(lower)).sum())
 
     def put(self, cov: Array, k: int, weights: Array) -> None:
         """There is one for all."""
@@ -139,11 +137,10 @@ class Tied(Covariance):
 
 
 class Diagonal(Covariance):
+    second = "diag"
+
     def initial(self, K: int, variance: Array) -> Array:
         return np.tile(variance, (K, 1))
-
-    def statistics(self, X: Array, R: Array) -> Array:
-        return np.asarray(R.T @ (X * X))
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
         return weights[:, np.newaxis] * (cov + means**2)
@@ -152,11 +149,8 @@ class Diagonal(Covariance):
         mass = np.where(alive, s0, 1.0)[:, np.newaxis]
         return np.where(alive[:, np.newaxis], np.maximum(s2 / mass - means**2, floor), cov)
 
-    def log_densities(self, X: Array, means: Array, cov: Array) -> Array:
-        precision = 1.0 / cov
-        # Products instead of differences, which is faster by far; x and μ are near 0, so that few digits cancel.
-        out = (X * X) @ precision.T - 2 * X @ (means * precision).T + (means**2 * precision).sum(axis=1)
-        return np.asarray(-0.5 * (out + np.log(cov).sum(axis=1) + log_determinant_term(X.shape[1])))
+    def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
+        return 1.0 / cov, np.log(cov).sum(axis=1)
 
     def draw(self, cov: Array, k: int, noise: Array) -> Array:
         return np.asarray(noise * np.sqrt(cov[k]))
@@ -174,11 +168,14 @@ class Diagonal(Covariance):
 class Spherical(Covariance):
     """One variance for each component."""
 
+    second = "diag"
+
     def initial(self, K: int, variance: Array) -> Array:
         return np.full(K, variance.mean())
 
-    def statistics(self, X: Array, R: Array) -> Array:
-        return np.asarray(R.T @ np.einsum("ij,ij->i", X, X))
+    def statistics(self, X: Array, shift: Array, R: Array) -> tuple[Array, Array]:
+        s1, squares = super().statistics(X, shift, R)
+        return s1, squares.sum(axis=1)
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
         return np.asarray(weights * (means.shape[1] * cov + np.einsum("ij,ij->i", means, means)))
@@ -188,10 +185,8 @@ class Spherical(Covariance):
         variance = (s2 / mass - np.einsum("ij,ij->i", means, means)) / means.shape[1]
         return np.where(alive, np.maximum(variance, floor), cov)
 
-    def log_densities(self, X: Array, means: Array, cov: Array) -> Array:
-        d = X.shape[1]
-        out = squared(X, means) / cov
-        return np.asarray(-0.5 * (out + d * np.log(cov) + log_determinant_term(d)))
+    def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
+        return np.repeat(1.0 / cov[:, np.newaxis], d, axis=1), d * np.log(cov)
 
     def draw(self, cov: Array, k: int, noise: Array) -> Array:
         return np.asarray(noise * np.sqrt(cov[k]))
@@ -204,12 +199,6 @@ class Spherical(Covariance):
 
     def as_full(self, cov: Array, K: int, d: int) -> Array:
         return cov[:, np.newaxis, np.newaxis] * np.eye(d)
-
-
-def squared(X: Array, points: Array) -> Array:
-    """‖x − p‖² of every row and point, by products: both are near 0, so that few digits cancel."""
-    rows = np.einsum("ij,ij->i", X, X)[:, np.newaxis]
-    return np.asarray(np.maximum(rows - 2 * X @ points.T + np.einsum("ij,ij->i", points, points), 0.0))
 
 
 def floored(matrix: Array, floor: float) -> Array:

@@ -75,8 +75,8 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     # -- what a mixture defines ----------------------------------------------------------------------------------------
 
-    def _log_densities(self, state: Any, X: Array) -> Array:
-        """ln p_k(x) of every row and component."""
+    def _responsibilities(self, state: Any, X: Array) -> tuple[Array, Array]:
+        """ln p(x) of every row, and r; each row's whatever others there are."""
         raise NotImplementedError
 
     def _statistics(self, state: Any, X: Array, R: Array) -> dict[str, Array]:
@@ -139,14 +139,10 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         self._start(state, X, w if w.any() else np.ones(len(w)), np.random.default_rng([state.seed, 0]))
         self._to_statistics(state)
 
-    def _responsibilities(self, state: Any, X: Array) -> tuple[Array, Array]:
-        """ln p(x) of every row, and r."""
+    @staticmethod
+    def _log_weights(state: Any) -> Array:
         with np.errstate(divide="ignore"):
-            joint = self._log_densities(state, X) + np.log(state.weights)
-        top = joint.max(axis=1, keepdims=True)
-        scaled = np.exp(joint - top)
-        total = scaled.sum(axis=1, keepdims=True)
-        return (top + np.log(total))[:, 0], scaled / total
+            return np.asarray(np.log(state.weights))
 
     def _rate(self, step: int) -> float:
         """η of a step, counted from 1. Never 1: that would forget all that came before."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..core import Array
 from ..errors import ParameterError
 from ..minibatch import widened
@@ -142,12 +143,15 @@ class GaussianMixture(Mixture):
         state.s1 = state.weights[:, np.newaxis] * state.means
         state.s2 = self._kind.s2(state.weights, state.means, state.cov)
 
-    def _log_densities(self, state: _Gaussians, X: Array) -> Array:
-        return self._kind.log_densities(X - state.shift, state.means, state.cov)
+    def _responsibilities(self, state: _Gaussians, X: Array) -> tuple[Array, Array]:
+        K, d = state.means.shape
+        scales, determinants = self._kind.scales(state.cov, K, d)
+        constants = self._log_weights(state) - 0.5 * (determinants + d * np.log(2 * np.pi))
+        return _native.responsibilities(np.ascontiguousarray(X), state.shift, state.means, scales, constants)
 
     def _statistics(self, state: _Gaussians, X: Array, R: Array) -> dict[str, Array]:
-        X = X - state.shift
-        return {"s1": R.T @ X, "s2": self._kind.statistics(X, R)}
+        s1, s2 = self._kind.statistics(np.ascontiguousarray(X), state.shift, R)
+        return {"s1": s1, "s2": s2}
 
     def _refresh(self, state: _Gaussians, alive: NDArray[np.bool_]) -> None:
         mass = np.where(alive, state.s0, 1.0)[:, np.newaxis]

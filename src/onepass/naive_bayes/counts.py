@@ -34,7 +34,7 @@ class _Bernoulli(_Smoothing):
 class MultinomialNB(CountingLearner):
     """Rows are counts: ln P(c, x) = ln P(c) + Σ_i x_i ln θ_ci, θ_ci = (N_ci + α)/(Σ_j N_cj + α d).
 
-    d is the number of features seen so far, so with names that grow it grows. A name never learned says nothing.
+    d is the number of features seen so far, so it grows with the names. A name never learned has N = 0 in every class.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import files, store
 from ..core import Rule
-from ..drift.estimators import WATCHED
+from ..drift.estimators import CHANGING
 from ..errors import DamagedFileError, ForeignFileError, InputError, ParameterError
 from ..estimator import LinearEstimator
 from ..model import LinearModel, known_parameters
@@ -23,7 +23,7 @@ from .facade import KIND, ReductionEstimator, listed
 
 __all__ = ["decode", "encode", "from_state", "load"]
 
-REDUCTIONS = {**OWN, **WATCHED}
+REDUCTIONS = {**OWN, **CHANGING}
 
 # The parameters of a `LinearModel` that a base may have.
 _MODEL = (
