@@ -134,7 +134,7 @@ static void several_rows(size_t columns, size_t count, size_t stored) {
                 outs.push_back(out.data() + q * room);
             }
             loops->prepare_rows(kernel, rows.data(), count, panel);
-            loops->rows(kernel, rows.data(), count, points, outs.data());
+            loops->rows(kernel, rows.data(), count, panel, points, outs.data());
             bool same = panel.size() == count;
             for (size_t q = 0; q < count; ++q) {
                 Query alone{x.data() + q * columns, nullptr, columns};
