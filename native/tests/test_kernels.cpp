@@ -159,6 +159,34 @@ static void several_rows(size_t columns, size_t count, size_t stored) {
     }
 }
 
+// Rows that wait to be written are what rows written at once are, in whatever order they come, go and are looked at.
+static void rows_that_last(size_t columns) {
+    std::mt19937_64 random(columns);
+    std::vector<std::vector<double>> rows(200, std::vector<double>(columns));
+    for (auto& row : rows)
+        for (double& each : row) each = double(random() % 1000);
+    Points waiting(false, columns, 0), written(false, columns, 0);
+    std::vector<double> keep;
+    bool same = true;
+    for (const auto& row : rows) {
+        Query x{row.data(), nullptr, columns};
+        const size_t n = waiting.size(), at = n ? random() % n : 0, what = random() % 8;
+        if (n > 20 && what == 0) {
+            waiting.remove(at);
+            written.remove(at);
+        }
+        const bool in_place = waiting.size() > 12 && what < 5 && at < waiting.size();
+        in_place ? written.replace(at, x) : written.push(x);
+        x.lasting = random() % 4 > 0;
+        in_place ? waiting.replace(at, x) : waiting.push(x);
+        for (size_t i = 0; what == 7 && i < written.size(); ++i) same &= waiting.same(i, written.query(i, keep));
+    }
+    waiting.settle();
+    rows.clear();
+    for (size_t i = 0; i < written.size(); ++i) same &= waiting.same(i, written.query(i, keep));
+    expect(same && waiting.size() == written.size(), "rows that wait are not those that are written", int(columns));
+}
+
 int main() {
     for (size_t columns : {size_t(3), size_t(41)})
         for (size_t count : {size_t(1), size_t(7), size_t(16), size_t(23)})
@@ -207,6 +235,7 @@ int main() {
     points.widen(5);
     expect(points.query(3, keep).x[0] == 69.0 && points.value(3, 4) == 0.0, "a removed slot is not the last one's");
     while (points.size()) points.remove(0);
+    for (size_t columns : {1, 3, 64, 65, 200}) rows_that_last(columns);
     std::printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }
