@@ -170,12 +170,14 @@ static void rows_that_last(size_t columns) {
     bool same = true;
     for (const auto& row : rows) {
         Query x{row.data(), nullptr, columns};
-        const size_t n = waiting.size(), at = n ? random() % n : 0, what = random() % 8;
-        if (n > 20 && what == 0) {
-            waiting.remove(at);
-            written.remove(at);
+        const size_t what = random() % 8;
+        if (waiting.size() > 20 && what == 0) {
+            const size_t gone = random() % waiting.size();
+            waiting.remove(gone);
+            written.remove(gone);
         }
-        const bool in_place = waiting.size() > 12 && what < 5 && at < waiting.size();
+        const size_t at = waiting.size() ? random() % waiting.size() : 0;
+        const bool in_place = waiting.size() > 12 && what < 5;
         in_place ? written.replace(at, x) : written.push(x);
         x.lasting = random() % 4 > 0;
         in_place ? waiting.replace(at, x) : waiting.push(x);
