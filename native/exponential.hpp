@@ -20,9 +20,21 @@ inline Eight power_of_two(EightWords k) {
     return out;
 }
 
+// Are all lanes within 2^k of normal numbers? Only asked where the answer is cheap.
+inline bool within_normal([[maybe_unused]] Eight x) {
+#ifdef __AVX512F__
+    return _mm512_cmp_pd_mask(_mm512_abs_pd(__m512d(x)), _mm512_set1_pd(708.0), _CMP_LT_OQ) == 0xff;
+#else
+    return false;
+#endif
+}
+
 inline Eight exponential(Eight x) {
-    x = x < all(-746.0) ? all(-746.0) : x;  // 0 from here down,
-    x = x > all(710.0) ? all(710.0) : x;    // infinity from here up
+    const bool normal = within_normal(x);
+    if (!normal) {
+        x = x < all(-746.0) ? all(-746.0) : x;  // 0 from here down,
+        x = x > all(710.0) ? all(710.0) : x;    // infinity from here up
+    }
     // Adding 1.5*2^52 rounds to a whole number and leaves it in the low bits.
     const Eight shift = all(0x1.8p52);
     const Eight shifted = x * 1.44269504088896338700e+00 + shift;
@@ -39,6 +51,7 @@ inline Eight exponential(Eight x) {
                                   t * (6.61375632143793436117e-05 +
                                        t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08))));
     const Eight y = 1.0 - ((low - (r * c) / (2.0 - c)) - high);
+    if (normal) return y * power_of_two(word);
     // In two factors: 2^k alone may be outside the range of doubles. An arithmetic shift by way of a logical one.
     const EightWords half = ((word + 2048) >> 1) - 1024;
     return y * power_of_two(half) * power_of_two(word - half);

@@ -254,6 +254,11 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
                 }
             }
         };
+        // The rows are the caller's: what was kept of them is written down before they go.
+        struct Settled {
+            Points& points;
+            ~Settled() { points.settle(); }
+        } settled{f.points};
         if (in_python()) {
             run();
         } else {
@@ -280,6 +285,7 @@ void KernelEngine::look_ahead(const Table& X, size_t from) {
         coming_[q].x = X.x + (from + q) * X.columns;
         coming_[q].n = X.columns;
         coming_[q].selves.resize(holder_->slots);
+        coming_[q].lasting = true;
         outs[q] = coming_rows_.data() + q * coming_stride_;
     }
     if (coming_points_.columns() != X.columns) coming_points_ = Points(false, X.columns, holder_->slots);
@@ -287,14 +293,14 @@ void KernelEngine::look_ahead(const Table& X, size_t from) {
     met_ = false;
     f.points.watched = true;
     f.points.changes.clear();
-    kernel_loops->rows(holder_->kernel, coming_.data(), count, f.points, outs);
+    kernel_loops->rows(holder_->kernel, coming_.data(), count, coming_points_, f.points, outs);
 }
 
 const double* KernelEngine::among_themselves(size_t q) {
     if (!met_) {
         double* outs[ahead];
         for (size_t p = 0; p < ahead; ++p) outs[p] = among_ + p * ahead;
-        kernel_loops->rows(holder_->kernel, coming_.data(), coming_.size(), coming_points_, outs);
+        kernel_loops->rows(holder_->kernel, coming_.data(), coming_.size(), coming_points_, coming_points_, outs);
         met_ = true;
     }
     return among_ + q * ahead;

@@ -22,46 +22,30 @@ inline V term(V x, V z) {
     return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
 }
 
-// Rows that share a pass over the points: as many sums as there are registers. With AVX-512 an operand may be one
-// number for all lanes, straight from memory; so 16 rows against one line of points keep the multipliers busy.
-#ifdef __AVX512F__
-constexpr size_t tile = 16;
-#else
-constexpr size_t tile = 4;
-#endif
-constexpr size_t small_tile = 4;
-
-// `count` rows against `lines` lines of points, which begin at z. Each sum is added up in the order of the features,
-// whatever the block.
-template <Over over, size_t count, size_t lines>
-inline void block_sums(const Query* xs, const double* z, double* const* outs, size_t at) {
-    const double* x[count];
-    for (size_t q = 0; q < count; ++q) x[q] = xs[q].x;
-    const size_t n = xs[0].n;
-    Eight sums[count][lines] = {};
-    for (size_t j = 0; j < n; ++j, z += Points::line) {
-        Eight points[lines];
-        for (size_t l = 0; l < lines; ++l) points[l] = load(z + l * n * Points::line);
-        for (size_t q = 0; q < count; ++q)
-            for (size_t l = 0; l < lines; ++l) sums[q][l] += term<over>(all(x[q][j]), points[l]);
-    }
-    for (size_t q = 0; q < count; ++q) std::memcpy(outs[q] + at, sums[q], sizeof sums[q]);
+// One row against `lines` lines of points, which begin at z: several at once, so that it need not wait for each
+// addition. Each sum is added up in the order of the features, whatever the block.
+template <Over over, size_t lines>
+inline void block_sums(const Query& x, const double* z, double* out) {
+    Eight sums[lines] = {};
+    for (size_t j = 0; j < x.n; ++j, z += Points::line)
+        for (size_t l = 0; l < lines; ++l) sums[l] += term<over>(all(x.x[j]), load(z + l * x.n * Points::line));
+    std::memcpy(out, sums, sizeof sums);
 }
 
-// Dense points. One row meets four lines at once, so that it need not wait for each addition.
-template <Over over, size_t count>
-inline void dense_sums(const Query* xs, const Points& points, size_t from, size_t to, double* const* outs) {
+// Dense points.
+template <Over over>
+inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
     constexpr size_t line = Points::line;
     for (size_t start = from; start < to;) {
         const double* z = points.dense_line(start / line);
-        if (count == 1 && to - start > 3 * line) {
-            block_sums<over, count, count == 1 ? 4 : 1>(xs, z, outs, start - from);
+        if (to - start > 3 * line) {
+            block_sums<over, 4>(x, z, out + (start - from));
             start += 4 * line;
-        } else if (count == 1 && to - start > line) {
-            block_sums<over, count, count == 1 ? 2 : 1>(xs, z, outs, start - from);
+        } else if (to - start > line) {
+            block_sums<over, 2>(x, z, out + (start - from));
             start += 2 * line;
         } else {
-            block_sums<over, count, 1>(xs, z, outs, start - from);
+            block_sums<over, 1>(x, z, out + (start - from));
             start += line;
         }
     }
@@ -71,12 +55,16 @@ inline void dense_sums(const Query* xs, const Points& points, size_t from, size_
 // where places in space are meant, the differences are squared.
 constexpr size_t few_features = 32;
 
-// |x - z|^2 from the product, which `out` holds.
+// |x - z|^2 from the product.
+inline Eight distance_from_product(double norm, Eight norms, Eight product) {
+    const Eight squared = (all(norm) + norms) - 2.0 * product;
+    return squared < all(0.0) ? all(0.0) : squared;
+}
+
 inline void distances_from_products(const Query& x, const double* norms, size_t n, double* out) {
     for (size_t i = 0; i < n; i += 8) {
-        const Eight squared = (all(x.norm) + load(norms + i)) - 2.0 * load(out + i);
-        const Eight clamped = squared < all(0.0) ? all(0.0) : squared;
-        std::memcpy(out + i, &clamped, sizeof clamped);
+        const Eight squared = distance_from_product(x.norm, load(norms + i), load(out + i));
+        std::memcpy(out + i, &squared, sizeof squared);
     }
 }
 
@@ -150,10 +138,10 @@ template <Over over>
 inline void sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
     if (points.sparse()) return sparse_sums<over>(x, points, from, to, out);
     if (over == Over::squares && x.n > few_features) {
-        dense_sums<Over::dot, 1>(&x, points, from, to, &out);
+        dense_sums<Over::dot>(x, points, from, to, out);
         return distances_from_products(x, points.norms() + from, Points::lined(to - from), out);
     }
-    dense_sums<over, 1>(&x, points, from, to, &out);
+    dense_sums<over>(x, points, from, to, out);
 }
 
 template <class Function>
@@ -168,20 +156,18 @@ inline void decay(double gamma, double* out, size_t n) {
     each_eight(out, n, [gamma](Eight sum) { return exponential(-gamma * sum); });
 }
 
-// The kernels that are functions of |x - z|^2, which `out` holds.
-bool takes_distances(const Kernel& kernel) {
-    return kernel.op == KernelOp::rbf || kernel.op == KernelOp::epanechnikov || kernel.op == KernelOp::box;
+// The kernels that are functions of |x - z|^2.
+template <KernelOp op>
+inline Eight of_distance(double p, Eight squared) {
+    if constexpr (op == KernelOp::rbf) return exponential(-p * squared);
+    if constexpr (op == KernelOp::box) return p * squared <= all(1.0) ? all(1.0) : all(0.0);
+    const Eight value = 1.0 - p * squared;
+    return value > all(0.0) ? value : all(0.0);
 }
 
-void of_distances(const Kernel& kernel, double* out, size_t n) {
-    const double p = kernel.p[0];
-    if (kernel.op == KernelOp::rbf) return decay(p, out, n);
-    if (kernel.op == KernelOp::box)
-        return each_eight(out, n, [p](Eight squared) { return p * squared <= all(1.0) ? all(1.0) : all(0.0); });
-    each_eight(out, n, [p](Eight squared) {
-        const Eight value = 1.0 - p * squared;
-        return value > all(0.0) ? value : all(0.0);
-    });
+template <KernelOp op>
+inline void of_distances(double p, double* out, size_t n) {
+    each_eight(out, n, [p](Eight squared) { return of_distance<op>(p, squared); });
 }
 
 void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
@@ -202,8 +188,14 @@ void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t
                 return power;
             });
         case KernelOp::rbf:
+            sums<Over::squares>(x, points, from, to, out);
+            return of_distances<KernelOp::rbf>(p[0], out, lined);
         case KernelOp::epanechnikov:
-        case KernelOp::box: sums<Over::squares>(x, points, from, to, out); return of_distances(kernel, out, lined);
+            sums<Over::squares>(x, points, from, to, out);
+            return of_distances<KernelOp::epanechnikov>(p[0], out, lined);
+        case KernelOp::box:
+            sums<Over::squares>(x, points, from, to, out);
+            return of_distances<KernelOp::box>(p[0], out, lined);
         case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, lined);
         case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, lined);
         case KernelOp::sigmoid:
@@ -244,35 +236,86 @@ void row(const Kernel& kernel, const Query& x, const Points& points, size_t from
     if (to > from) evaluate(kernel, x, points, from, to, out, 0);
 }
 
-template <size_t count>
-void tile_rows(const Kernel& kernel, const Query* xs, const Points& points, double* const* outs) {
-    const size_t n = points.size(), lined = Points::lined(n);
-    const bool product = kernel.op == KernelOp::linear || xs[0].n > few_features;
-    if (product) dense_sums<Over::dot, count>(xs, points, 0, n, outs);
-    else dense_sums<Over::squares, count>(xs, points, 0, n, outs);
-    if (kernel.op == KernelOp::linear) return;
-    for (size_t q = 0; q < count; ++q) {
-        if (product) distances_from_products(xs[q], points.norms(), lined, outs[q]);
-        of_distances(kernel, outs[q], lined);
+// Rows that share a pass over the points: as many sums as there are registers. With AVX-512 an operand may be one
+// number for all lanes, straight from memory; so 16 rows against one line of points keep the multipliers busy.
+#ifdef __AVX512F__
+constexpr size_t tile = 16;
+constexpr size_t small_tile = 8;
+#else
+constexpr size_t tile = 4;
+constexpr size_t small_tile = 4;
+#endif
+constexpr size_t few_rows = 3;  // these go one by one
+
+// `height` rows of a panel, from `first` on, against a line of points at z; `next` is read soon.
+template <Over over, size_t height>
+inline void tile_sums(const Points& panel, size_t first, const double* z, const double* next, Eight (&sums)[height]) {
+    constexpr size_t line = Points::line, lines = (height + line - 1) / line;
+    const double* x[lines];
+    for (size_t l = 0; l < lines; ++l) x[l] = panel.dense_line(first / line + l) + first % line;
+    for (size_t q = 0; q < height; ++q) sums[q] = Eight{};
+    for (size_t j = 0; j < panel.columns() * line; j += line) {
+        const Eight point = load(z + j);
+        __builtin_prefetch(next + j);
+        for (size_t q = 0; q < height; ++q) sums[q] += term<over>(all(x[q / line][j + q % line]), point);
+    }
+}
+
+// K of the rows first.. of a panel, `count` <= height of them, and all points. Kernels of one sum alone.
+template <KernelOp op, Over over, size_t height>
+void tile_rows(double p, const Query* xs, const Points& panel, size_t first, size_t count, const Points& points,
+               double* const* outs) {
+    constexpr size_t line = Points::line;
+    for (size_t start = 0; start < points.size(); start += line) {
+        const double* z = points.dense_line(start / line);
+        const double* next = start + line < points.size() ? points.dense_line(start / line + 1) : z;
+        Eight sums[height];
+        tile_sums<over, height>(panel, first, z, next, sums);
+        for (size_t q = 0; q < height && q < count; ++q) {
+            if constexpr (op != KernelOp::linear) {
+                if constexpr (over == Over::dot)
+                    sums[q] = distance_from_product(xs[first + q].norm, load(points.norms() + start), sums[q]);
+                sums[q] = of_distance<op>(p, sums[q]);
+            }
+            std::memcpy(outs[first + q] + start, &sums[q], sizeof sums[q]);
+        }
+    }
+}
+
+template <KernelOp op, Over over>
+void panel_rows(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
+                double* const* outs) {
+    for (size_t done = 0; done < count;) {
+        const size_t left = count - done;
+        if (left <= few_rows) {
+            evaluate(kernel, xs[done], points, 0, points.size(), outs[done], 0);
+            done += 1;
+        } else if (left > small_tile) {
+            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, outs);
+            done += std::min(tile, left);
+        } else {
+            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, outs);
+            done += std::min(small_tile, left);
+        }
     }
 }
 
 // Kernels of one sum share their passes; others go row by row.
-void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs) {
+void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
+          double* const* outs) {
     if (points.size() == 0) return;
-    const bool shares = kernel.op == KernelOp::linear || takes_distances(kernel);
-    for (size_t done = 0; done < count;) {
-        const size_t left = shares ? count - done : 1;
-        if (left >= tile) {
-            tile_rows<tile>(kernel, xs + done, points, outs + done);
-            done += tile;
-        } else if (left >= small_tile) {
-            tile_rows<small_tile>(kernel, xs + done, points, outs + done);
-            done += small_tile;
-        } else {
-            row(kernel, xs[done], points, 0, points.size(), outs[done]);
-            done += 1;
-        }
+    const bool product = panel.columns() > few_features;
+    const auto distances = [&]<KernelOp op>() {
+        if (product) panel_rows<op, Over::dot>(kernel, xs, count, panel, points, outs);
+        else panel_rows<op, Over::squares>(kernel, xs, count, panel, points, outs);
+    };
+    switch (kernel.op) {
+        case KernelOp::linear: return panel_rows<KernelOp::linear, Over::dot>(kernel, xs, count, panel, points, outs);
+        case KernelOp::rbf: return distances.template operator()<KernelOp::rbf>();
+        case KernelOp::epanechnikov: return distances.template operator()<KernelOp::epanechnikov>();
+        case KernelOp::box: return distances.template operator()<KernelOp::box>();
+        default:
+            for (size_t q = 0; q < count; ++q) row(kernel, xs[q], points, 0, points.size(), outs[q]);
     }
 }
 

@@ -79,15 +79,34 @@ void Points::write(size_t at, const Query& row) {
         rows_[at].index.assign(row.index, row.index + row.n);
         rows_[at].x.assign(row.x, row.x + row.n);
     } else {
-        double* lane = dense_.data() + at / line * columns_ * line + at % line;
-        for (size_t j = 0; j < columns_; ++j) lane[j * line] = row.x[j];
+        waiting_.push_back({at, row.x});
+        if (!row.lasting) settle();
     }
     norms_[at] = row.norm;
     sums_[at] = row.sum;
     std::copy(row.selves.begin(), row.selves.end(), selves_.begin() + ptrdiff_t(at * slots_));
 }
 
+void Points::write_waiting() {
+    constexpr size_t features = 64;  // of a line at a time: 4 KB, which stay near while its rows come
+    for (auto first = waiting_.begin(), end = first; first != waiting_.end(); first = end) {
+        const size_t l = first->at / line;
+        end = std::find_if(first, waiting_.end(), [l](const Waiting& each) { return each.at / line != l; });
+        for (size_t from = 0; from < columns_; from += features) {
+            double* to = dense_.data() + (l * columns_ + from) * line;
+            const size_t n = std::min(features, columns_ - from);
+            for (auto each = first; each != end; ++each) {  // a slot's last row is the one that stays
+                const double* x = each->x + from;
+                double* lane = to + each->at % line;
+                for (size_t j = 0; j < n; ++j) lane[j * line] = x[j];
+            }
+        }
+    }
+    waiting_.clear();
+}
+
 void Points::remove(size_t at) {
+    settle();
     const size_t last = size_ - 1;
     if (watched && at != last) changes.push_back({at, last, nullptr});
     if (sparse_) {
@@ -114,6 +133,7 @@ void Points::remove(size_t at) {
 
 void Points::clear() {
     const bool was_watched = watched;
+    waiting_.clear();
     std::vector<Change> so_far = std::move(changes);
     *this = Points(sparse_, columns_, slots_);
     watched = was_watched;
@@ -121,6 +141,7 @@ void Points::clear() {
 }
 
 double* Points::open(size_t count) {
+    waiting_.clear();
     size_ = count;
     dense_.resize(lined(count) * columns_, 0.0);
     norms_.resize(lined(count), 0.0);
@@ -139,6 +160,7 @@ void Points::describe(const Query* rows) {
 
 void Points::widen(size_t columns) {
     if (columns <= columns_) return;
+    settle();
     if (!sparse_) {
         std::vector<double, LineAligned<double>> wide(lined(size_) * columns, 0.0);
         for (size_t g = 0; g * line < size_; ++g)

@@ -60,6 +60,7 @@ struct Query {
     double norm = 0.0;               // |x|^2
     double sum = 0.0;                // sum |x_j|
     std::vector<double> selves{};    // K(x, x) of the nodes with a slot
+    bool lasting = false;            // does x stay where it is until `Points::settle`?
 };
 
 // K(x, x), from what was prepared.
@@ -86,6 +87,9 @@ struct LineAligned {
 //
 // Dense rows lie in lines of eight, feature by feature: eight points share a pass over x, each in its own lane of a
 // register. The last line is filled up with zeros. Sparse rows lie one by one.
+//
+// A row that lasts is written when somebody next looks, together with others of its line: a row alone is spread over
+// as many cache lines as it has features, eight of them are spread over the same ones.
 class Points {
  public:
     static constexpr size_t line = 8;
@@ -119,12 +123,19 @@ class Points {
     double* open(size_t count);
     void describe(const Query* rows);
     void widen(size_t columns);  // more features, zero so far
+    // Writes what waits; before the rows that lasted go.
+    void settle() {
+        if (!waiting_.empty()) write_waiting();
+    }
 
     // The row in a slot, in `keep`'s memory where it has to be put together.
     Query query(size_t at, std::vector<double>& keep) const;
     bool same(size_t at, const Query& row) const;
 
-    const double* dense_line(size_t l) const { return dense_.data() + l * columns_ * line; }
+    const double* dense_line(size_t l) const {
+        const_cast<Points*>(this)->settle();
+        return dense_.data() + l * columns_ * line;
+    }
     const SparsePoint& sparse_point(size_t at) const { return rows_[at]; }
     double value(size_t at, size_t column) const;  // of a dense point
     const double* norms() const { return norms_.data(); }
@@ -133,9 +144,15 @@ class Points {
 
  private:
     void write(size_t at, const Query& row);
+    void write_waiting();
 
+    struct Waiting {
+        size_t at;
+        const double* x;
+    };
     bool sparse_ = false;
     size_t columns_ = 0, slots_ = 0, size_ = 0;
+    std::vector<Waiting> waiting_;
     std::vector<double, LineAligned<double>> dense_;
     std::vector<double> norms_, sums_, selves_;  // in whole lines but for selves_
     std::vector<SparsePoint> rows_;
@@ -155,8 +172,9 @@ struct KernelLoops {
     // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
     // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i), room for
-    // lined(points.size()).
-    void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& points, double* const* outs);
+    // lined(points.size()). `panel` as it was prepared.
+    void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
+                 double* const* outs);
     // Are all numbers finite? Where is the first of the smallest (n > 0)? How large is the largest, without its sign?
     bool (*finite)(const double* x, size_t n);
     size_t (*first_least)(const double* x, size_t n);

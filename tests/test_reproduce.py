@@ -413,6 +413,16 @@ def test_the_best_parameters_win_and_those_that_overflow_lose() -> None:
     best, _ = tuning.choose(overflow, {"scale": [1e200, 1e-3]}, data.X[:300], data.y[:300])
     assert best == {"scale": 1e-3}
 
+    # Rows far from all others but their copies: C changes no prediction, but a tiny one keeps every copy.
+    def unlimited(C: float) -> Any:
+        return KernelClassifier(rules.PA1(C), kernel=kernels.RBF(1e4))
+
+    few, X = {"C": [1e-3, 1.0]}, np.repeat(data.X[:100], 3, axis=0)
+    y = np.repeat(data.y[:100], 3)
+    first, value = tuning.choose(unlimited, few, X, y)
+    assert first == {"C": 1e-3}
+    assert tuning.choose(unlimited, few, X, y, fewest=True) == ({"C": 1.0}, round(value, 9))
+
 
 def test_kernel_values_of_svc_are_rows_times_vectors_of_each_machine() -> None:
     from sklearn.svm import SVC

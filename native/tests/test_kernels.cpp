@@ -134,7 +134,7 @@ static void several_rows(size_t columns, size_t count, size_t stored) {
                 outs.push_back(out.data() + q * room);
             }
             loops->prepare_rows(kernel, rows.data(), count, panel);
-            loops->rows(kernel, rows.data(), count, points, outs.data());
+            loops->rows(kernel, rows.data(), count, panel, points, outs.data());
             bool same = panel.size() == count;
             for (size_t q = 0; q < count; ++q) {
                 Query alone{x.data() + q * columns, nullptr, columns};
@@ -157,6 +157,36 @@ static void several_rows(size_t columns, size_t count, size_t stored) {
             expect(!loops->finite(numbers.data(), stored), "infinity is let in");
         }
     }
+}
+
+// Rows that wait to be written are what rows written at once are, in whatever order they come, go and are looked at.
+static void rows_that_last(size_t columns) {
+    std::mt19937_64 random(columns);
+    std::vector<std::vector<double>> rows(200, std::vector<double>(columns));
+    for (auto& row : rows)
+        for (double& each : row) each = double(random() % 1000);
+    Points waiting(false, columns, 0), written(false, columns, 0);
+    std::vector<double> keep;
+    bool same = true;
+    for (const auto& row : rows) {
+        Query x{row.data(), nullptr, columns};
+        const size_t what = random() % 8;
+        if (waiting.size() > 20 && what == 0) {
+            const size_t gone = random() % waiting.size();
+            waiting.remove(gone);
+            written.remove(gone);
+        }
+        const size_t at = waiting.size() ? random() % waiting.size() : 0;
+        const bool in_place = waiting.size() > 12 && what < 5;
+        in_place ? written.replace(at, x) : written.push(x);
+        x.lasting = random() % 4 > 0;
+        in_place ? waiting.replace(at, x) : waiting.push(x);
+        for (size_t i = 0; what == 7 && i < written.size(); ++i) same &= waiting.same(i, written.query(i, keep));
+    }
+    waiting.settle();
+    rows.clear();
+    for (size_t i = 0; i < written.size(); ++i) same &= waiting.same(i, written.query(i, keep));
+    expect(same && waiting.size() == written.size(), "rows that wait are not those that are written", int(columns));
 }
 
 int main() {
@@ -207,6 +237,7 @@ int main() {
     points.widen(5);
     expect(points.query(3, keep).x[0] == 69.0 && points.value(3, 4) == 0.0, "a removed slot is not the last one's");
     while (points.size()) points.remove(0);
+    for (size_t columns : {1, 3, 64, 65, 200}) rows_that_last(columns);
     std::printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

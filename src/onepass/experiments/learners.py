@@ -81,7 +81,7 @@ def tune_and_test(
     def make(**chosen: float) -> Any:
         return learner.make(limit, seed, **chosen)
 
-    chosen, validated = choose(make, grid, data.X[:rows], data.y[:rows])
+    chosen, validated = choose(make, grid, data.X[:rows], data.y[:rows], fewest=not learner.budgeted)
     model = make(**chosen).fit(data.X, data.y)
     return {
         "accuracy": accuracy(model, data.held, data.truth),

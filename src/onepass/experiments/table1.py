@@ -77,8 +77,9 @@ Banana, Phoneme and Cover's ten numbers are scaled to unit variance over the tra
 boards are left as they are. In every repetition each learner is tuned anew, at its budget, by 3-fold cross-validation
 on the first 3,000 training rows: γ ∈ {2^−8, …, 2^6}, in two dimensions {2^−1, …, 2^6}; for the PA family C ∈ {0.01,
 0.03, 0.1, 0.3, 1, 3, 10}; η ∈ {0.03, 0.1, 0.3, 0.6} for Projectron++; ν ∈ {10^−4, 10^−3, 0.01, 0.1, 0.3, 0.6} for KRLS.
-Every point of the grid is tried on the first fold, the best twelve on all three. Test rows are touched once, by the
-tuned learner.
+Every point of the grid is tried on the first fold, the best twelve on all three; among equals a learner without a
+budget takes what keeps fewest vectors (a tiny C keeps every row, and ties with larger ones). Test rows are touched
+once, by the tuned learner.
 
 The paper states neither grids nor splits. Ours beside its learners: **PA+Merge** (PA-I; two vectors become one when
 full) and **KRLS** (kernel recursive least squares; vectors come while they are far from the span of the others, up to
