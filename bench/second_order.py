@@ -178,19 +178,24 @@ def full(d: int, rows: int, repeats: int) -> list[Row]:
         (ours, theirs), models = in_turn(sides, repeats)
         assert np.allclose(models[0].weights()[0][0], formula(X, answers), atol=1e-6)
         out.append({"work": f"{name}, full, d = {d}", "against": "NumPy", "ours": rows / ours, "theirs": rows / theirs})
-    few = min(rows, {10: 5000, 100: 1000, 1000: 30}[d])
+    few = min(rows, {10: 5000, 100: 5000, 1000: 30}[d])
     names = [f"x{j}" for j in range(d)]
     mappings = [dict(zip(names, row.tolist(), strict=True)) for row in X[:few]]
 
-    def one_by_one(model: Any) -> None:
-        for x, answer in zip(mappings, y[:few].tolist(), strict=True):
-            model.predict_one(x)
-            model.learn_one(x, answer)
+    def one_by_one(rows: list[Any]) -> Callable[[Any], None]:
+        def learn(model: Any) -> None:
+            for x, answer in zip(rows, y[:few].tolist(), strict=True):
+                model.predict_one(x)
+                model.learn_one(x, answer)
 
-    sides = [(rls, one_by_one), (linear_model.BayesianLinearRegression, one_by_one)]
-    (ours, theirs), _ = in_turn(sides, repeats)
-    one = {"work": f"rls, one by one, d = {d}", "against": "River Bayesian", "ours": few / ours, "theirs": few / theirs}
-    return [*out, one]
+        return learn
+
+    river = (linear_model.BayesianLinearRegression, one_by_one(mappings))  # takes mappings only
+    for what, given in (("mappings", mappings), ("NumPy rows", list(X[:few]))):
+        (ours, theirs), _ = in_turn([(rls, one_by_one(given)), river], repeats)
+        work = f"rls, one by one, {what}, d = {d}"
+        out.append({"work": work, "against": "River Bayesian", "ours": few / ours, "theirs": few / theirs})
+    return out
 
 
 def bandwidth(repeats: int) -> list[list[str]]:

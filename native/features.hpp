@@ -2,6 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -49,6 +50,7 @@ class Features {
     Features(const Features&) = delete;
     Features& operator=(const Features&) = delete;
     ~Features() {
+        forget_last();
         for (Seen& seen : cache_) Py_XDECREF(seen.name);
     }
 
@@ -61,6 +63,10 @@ class Features {
     void read(nb::handle mapping, NamedRow& row, const double* weights, size_t stride) {
         row.clear();
         bool categorical = false;
+        if (PyDict_Check(mapping.ptr()) && read_like_last(mapping.ptr(), row)) {
+            if (hashed()) merge(row);
+            return;
+        }
         if (!(PyDict_Check(mapping.ptr()) && read_plain(mapping.ptr(), row))) {
             // Anything that may run Python code while it is read is read from a list of its items, which holds them.
             row.clear();
@@ -86,6 +92,7 @@ class Features {
             if (at >= 0) __builtin_prefetch(weights + size_t(at) * stride);
             else row.index[i] = set_aside(row.name[i], row, categorical);
         }
+        if (!categorical && row.unknown.empty()) keep_names(row);
         if (hashed() || categorical) merge(row);
     }
 
@@ -179,7 +186,43 @@ class Features {
             }
     }
 
+    // Rows of a table have the same names in the same order: compared with those of an earlier row, they need not be
+    // found. Rows of words never do; then fewer and fewer rows are kept to be compared with. Floats only, none of
+    // them 0: false where there is anything else.
+    bool read_like_last(PyObject* mapping, NamedRow& row) {
+        const size_t size = last_name_.size();
+        if (size == 0 || size_t(PyDict_GET_SIZE(mapping)) != size) return false;
+        row.value.resize(size);
+        PyObject *name, *value;
+        Py_ssize_t position = 0;
+        for (size_t i = 0; PyDict_Next(mapping, &position, &name, &value); ++i) {
+            if (name != last_name_[i] || !PyFloat_CheckExact(value)) return false;
+            const double number = PyFloat_AS_DOUBLE(value);
+            if (number == 0.0 || !std::isfinite(number)) return false;
+            row.value[i] = number;
+        }
+        row.index = last_index_;
+        between_ = 1;
+        return true;
+    }
+
+    void keep_names(const NamedRow& row) {
+        if (--until_kept_ > 0) return;
+        until_kept_ = between_ = std::min(2 * between_, 4096);
+        forget_last();
+        last_name_ = row.name;
+        last_index_ = row.index;
+        for (PyObject* name : last_name_) Py_INCREF(name);
+    }
+
+    void forget_last() {
+        for (PyObject* name : last_name_) Py_DECREF(name);
+        last_name_.clear();
+        last_index_.clear();
+    }
+
     void clear_cache(size_t size) {
+        forget_last();
         for (Seen& seen : cache_) Py_XDECREF(seen.name);
         cache_.assign(size, Seen{nullptr, 0});
         cache_shift_ = 64;
@@ -312,6 +355,9 @@ class Features {
     std::vector<Seen> cache_;
     int cache_shift_ = 64;
     std::vector<uint32_t> where_;
+    std::vector<PyObject*> last_name_;  // of an earlier row, held
+    std::vector<int64_t> last_index_;
+    int between_ = 1, until_kept_ = 1;  // rows between those that are kept; until the next
 };
 
 }  // namespace onepass

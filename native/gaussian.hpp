@@ -68,22 +68,33 @@ inline void add_column(const double* triangle, size_t n, size_t c, double x, dou
     for (size_t j = c; j < n; ++j) z[j] += triangle[Covariance::row_at(j) + c] * x;
 }
 
-// S <- (S - kappa z z') * over.
+// S <- (S - kappa z z') * over, four rows at a time: their ends come together, and z is read once for all of them.
 template <bool scaled>
 inline void subtract_rank_one(double* row, const double* z, size_t n, double kappa, double over) {
-    for (size_t i = 0; i < n; row += ++i) {
-        const double c = kappa * z[i];
-        if (c == 0.0 && !scaled) continue;  // most of a hash table
+    auto less = [over](auto now, auto change) {
+        const auto made = now - change;
+        return scaled ? made * over : made;
+    };
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        double* const rows[4] = {row, row + i + 1, row + 2 * i + 3, row + 3 * i + 6};
+        row += 4 * i + 10;
+        const double c[4] = {kappa * z[i], kappa * z[i + 1], kappa * z[i + 2], kappa * z[i + 3]};
+        if (!scaled && c[0] == 0.0 && c[1] == 0.0 && c[2] == 0.0 && c[3] == 0.0) continue;  // most of a hash table
         size_t j = 0;
-        for (; j + 8 <= i + 1; j += 8) {
-            const Eight less = load(row + j) - c * load(z + j);
-            store(row + j, scaled ? less * over : less);
+        for (; j + 8 <= i; j += 8) {
+            const Eight at = load(z + j);
+            for (int k = 0; k < 4; ++k) store(rows[k] + j, less(load(rows[k] + j), c[k] * at));
         }
-        for (; j <= i; ++j) {
-            const double less = row[j] - c * z[j];
-            row[j] = scaled ? less * over : less;
+        if (j < i) {  // four are left, as i is a multiple of four
+            const Four at = load_four(z + j);
+            for (int k = 0; k < 4; ++k) store(rows[k] + j, less(load_four(rows[k] + j), c[k] * at));
         }
+        for (size_t k = 0; k < 4; ++k)
+            for (size_t l = 0; l <= k; ++l) rows[k][i + l] = less(rows[k][i + l], c[k] * z[i + l]);
     }
+    for (; i < n; row += ++i)
+        for (size_t j = 0; j <= i; ++j) row[j] = less(row[j], kappa * z[i] * z[j]);
 }
 
 // z = Sigma x of a class row over all coordinates, the constant first, and x' Sigma x. `x` is room for x among them.
@@ -174,17 +185,25 @@ struct Change {
 inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size_t rows, Change& change) {
     const Covariance& S = M.w.sigma;
     change.kappa = step.gain / (step.forget + step.gain * s.xx);
+    bool sound = true, finite_all = true;
     double most = 0.0;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r], kappa = change.kappa * part * part;
-        const double *triangle = S.of(r), *z = M.along.z.data() + r * S.size;
-        for (size_t i = 0; i < S.size; ++i) {
-            const double now = triangle[Covariance::entry(i)] + S.drift;
-            const double made = part == 0.0 ? now : now - kappa * z[i] * z[i];
-            if (!(made > 0.0 && finite(made))) return finite(made) ? Status::indefinite : Status::overflow;
-            if (made > most) most = made;
+        const double *entry = S.of(r), *z = M.along.z.data() + r * S.size;
+        auto made = [&](size_t i) {
+            const double now = *entry + S.drift;
+            return part == 0.0 ? now : now - kappa * z[i] * z[i];  // without a part, there is no z
+        };
+        for (size_t i = 0; i < S.size; entry += ++i + 1) {  // nothing here waits for the entry before
+            sound &= made(i) > 0.0;
+            finite_all &= finite(made(i));
         }
+        entry = S.of(r);
+        for (size_t i = 0; i < S.size && step.forget < 1.0; entry += ++i + 1)
+            if (made(i) > most) most = made(i);
     }
+    if (!finite_all) return Status::overflow;
+    if (!sound) return Status::indefinite;
     change.waits = step.forget < 1.0 && !(most / step.forget <= S.largest);
     if (!change.waits) change.over = 1.0 / step.forget;
     return Status::ok;

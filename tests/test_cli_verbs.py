@@ -13,10 +13,11 @@ import pytest
 from command import environment, line, onepass, write_csv, write_regression, write_vw
 
 import onepass as op
-from onepass import LinearModel
+from onepass import LinearModel, portfolio
 from onepass.cli.compare import split_rules
 from onepass.cli.significance import Pairs
 from onepass.cli.summary import collisions
+from onepass.grids import GRIDS, variants
 
 # -- predict -----------------------------------------------------------------------------------------------------------
 
@@ -121,6 +122,56 @@ def test_the_test_of_compare_is_mcnemars(tmp_path: Path) -> None:
     p = chi2.sf((abs(b - c) - 1) ** 2 / (b + c), 1)
     shown = re.search(r"(< 0\.0001|\d\.\d{4})$", result.stdout.split("\n\n")[1], re.MULTILINE)
     assert shown and shown[1] == ("< 0.0001" if p < 1e-4 else f"{p:.4f}")
+
+
+def test_tune_takes_what_did_best_on_the_first_examples(tmp_path: Path) -> None:
+    """By hand: every variant on the first 300 examples; the best of each rule then on all of them."""
+    path = write_vw(tmp_path / "a.vw", 1500)
+    asked = ["pa1", "arow:lam=1@average", "sgd:loss=hinge,schedule=inv_sqrt"]
+    result = onepass("compare", path, "--rules", ",".join(asked), "--tune", "20%", "--json", tmp_path / "t.json")
+    assert result.returncode == 0, result.stderr
+    assert "of 9 variants those that did best on the first 300" in result.stdout
+    table = json.loads((tmp_path / "t.json").read_text())
+    assert (table["examples"], table["tuned_on"], {row["asked"] for row in table["rules"]}) == (1500, 300, set(asked))
+    chunks = list(op.stream(path).batches())
+    X, y = chunks[0].X, chunks[0].y.astype(int)
+    assert len(y) == 1500
+    for row in table["rules"]:
+        prefix, whole = {}, {}
+        for text in variants(row["asked"]):
+            rule, readout = portfolio.read(text)
+            wrong = LinearModel(rule, readout=readout).predict_then_learn(X, y) != y
+            prefix[text], whole[text] = np.mean(wrong[:300]), np.mean(wrong)
+        assert row["tried"] == pytest.approx(prefix)
+        assert row["rule"] == min(prefix, key=prefix.__getitem__)
+        assert row["values"]["error"] == pytest.approx(whole[row["rule"]])
+    short = onepass("compare", path, "--rules", "pa1", "--tune", "1000000")
+    assert short.returncode == 0 and "on the first 1,500" in short.stdout  # the stream ended before
+    for wrong in ("0", "120%", "many"):
+        assert onepass("compare", path, "--tune", wrong).returncode == 2
+    assert onepass("compare", "-", "--tune", "10%").returncode == 2  # a share of what?
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_every_grid_makes_rules_for_its_task(task: str) -> None:
+    for name in op.rules.RULES:
+        made = [op.rules.make(text) for text in variants(name, task)]
+        wanted = "regression" if task == "regression" else "binary"
+        if wanted in {each for rule in made for each in rule.defined_for()}:
+            assert all(wanted in rule.defined_for() for rule in made)
+            assert len({repr(rule) for rule in made}) == len(made)
+    assert variants("scw1:C=0.5,eta=0.9") == ["scw1:C=0.5,eta=0.9"]  # what is given stays
+    assert set(GRIDS) <= set(op.rules.RULES)
+
+
+def test_a_rule_that_overflows_drops_out_of_compare(tmp_path: Path) -> None:
+    path = write_regression(tmp_path / "r.svm", 500)
+    wild = "sgd:loss=squared,schedule=constant,eta=1e200"
+    result = onepass("compare", path, "--rules", f"nlms,{wild}")
+    assert result.returncode == 0, result.stderr
+    assert re.search(rf"^{re.escape(wild)} .*overflows$", result.stdout, re.MULTILINE)
+    alone = onepass("compare", path, "--rules", wild)
+    assert alone.returncode == 1 and "overflow" in alone.stderr
 
 
 def test_significance_against_scipy() -> None:

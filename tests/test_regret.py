@@ -26,6 +26,12 @@ RULES = [
     "sgd:loss=squared,schedule=constant,eta=0.005",
     "sgd:loss=logistic,schedule=constant,eta=0.05",
     "adaline:rho=0.005",
+    "adagrad:loss=logistic,eta=0.5",
+    "adagrad:loss=hinge,eta=0.1",
+    "arow:covariance=full",
+    "arow:covariance=full,lam=0.1",
+    "rls",
+    "rls:lam=0.1,forecast=vaw",
 ]
 
 
@@ -84,6 +90,32 @@ def test_a_halved_bound_fails():
     rows = [(np.array([1.0]), 1.0 if i % 2 else -1.0) for i in range(400)]
     regret = op.regret(op.prequential(model, rows, regret=True))
     assert 0.5 * regret.bound[-1] < regret.final <= regret.bound[-1]
+
+
+@pytest.mark.parametrize(
+    "rule", ["rls:lam=0.5", "rls:forecast=vaw", "arow:covariance=full,sigma0=2", "adagrad:loss=squared"]
+)
+def test_second_order_rules_on_numbers_are_within_their_bounds(rule):
+    generator = np.random.default_rng(4)
+    X = generator.normal(size=(200, 4))
+    y = X @ (1.0, -2.0, 0.5, 0.0) + generator.normal(size=200)
+    regret = op.regret(op.prequential(op.LinearRegressor(rule), zip(X, y.tolist(), strict=True), regret=True))
+    assert regret.bound is not None and regret.holds() and 0 < regret.final
+
+
+def test_the_identity_behind_the_bound_of_rls():
+    """Σ e²/(1 + v) is the least of Σ(y − u·x)² + δ‖u‖²: the excess is Σ e²v/(1 + v), which E² ln det bounds."""
+    generator = np.random.default_rng(6)
+    X, y, ridge = generator.normal(size=(60, 3)), generator.normal(size=60), 0.7
+    model = op.LinearModel(f"rls:lam={ridge}", "regression", fit_intercept=False)
+    total, gamma = 0.0, np.eye(3) / ridge
+    for x, answer in zip(X, y.tolist(), strict=True):
+        z = gamma @ x
+        total += (answer - model.predict_one(x)) ** 2 / (1.0 + x @ z)
+        gamma -= np.outer(z, z) / (1.0 + x @ z)
+        model.learn_one(x, answer)
+    u = np.linalg.solve(X.T @ X + ridge * np.eye(3), X.T @ y)
+    assert total == pytest.approx(np.sum((y - X @ u) ** 2) + ridge * u @ u, rel=1e-10)
 
 
 def test_a_step_that_is_larger_than_the_bound_says_breaks_it(monkeypatch):

@@ -18,11 +18,13 @@ from .core import Rule
 from .hindsight import values
 from .losses import Loss
 from .rules.adaline import Adaline
+from .rules.adaptive import AdaGrad
+from .rules.gaussian import AROW, RLS
 from .rules.gradient import SGD
 from .rules.passive_aggressive import PA1, PA2, PassiveAggressive
 from .rules.perceptron import Perceptron
 
-__all__ = ["Guarantee", "Looked", "of"]
+__all__ = ["Bounds", "Guarantee", "Looked", "equal", "of", "pull_of"]
 
 
 @dataclasses.dataclass
@@ -74,6 +76,8 @@ def of(rule: Rule, task: str) -> Guarantee:
     if isinstance(rule, Adaline):
         made = schedules.Constant(rule.rho) if rule.schedule is None else schedules.make(rule.schedule)
         return _descent(rule, losses.Squared(), made, task)
+    if isinstance(rule, RLS | AROW | AdaGrad):
+        return _second_order(rule, task)
     loss = getattr(rule, "loss", None)
     made_loss = losses.make(loss) if isinstance(loss, str | Loss) else None
     if made_loss is None:
@@ -81,12 +85,20 @@ def of(rule: Rule, task: str) -> Guarantee:
     return _plain(made_loss, f"no bound of {rule.name} is known here")
 
 
+def _second_order(rule: RLS | AROW | AdaGrad, task: str) -> Guarantee:
+    from . import second_order_guarantees as known
+
+    if isinstance(rule, AdaGrad):
+        return known.adagrad(rule)
+    return known.arow(rule) if isinstance(rule, AROW) and task != "regression" else known.least_squares(rule)
+
+
 def _plain(loss: Loss, reason: str) -> Guarantee:
     return Guarantee(loss.name, loss, lambda k: k.c * values(loss, k.s, k.y), lambda k, s: k.c * values(loss, s, k.y),
                      None, reason=reason)  # fmt: skip
 
 
-def _equal(k: Looked) -> bool:
+def equal(k: Looked) -> bool:
     return bool(np.all(k.c == 1.0))
 
 
@@ -95,7 +107,7 @@ def _perceptron(rule: Perceptron) -> Guarantee:
     plain = rule.beta == 0 and not rule.strict and rule.schedule is None
 
     def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
-        if not _equal(k):
+        if not equal(k):
             return None
         size, L = float(np.linalg.norm(u)), np.cumsum(theirs)
         R = np.sqrt(k.squared_radius)
@@ -120,7 +132,7 @@ def _passive_aggressive(rule: PassiveAggressive, task: str) -> Guarantee:
     if isinstance(rule, PA1):
 
         def mistakes(k: Looked, u: Array, theirs: Array) -> Bounds | None:
-            if not _equal(k) or math.isinf(C):
+            if not equal(k) or math.isinf(C):
                 return None
             size, L = float(np.linalg.norm(u)), np.cumsum(theirs)
             total = np.maximum(k.squared_radius, 1.0 / C) * (size**2 + 2.0 * C * L)
@@ -143,7 +155,7 @@ def _passive_aggressive(rule: PassiveAggressive, task: str) -> Guarantee:
 
     def squares(k: Looked, u: Array, theirs: Array) -> Bounds | None:
         size, L = float(np.linalg.norm(u)), np.cumsum(theirs)
-        if not _equal(k) or (slack == 0.0 and L[-1] > 0):
+        if not equal(k) or (slack == 0.0 and L[-1] > 0):
             return None
         total = (k.squared_radius + slack) * (size**2 + (L / slack if slack else 0.0))
         found = {"R": float(np.sqrt(k.squared_radius[-1])), "‖u‖": size, "L(u)": float(L[-1])}
@@ -174,7 +186,7 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> 
         eta = np.array([schedule(float(i)) for i in t])
         if np.any(np.diff(eta) > 0):
             return None
-        pull = _pull(loss, k)
+        pull = pull_of(loss, k)
         # ‖w_{t+1} − u‖² = ‖w_t − u‖² + 2η p ⟨w_t − u, x⟩ + η² p² ‖x‖²: the distance, from scores alone
         step = 2.0 * eta * pull * (k.s - k.X @ u) + (eta * pull) ** 2 * k.xx
         before = np.concatenate([[float(u @ u)], float(u @ u) + np.cumsum(step)[:-1]])
@@ -202,7 +214,7 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> 
     )
 
 
-def _pull(loss: Loss, k: Looked) -> Array:
+def pull_of(loss: Loss, k: Looked) -> Array:
     """The weight of x in the step: −c ∂ℓ/∂s, as the rule itself computes it, kinks included."""
     z = k.y * k.s if loss.margin else k.y - k.s
     pull = np.array([loss.pull(float(v)) for v in z])

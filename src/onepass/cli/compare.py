@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 
 from .reading import as_reading, reading_options
 from .significance import Pairs
+from .tuning import Tuning, as_json
 
 if TYPE_CHECKING:
     from ..evaluate.keeping import Keeper
@@ -51,6 +54,11 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
     show_default="a weight for every name",
     help="Hash the features' names into 2^BITS weights.",
 )
+@click.option(
+    "--tune",
+    metavar="N or P%",
+    help="Try values for the parameters that a rule leaves open; the best after so many examples goes on.",
+)
 @click.option("--metrics", "-m", metavar="A,B,…", show_default="error; mae", help="What to measure; the first ranks.")
 @click.option(
     "--every",
@@ -61,6 +69,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
 )
 @click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
 @click.option("--report", type=click.Path(dir_okay=False), metavar="R.html", help="All curves and numbers as one page.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False), metavar="R.json", help="The table as data.")
 @click.option("--plot", type=click.Path(dir_okay=False), metavar="P.svg", help="All curves as one picture.")
 @click.option("--save-best", type=click.Path(dir_okay=False), metavar="MODEL", help="Write the best model here.")
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
@@ -77,6 +86,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     Examples:
       onepass compare mail.csv --label spam
       onepass compare train.vw -b 20 --rules perceptron,pa1:C=0.01 --rules sgd:loss=logistic,eta=0.5
+      onepass compare train.vw --rules arow,scw1,vw,arow@average,auto --tune 10%
       onepass compare train.vw --report compare.html --plot compare.svg --save-best best.model
     """
     from ..report import write
@@ -96,6 +106,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
         write(given["report"], runs)
     if given["plot"]:
         Path(given["plot"]).write_text(picture(runs), encoding="utf-8")
+    if given["json_path"]:
+        Path(given["json_path"]).write_text(race.to_json(), encoding="utf-8")
     if given["save_best"]:
         race.ranked()[0].model.save(given["save_best"])
     if race.skipped:
@@ -103,10 +115,20 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 
 class Entry:
-    """One rule in the race."""
+    """One rule in the race. `asked`: the rule that it is a variant of, as it was given."""
 
-    def __init__(self, name: str, model: LinearModel, keeper: Keeper, judge: Judge) -> None:
-        self.name, self.model, self.keeper, self.judge = name, model, keeper, judge
+    def __init__(self, asked: str, name: str, model: LinearModel, keeper: Keeper, judge: Judge) -> None:
+        self.asked, self.name, self.model, self.keeper, self.judge = asked, name, model, keeper, judge
+        self.lost = ""  # why it cannot go on: its update overflowed
+
+    @property
+    def value(self) -> float:
+        return float("nan") if self.lost else self.keeper.run.value
+
+    def so_far(self) -> float:
+        """The first metric over all examples, those since the last report too."""
+        self.keeper.recorder.settle()
+        return float("nan") if self.lost else float(self.keeper.recorder.values("cumulative")[0])
 
 
 class Race:
@@ -121,7 +143,7 @@ class Race:
         self.names = [name for each in given["rules"] for name in split_rules(each)]
         for name in self.names:
             if name != "auto":
-                rules.make(name)
+                rules.make(name.partition("@")[0])
         if len(set(self.names)) < len(self.names):
             raise click.UsageError("--rules: each may be given once")
         self.board = Board(sys.stderr, given["quiet"])
@@ -129,6 +151,7 @@ class Race:
         self.pairs: Pairs | None = None
         self.skipped = 0
         self.task = ""
+        self.tuning = Tuning(given["tune"], self.reading) if given["tune"] else None
 
     def go(self) -> None:
         how: dict[str, Any] = {"on_error": "skip" if self.given["on_error"] == "skip" else "raise"}
@@ -141,28 +164,56 @@ class Race:
         for chunk in chunks:
             known = chunk.labelled()
             if len(known):
-                self.take(known)
+                self.feed(known)
+        if self.tuning is not None and self.entries and not self.tuning.over:
+            self._choose()
         self.skipped = stream.skipped
         for entry in self.entries:
             entry.keeper.close()
 
-    def take(self, chunk: Chunk) -> None:
+    def feed(self, chunk: Chunk) -> None:
+        """The chunk, cut where choosing ends."""
+        from .rows import split
+
         chunk.require_no_base()
+        if self.tuning is None or self.tuning.over or self.tuning.left > len(chunk):
+            self.take(chunk)
+            if self.tuning is not None:
+                self.tuning.left -= len(chunk)
+            return
+        first, rest = split(chunk, self.tuning.left)
+        self.take(first)
+        self._choose()
+        if len(rest):
+            self.take(rest)
+
+    def take(self, chunk: Chunk) -> None:
+        from ..errors import NumericalError
+
         if not self.entries:
             self._begin(chunk)
         losses = []
         for entry in self.entries:
             began = perf_counter()
-            outcomes, _ = entry.judge.take(chunk)
+            try:
+                if entry.lost:
+                    raise NumericalError(entry.lost)
+                outcomes, _ = entry.judge.take(chunk)
+            except NumericalError as error:
+                entry.lost = str(error)
+                losses.append(np.full(len(chunk), np.nan))
+                continue
             seconds = perf_counter() - began
             losses.append(self.loss(outcomes))
             entry.keeper.add(outcomes, seconds)
+        if all(entry.lost for entry in self.entries):
+            raise NumericalError(self.entries[0].lost)
         assert self.pairs is not None
         self.pairs.add(np.stack(losses))
         self.board.show(self)
 
     def _begin(self, chunk: Chunk) -> None:
-        from .. import metrics, rules
+        from .. import metrics, portfolio, rules
         from ..evaluate.answers import Asker, needs_of
         from ..evaluate.keeping import Keeper
         from ..evaluate.run import Run
@@ -173,7 +224,7 @@ class Race:
         from .tasks import decide
 
         asked = self.given["task"]
-        admitting = [rules.make(name) for name in self.names if name != "auto"]
+        admitting = [rules.make(name.partition("@")[0]) for name in self.names if name != "auto"]
         if asked == "auto" and admitting and all("binary" not in rule.defined_for() for rule in admitting):
             asked = "regression"
         guess = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
@@ -187,21 +238,39 @@ class Race:
             raise click.UsageError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task}")
         self.loss, self.loss_name = USUAL[kind]
         every = self.given["every"] or usual_every(chunk, _sizes(self.reading.sources))
-        for name in self.names:
-            model = new_model(name, self.task, hash_bits=self.given["hash_bits"])
+        for asked, name in self._variants():
+            rule, readout = portfolio.read(name)
+            how = {} if rule == "auto" else {"readout": readout}
+            model = new_model(rule, self.task, hash_bits=self.given["hash_bits"], **how)
             run = Run(every=every, window_size=self.given["window"])
             run.settings = {"model": repr(model.rule), "stream": ", ".join(self.reading.sources[:3])}
             keeper = Keeper(run, made)
             judge = Judge(model, Asker(model, needs_of(made, False)), keeper.labels)
-            self.entries.append(Entry(name, model, keeper, judge))
+            self.entries.append(Entry(asked, name, model, keeper, judge))
         self.pairs = Pairs(len(self.entries))
         self.higher = made[0].higher_is_better
+
+    def _variants(self) -> list[tuple[str, str]]:
+        """What was asked for, and each form of it that is tried."""
+        if self.tuning is None:
+            return [(name, name) for name in self.names]
+        from ..grids import variants
+
+        return [(asked, name) for asked in self.names
+                for name in (["auto"] if asked == "auto" else variants(asked, self.task))]  # fmt: skip
+
+    def _choose(self) -> None:
+        """Of each rule's variants, the one that was best so far goes on."""
+        assert self.tuning is not None and self.pairs is not None
+        best = self.tuning.choose(self.entries, self.higher)
+        self.pairs.keep(best)
+        self.entries = [self.entries[i] for i in best]
 
     def ranked(self) -> list[Entry]:
         """Best first."""
 
         def key(entry: Entry) -> tuple[bool, float]:
-            value = entry.keeper.run.value
+            value = entry.value
             return (value != value, -value if self.higher else value)
 
         return sorted(self.entries, key=key)
@@ -219,13 +288,30 @@ class Race:
         for place, entry in enumerate(ranked):
             run = entry.keeper.run
             values = [run.show(run.values[metric], metric) for metric in run.metrics]
+            if entry.lost:
+                cells.append([entry.name, *("—" for _ in values), "—", "", "overflows"])
+                continue
             doubt = "" if place == 0 else _p(p[place - 1])
             cells.append([entry.name, *values, run.show(run.window[-1]), f"{run.speed:,.0f}", doubt])
         tests = {"mae": "a paired z-test of |y − ŷ|", "1-ndcg": "a paired z-test of 1 − NDCG"}
         test = tests.get(self.loss_name, "McNemar's test")
         note = f"p: {test} against {ranked[0].name}, Holm's correction" if len(ranked) > 1 else ""
         skipped = f"; {self.skipped:,} malformed lines skipped" if self.skipped else ""
-        return f"{first.examples:,} examples{skipped}\n\n{text_table(cells, left=1)}\n\n{note}".rstrip()
+        tuned = "" if self.tuning is None else f"; {self.tuning.words()}"
+        return f"{first.examples:,} examples{skipped}{tuned}\n\n{text_table(cells, left=1)}\n\n{note}".rstrip()
+
+    def to_json(self) -> str:
+        """The table as data; of each rule also what was tried for it, and how it did on the first examples."""
+        tried = {} if self.tuning is None else self.tuning.tried
+        table = [
+            {"rule": entry.name, "asked": entry.asked, "lost": entry.lost, "seconds": entry.keeper.run.seconds,
+             "values": {key: as_json(value) for key, value in entry.keeper.run.values.items()},
+             "tried": {key: as_json(value) for key, value in tried.get(entry.asked, {}).items()}}
+            for entry in self.ranked()
+        ]  # fmt: skip
+        first = self.ranked()[0].keeper.run
+        tuned_on = 0 if self.tuning is None else self.tuning.examples
+        return json.dumps({"examples": first.examples, "tuned_on": tuned_on, "rules": table}, indent=1)
 
 
 class Board:
@@ -287,7 +373,7 @@ def split_rules(text: str) -> list[str]:
 
     parts: list[str] = []
     for part in text.split(","):
-        name = part.strip().partition(":")[0].partition("(")[0].lower()
+        name = re.split(r"[:(@]", part.strip())[0].lower()
         if parts and name not in KNOWN and "=" in part:
             parts[-1] += f",{part.strip()}"
         elif part.strip():

@@ -16,7 +16,7 @@ from ..streams.chunk import COLUMNS, join, known
 if TYPE_CHECKING:
     from ..streams import Chunk, Position
 
-__all__ = ["BLOCK", "cut", "round_up", "runs_of_labels", "some", "usual_every", "whole_queries"]
+__all__ = ["BLOCK", "cut", "round_up", "runs_of_labels", "some", "split", "usual_every", "whole_queries"]
 
 BLOCK = 1 << 21  # bytes a stream reads at once
 LONGEST = 1 << 20  # examples of a query
@@ -49,6 +49,12 @@ def cut(chunk: Chunk, every: int) -> Iterator[Chunk]:
             stop = min(stop, start + every - before % every)
         yield chunk if stop - start == len(chunk) else _part(chunk, start, stop, _back(end, len(chunk) - stop))
         start = stop
+
+
+def split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk]:
+    """The first rows, and the others."""
+    position = _back(chunk.position, len(chunk) - rows)
+    return _part(chunk, 0, rows, position), _part(chunk, rows, len(chunk), chunk.position)
 
 
 def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:

@@ -27,6 +27,10 @@ class Pairs:
         self.sums += losses.sum(axis=1)
         self.products += losses @ losses.T
 
+    def keep(self, learners: list[int]) -> None:
+        """Go on with these alone."""
+        self.sums, self.products = self.sums[learners], self.products[np.ix_(learners, learners)]
+
     def against(self, best: int, others: list[int]) -> list[float]:
         """p-values of each of `others` against `best`, with Holm's correction for making several tests."""
         raw = [self.p(best, other) for other in others]
