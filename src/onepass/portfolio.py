@@ -1,7 +1,7 @@
 """What ``--rule auto`` and `ExpertEnsemble()` choose from, when nothing is said: rules and parameters, as text.
 
-A member is a rule, and after @ its readout. The lists come from measurements (`onepass reproduce portfolio`): of 38
-rules and parameters those few that, together, had the smallest error. No member is best everywhere; three scale
+A member is a rule, and after @ its readout. The lists come from measurements (`onepass reproduce portfolio`): of some
+forty rules and parameters those few that, together, had the smallest error. No member is best everywhere; some scale
 their columns by what they have seen of them, which tables as people have them need. To add a rule, add a line;
 a member costs a pass of its rule, and its memory.
 """
@@ -14,12 +14,15 @@ __all__ = ["CLASSIFIERS", "REGRESSORS", "read"]
 
 CLASSIFIERS = (
     "vw:loss=squared",
-    "arow@average",
-    "scw1",
-    "adagrad",
-    "pa1:C=0.1@average",
-    "romma",
+    "vw:loss=logistic,eta=2",
+    "arow",
+    "arow:lam=10@average",
+    "scw1:C=0.1",
+    "adagrad:loss=logistic,eta=0.01",
+    "adagrad:loss=logistic,eta=1",
+    "ftrl:alpha=1",
     "alma",
+    "romma",
 )
 REGRESSORS = (
     "vw:loss=absolute",
