@@ -29,7 +29,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, *, reset: bool) -> Batch:
         """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
-        if not reset and self._is_plain(X):
+        if not reset and _is_plain(self, X):
             return as_batch(X)
         try:
             table = validate_data(
@@ -50,13 +50,6 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "feature_names_in_"):
             batch.names = [str(name) for name in self.feature_names_in_]
         return batch
-
-    def _is_plain(self, X: Any) -> bool:
-        """Rows of doubles as wide as those before, without names: scikit-learn would take 0.1 ms to say so."""
-        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.flags.c_contiguous:
-            return False
-        known = self.__dict__
-        return len(X) > 0 and X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
     def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
         """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""
@@ -160,3 +153,11 @@ def read_order(
         expected = "None, a whole number or a numpy.random.RandomState"
         raise ParameterError(f"random_state={random_state!r}: expected {expected}") from None
     return times, orders[shuffle if isinstance(shuffle, str) else bool(shuffle)], generator
+
+
+def _is_plain(estimator: Any, X: Any) -> bool:
+    """Rows of doubles as wide as those before, without names: scikit-learn would take 0.1 ms to say so."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.flags.c_contiguous:
+        return False
+    known = estimator.__dict__
+    return len(X) > 0 and X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known

@@ -13,8 +13,7 @@ from ..core import Array
 from ..errors import InputError
 from ..minibatch import widened
 from ..parameters import number
-from .em import Mixture, MixtureParameters, MixtureState
-from .gaussian import given
+from .em import Mixture, MixtureParameters, MixtureState, given
 
 __all__ = ["BernoulliMixture"]
 
@@ -123,12 +122,6 @@ class BernoulliMixture(Mixture):
         means = given(self.means_init, "means_init", (K, d))
         state.means = random.uniform(0.25, 0.75, size=(K, d)) if means is None else means
         state.means = np.clip(state.means, self.p_floor, 1 - self.p_floor)
-        weights = given(self.weights_init, "weights_init", (K,))
-        state.weights = np.full(K, 1.0 / K) if weights is None else weights / weights.sum()
-
-    def _to_statistics(self, state: _Patterns) -> None:
-        state.s0 = state.weights.copy()
-        state.s1 = state.weights[:, np.newaxis] * state.means
 
     def _responsibilities(self, state: _Patterns, X: Array) -> tuple[Array, Array]:
         absent = np.log1p(-state.means)

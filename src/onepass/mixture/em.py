@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 
 from ..core import Array
+from ..errors import ParameterError
 from ..minibatch import MiniBatchLearner, MiniBatchState
 from ..parameters import Parameters, choice, number
 from ..stateful import read_seed
 
-__all__ = ["Mixture", "MixtureParameters", "MixtureState"]
+__all__ = ["Mixture", "MixtureParameters", "MixtureState", "given"]
 
 STARVED = 1e-6  # a component with less of s0 keeps its parameters
 
@@ -69,6 +70,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
     burn_in: int
     init_size: int | None
     revive: float
+    weights_init: Any
     mode: str
     tol: float
     max_iter: int
@@ -89,10 +91,11 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     def _to_statistics(self, state: Any) -> None:
         """The statistics that the parameters stand for."""
-        raise NotImplementedError
+        state.s0 = state.weights.copy()
+        state.s1 = state.weights[:, np.newaxis] * state.means
 
     def _start(self, state: Any, X: Array, w: Array, random: np.random.Generator) -> None:
-        """Parameters from a prefix."""
+        """Parameters from a prefix; the weights are there."""
         raise NotImplementedError
 
     def _put(self, state: Any, k: int, x: Array) -> None:
@@ -136,6 +139,9 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         return super()._vector(state, x, learn)
 
     def _seed(self, state: Any, X: Array, w: Array) -> None:
+        K = int(self.n_components)
+        weights = given(self.weights_init, "weights_init", (K,))
+        state.weights = np.full(K, 1.0 / K) if weights is None else weights / weights.sum()
         self._start(state, X, w if w.any() else np.ones(len(w)), np.random.default_rng([state.seed, 0]))
         self._to_statistics(state)
 
@@ -333,3 +339,13 @@ def fitting(X: Array, columns: int) -> Array:
     if X.shape[1] >= columns:
         return X[:, :columns]
     return np.pad(X, ((0, 0), (0, columns - X.shape[1])))
+
+
+def given(value: Any, name: str, shape: tuple[int, ...]) -> Array | None:
+    """An array to start from, checked."""
+    if value is None:
+        return None
+    array = np.array(value, dtype=np.float64)
+    if array.shape != shape or not np.all(np.isfinite(array)):
+        raise ParameterError(f"{name} has shape {array.shape}: expected finite numbers of shape {shape}")
+    return array

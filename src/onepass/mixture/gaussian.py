@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..core import Array
-from ..errors import ParameterError
 from ..minibatch import widened
 from ..parameters import choice, number
 from ..seeding import plus_plus
 from .covariances import COVARIANCES, Covariance
-from .em import Mixture, MixtureParameters, MixtureState
+from .em import Mixture, MixtureParameters, MixtureState, given
 
 __all__ = ["GaussianMixture"]
 
@@ -133,14 +132,11 @@ class GaussianMixture(Mixture):
         state.floor = float(self.cov_floor or max(1e-3 * variance.mean(), 1e-6))
         means = given(self.means_init, "means_init", (K, X.shape[1]))
         state.means = plus_plus(X, K, w, random) - state.shift if means is None else means - state.shift
-        weights = given(self.weights_init, "weights_init", (K,))
-        state.weights = np.full(K, 1.0 / K) if weights is None else weights / weights.sum()
         cov = given(self.covariances_init, "covariances_init", self._kind.shape(K, X.shape[1]))
         state.cov = self._kind.initial(K, np.maximum(variance, state.floor)) if cov is None else cov
 
     def _to_statistics(self, state: _Gaussians) -> None:
-        state.s0 = state.weights.copy()
-        state.s1 = state.weights[:, np.newaxis] * state.means
+        super()._to_statistics(state)
         state.s2 = self._kind.s2(state.weights, state.means, state.cov)
 
     def _responsibilities(self, state: _Gaussians, X: Array) -> tuple[Array, Array]:
@@ -180,13 +176,3 @@ class GaussianMixture(Mixture):
     def covariances_(self) -> Array:
         """Σ in the shape of `covariance`: K matrices, one matrix, K rows of variances, or K variances."""
         return np.array(self._view(self._learned()).cov)
-
-
-def given(value: Any, name: str, shape: tuple[int, ...]) -> Array | None:
-    """An array to start from, checked."""
-    if value is None:
-        return None
-    array = np.array(value, dtype=np.float64)
-    if array.shape != shape or not np.all(np.isfinite(array)):
-        raise ParameterError(f"{name} has shape {array.shape}: expected finite numbers of shape {shape}")
-    return array
