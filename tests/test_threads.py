@@ -113,3 +113,26 @@ def test_models_are_collected(name: str) -> None:
         del learner, copy, model
         gc.collect()
         assert [ref() for ref in watched] == [None] * len(watched)
+
+
+def test_components_leave_the_process_its_threads():
+    """Small matrices are multiplied on one thread; several learners at once put the number back all the same."""
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+
+    def blas():
+        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+
+    def learn(seed):
+        X = np.random.default_rng(seed).normal(size=(2000, 20))
+        model = op.IncrementalPCA(3, batch_size=10)
+        for at in range(0, len(X), 10):
+            model.partial_fit(X[at : at + 10])
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas()
+        threads = [threading.Thread(target=learn, args=(seed,)) for seed in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert blas() == before

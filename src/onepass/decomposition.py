@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import threading
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,11 +196,15 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread() -> contextlib.AbstractContextManager[Any]:
+_taking_turns = threading.RLock()  # the number of threads is the process's: whoever sets it must put it back first
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
     """For matrices so small that BLAS's threads would wait for each other longer than they work; and the bits do not
     depend on how many there are."""
-    limit: contextlib.AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limit
+    with _taking_turns, _blas().limit(limits=1, user_api="blas"):
+        yield
 
 
 def leading(A: Array, k: int) -> tuple[Array, Array]:
