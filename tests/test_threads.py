@@ -11,9 +11,11 @@ import weakref
 from typing import Any
 
 import grid
+import numpy as np
 import pytest
 from grid import saved, stream
 
+import onepass as op
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import LinearModel
 
