@@ -14,7 +14,6 @@ import grid
 import pytest
 from grid import saved, stream
 
-from onepass.decomposition import one_thread
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import LinearModel
 
@@ -114,27 +113,3 @@ def test_models_are_collected(name: str) -> None:
         del learner, copy, model
         gc.collect()
         assert [ref() for ref in watched] == [None] * len(watched)
-
-
-def test_components_leave_the_process_its_threads():
-    """Small matrices are multiplied on one thread: of two learners at once, each puts back what was before both."""
-    threadpoolctl = pytest.importorskip("threadpoolctl")
-
-    def blas() -> list[int]:
-        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-
-    inside, leave = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with one_thread():
-            inside.set()
-            leave.wait(10)
-
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        before, thread = blas(), threading.Thread(target=other)
-        with one_thread():
-            thread.start()
-            inside.wait(0.2)
-        leave.set()
-        thread.join()
-        assert blas() == before
