@@ -21,10 +21,10 @@ from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
-from .judging import DEFAULTS, Judge, kind_of, predictions_of
+from .judging import Judge, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
-from .rows import BLOCK, cut, runs_of_labels, some, usual_every, whole_queries
+from .rows import BLOCK, cut, inside, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -210,6 +210,8 @@ class Job:
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
         chunk.require_no_base()
+        if self.model is not None and self.model.task == "oneclass":
+            chunk = inside(chunk)
         labelled = chunk.labelled()
         self.counts["unlabelled"] += len(chunk) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)
@@ -282,7 +284,7 @@ class Job:
     def _metrics(self) -> list[Any]:
         assert self.model is not None
         kind = kind_of(self.model.task)
-        made = metrics_module.make_all(self.options.metrics or DEFAULTS[kind])
+        made = metrics_module.make_all(self.options.metrics or usual_metrics(self.model.task))
         if made[0].kind != kind:
             raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task_name()}")
         return made
@@ -320,7 +322,8 @@ class Job:
     def task_name(self) -> str:
         assert self.model is not None
         task = self.model.task
-        return task if task in ("regression", "multilabel", "ranking") else "classification"
+        named = {"regression": task, "multilabel": task, "ranking": task, "oneclass": "one-class"}
+        return named.get(task, "classification")
 
     def _end_pass(self, last: bool = False) -> None:
         if self.keeper is None:
