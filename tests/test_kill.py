@@ -19,6 +19,7 @@ import pytest
 from command import onepass, started, write_csv, write_queries, write_sets, write_vw
 
 from onepass.cli.checkpoint import read
+from onepass.cli.interrupts import Interrupts
 
 KILLS = int(os.environ.get("ONEPASS_KILLS", "12"))
 _SKIP = ["--on-error", "skip", "--quarantine", "QUARANTINE"]
@@ -182,3 +183,21 @@ def test_a_real_full_disk(streams: dict[str, Path], tmp_path: Path) -> None:
     finally:
         with contextlib.suppress(subprocess.CalledProcessError):
             subprocess.run(["umount", disk], check=True)
+
+
+# -- signals at awkward moments --------------------------------------------------------------------------------------
+
+
+def test_a_signal_is_raised_only_where_it_is_caught() -> None:
+    """While handlers are set and taken off again, it waits: a run would end with a traceback."""
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupts.Came):
+            interrupts.listen()
+        os.kill(os.getpid(), signal.SIGTERM)  # while the first is dealt with
+        interrupts.hold()
+        os.kill(os.getpid(), signal.SIGTERM)
+    with Interrupts() as interrupts:
+        interrupts.listen()
+        with pytest.raises(Interrupts.Came):
+            os.kill(os.getpid(), signal.SIGTERM)

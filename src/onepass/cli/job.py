@@ -127,6 +127,7 @@ class Job:
         """All passes. Raises `Stopped` when a signal came."""
         with Interrupts() as interrupts:
             try:
+                interrupts.listen()
                 while self.pass_number < self.options.passes:
                     self._one_pass(interrupts)
                     if self.pass_number + 1 == self.options.passes:
@@ -139,12 +140,12 @@ class Job:
                     self._end_pass(last=True)
                     self.save(finished=True)
                 interrupts.check()
-            except Interrupts.Came as came:
-                with interrupts.held():
-                    self.display.end()
-                    self.save()
+            except Interrupts.Came as came:  # from here on the next one waits
+                self.display.end()
+                self.save()
                 raise Stopped(came.number) from None
             finally:
+                interrupts.hold()
                 self.display.end()
 
     def _one_pass(self, interrupts: Interrupts) -> None:
