@@ -133,12 +133,19 @@ def vw(*args: str) -> list[str]:
     return [sys.executable, "-m", "vowpalwabbit", *args, "--binary"]
 
 
+def found(pattern: str, said: str) -> str:
+    """The group of a pattern that must be in what a command said."""
+    match = re.search(pattern, said, re.MULTILINE)
+    assert match is not None, f"{pattern} is not in: {said[-300:]}"
+    return match[1]
+
+
 def our_error(said: str) -> float:
-    return float(re.search(r"^error +([\d.]+)%", said, re.MULTILINE)[1]) / 100  # type: ignore[index]
+    return float(found(r"^error +([\d.]+)%", said)) / 100
 
 
 def vw_error(said: str) -> float:
-    return float(re.search(r"average loss = ([\d.]+)", said)[1])  # type: ignore[index]
+    return float(found(r"average loss = ([\d.]+)", said))
 
 
 def peer_error(said: str) -> float:

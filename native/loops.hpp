@@ -271,6 +271,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         s.m = -distance;
         s.target = -M.tube;
         s.xx = 1.0;
+        if (out) out[0] = distance - M.tube;  // above 0 is an anomaly
         if (distance == 0.0) s.importance = 0.0;
     }
     const bool zero = s.xx < DBL_MIN && !(gaussian && M.w.sigma.forgets), skip = zero || s.importance == 0.0;

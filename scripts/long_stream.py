@@ -59,9 +59,16 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def whole_number(pattern: str, text: str) -> int:
+    """The group of a pattern that must be there."""
+    match = re.search(pattern, text)
+    assert match is not None, f"{pattern} is not in: {text[-300:]}"
+    return int(match[1])
+
+
 def peak_memory(pid: int) -> int:
     """Bytes it had at most so far."""
-    return int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) * 1024  # type: ignore[index]
+    return whole_number(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()) * 1024
 
 
 class Watch:
@@ -104,7 +111,7 @@ class Watch:
             for each in Path(f"/proc/{self.process.pid}/fd").iterdir():
                 if os.path.realpath(each) == str(path.resolve()):
                     text = Path(f"/proc/{self.process.pid}/fdinfo/{each.name}").read_text()
-                    return int(re.search(r"pos:\s+(\d+)", text)[1])  # type: ignore[index]
+                    return whole_number(r"pos:\s+(\d+)", text)
         except OSError:
             pass
         return None

@@ -85,6 +85,40 @@ def test_a_ranking_is_learned_as_ranker_learns_it(bits: list[str], tmp_path: Pat
     assert onepass("compare", source, "--task", "ranking", "--rules", "pa1,perceptron").returncode == 0
 
 
+@pytest.mark.parametrize("bits", [[], ["-b", "10"]])
+def test_one_class_is_learned_as_the_library_learns_it(bits: list[str], tmp_path: Path) -> None:
+    """With labels, which it takes no notice of, and without; a strange row has names that no row had before."""
+    rng = np.random.default_rng(0)
+    rows = [{f"x{j}": round(v, 3) for j, v in enumerate(rng.normal(3.0, 0.2, size=3))} for _ in range(300)]
+    rows[200] |= {"strange": 8.0}
+    lines = [f"{'' if i % 3 else 1} | " + " ".join(f"{k}:{v}" for k, v in x.items()) for i, x in enumerate(rows)]
+    (tmp_path / "a.vw").write_text("\n".join(lines) + "\n")
+    options = ["--task", "one-class", "--rule", "pa1:C=0.1", "--radius", "0.5", *bits, "--quiet"]
+    for name, more in (("m", []), ("n", ["--checkpoint-every", "70"])):
+        saving = ["--save", name, "-p", f"{name}.p", "--json", f"{name}.json"]
+        result = onepass("learn", "a.vw", *options, *saving, *more, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "n").read_bytes()
+    learner = op.OneClass("pa1:C=0.1", radius=0.5, hash_bits=10 if bits else None)
+    expected = []
+    for x in rows:
+        expected.append(learner.score_one(x))
+        learner.learn_one(x)
+    said = np.loadtxt(tmp_path / "m.p")
+    np.testing.assert_allclose(said, expected, rtol=1e-5, atol=1e-6)  # six digits are written
+    assert np.argmax(said[10:]) == 190 and np.mean(said[100:] <= 0) > 0.7
+    values = json.loads((tmp_path / "m.json").read_text())["values"]
+    assert values == pytest.approx(
+        {"excess": np.mean(np.maximum(0, expected)), "above": np.mean(np.array(expected) > 0)}
+    )
+    loaded = op.load(tmp_path / "m")
+    assert isinstance(loaded, op.OneClass) and loaded.radius == 0.5
+    (tmp_path / "b.vw").write_text("| x0:3 x1:3 x2:3\n| x0:3 x1:3 x2:3 never:9\n")
+    result = onepass("predict", "m", "b.vw", cwd=tmp_path)
+    inside, outside = map(float, result.stdout.split())
+    assert inside < 0 < 8 < outside
+
+
 @pytest.mark.parametrize(("size", "every"), [(1, 0), (7, 0), (50, 20), (1000, 33)])
 def test_chunks_of_whole_queries(size: int, every: int, tmp_path: Path) -> None:
     source = write_queries(tmp_path / "a.svm", 40)
@@ -121,7 +155,10 @@ def test_malformed_sets(line: str, what: str, tmp_path: Path) -> None:
     [(["--task", "ranking", "--holdout", "5"], "--holdout"), (["--task", "multilabel", "--oaa", "3"], "--oaa"),
      (["--task", "ranking", "--metrics", "error"], "is for classes, but this is ranking"),
      (["--task", "multilabel", "--metrics", "ndcg"], "is for rankings, but this is multilabel"),
-     (["--task", "ranking", "--rule", "adaline"], "ranking")],
+     (["--task", "ranking", "--rule", "adaline"], "ranking"), (["--radius", "2"], "--task one-class"),
+     (["--task", "one-class", "--oaa", "3"], "--oaa"),
+     (["--task", "one-class", "--metrics", "error"], "but this is one-class"),
+     (["--task", "one-class", "--radius", "0"], "radius=0"), (["--task", "one-class", "--rule", "arow"], "oneclass")],
 )  # fmt: skip
 def test_what_does_not_go_together_is_wrong_usage(options: list[str], what: str, tmp_path: Path) -> None:
     result = onepass("learn", write_queries(tmp_path / "a.svm", 5), *options)

@@ -129,6 +129,9 @@ NUMBERS: list[tuple[str, int, Judge]] = [
     ("rmse", 0, lambda s, i, w: sk.root_mean_squared_error(s.y[i], s.said[i], sample_weight=w)),
     ("r2", 0, lambda s, i, w: sk.r2_score(s.y[i], s.said[i], sample_weight=w)),
     ("quantile:q=0.9", 0, lambda s, i, w: sk.mean_pinball_loss(s.y[i], s.said[i], alpha=0.9, sample_weight=w)),
+    ("above", 0, lambda s, i, w: float(np.average(s.said[i] > s.y[i], weights=w))),
+    # Of r = y − ŷ, |r| − r is twice what ŷ is above y.
+    ("excess", 0, lambda s, i, w: float(np.average(np.abs(s.y[i] - s.said[i]) - (s.y[i] - s.said[i]), weights=w) / 2)),
 ]
 ALL = CLASSES + NUMBERS
 

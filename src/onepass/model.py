@@ -262,7 +262,13 @@ class LinearModel:
         return self._learn(X, y, importance, lambda scores: (self.classes, scores))
 
     def score_many(self, X: Any) -> Array:
-        """Scores, rows × outputs."""
+        """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
+        if self.task == "oneclass":
+            return np.asarray(self.distances(X) - self.radius)[:, np.newaxis]
+        return self._products(X)
+
+    def _products(self, X: Any) -> Array:
+        """⟨w, x⟩, rows × outputs."""
         if is_mappings(X):
             rows = [self.score_one(x) for x in X]
             return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
@@ -318,18 +324,24 @@ class LinearModel:
         """One-class: ‖x − w‖ of every row."""
         w = self.weights()[0][0]
         if is_mappings(X):
-            rows = [self._engine.row_of(x) for x in X]
-            norms = np.array([sum(value * value for _, value in row) for row in rows])
+            norms = np.array([self._squared(x) for x in X])
         else:
-            batch = self._placed(as_batch(X))
+            batch = as_batch(X)  # features never learned count too
             if batch.dense is not None:
                 norms = np.sum(np.square(batch.dense, dtype=np.float64), axis=1)
             else:
                 assert batch.csr is not None
                 squares = np.concatenate([[0.0], np.cumsum(np.square(batch.csr[0], dtype=np.float64))])
                 norms = squares[batch.csr[2][1:]] - squares[batch.csr[2][:-1]]
-        squared = float(w @ w) - 2.0 * self.score_many(X)[:, 0] + norms
+        squared = float(w @ w) - 2.0 * self._products(X)[:, 0] + norms
         return np.asarray(np.sqrt(np.maximum(0.0, squared)))
+
+    def _squared(self, x: Mapping[Any, Any]) -> float:
+        """‖x‖² of a mapping, with the features that were never learned."""
+        known = sum(value * value for _, value in self._engine.row_of(x))
+        named = {f"{n}={v}" if isinstance(v, str) else n: 1.0 if isinstance(v, str) else v for n, v in x.items()}
+        new = [float(value) for name, value in named.items() if value and self._engine.find(name) < 0]
+        return float(known + sum(value * value for value in new))
 
     def flush(self) -> None:
         """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""

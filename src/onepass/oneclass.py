@@ -57,6 +57,9 @@ class OneClass(OutlierMixin, LinearEstimator):  # type: ignore[misc]
     def learn_one(self, x: Any, y: Any = None, importance: float = 1.0) -> None:
         super().learn_one(x, None, importance)
 
+    def learn_many(self, X: Any, y: Any = None, importance: Any = None) -> None:
+        super().learn_many(X, None, importance)
+
     def score_samples(self, X: Any) -> Array:
         """−‖x − w‖ of every row."""
         model = self._fitted()

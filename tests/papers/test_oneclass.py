@@ -99,3 +99,25 @@ def test_at_the_centre_nothing_moves(way):
     rows = WAYS[way](rules.PA(), "oneclass", stream, radius=1e-6, fit_intercept=False)[:, :-1]
     assert np.all(np.isfinite(rows))
     np.testing.assert_allclose(rows[-1], (3, 4), atol=2e-6)
+
+
+def test_the_estimators_chunks_are_its_loop():
+    """`learn_many` wants no labels, as `learn_one` does; what is said before each row is its distance."""
+    X = np.random.default_rng(4).normal(size=(40, 3)) + 2.0
+    one, many = onepass.OneClass(radius=0.5), onepass.OneClass(radius=0.5)
+    for x in X:
+        one.learn_one(x)
+    many.learn_many(X)
+    np.testing.assert_array_equal(one.center_, many.center_)
+    model, before = onepass.LinearModel("pa1", "oneclass", radius=0.5), []
+    for x in X:
+        w = model.weights()[0][0] if model.t else np.zeros(3)
+        before.append(np.linalg.norm(x - w) - 0.5)
+        model.learn_one(x, None)
+    said = onepass.LinearModel("pa1", "oneclass", radius=0.5).predict_then_learn(X, None)
+    np.testing.assert_allclose(said, before, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_many(X), np.linalg.norm(X - one.center_, axis=1) - 0.5, rtol=1e-12)
+    # Names that were never learned are far away too.
+    named = onepass.OneClass(radius=0.5)
+    named.learn_one({"a": 1.0})
+    assert named.score_one({"a": 1.0, "b": 9.0, "c": "word"}) > 8 > 0.5 > named.score_one({"a": 1.0})

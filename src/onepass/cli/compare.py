@@ -217,7 +217,7 @@ class Race:
         from ..evaluate.answers import Asker, needs_of
         from ..evaluate.keeping import Keeper
         from ..evaluate.run import Run
-        from .judging import DEFAULTS, Judge, kind_of, new_model
+        from .judging import Judge, kind_of, new_model, usual_metrics
         from .learn import _metrics
         from .progress import USUAL
         from .rows import usual_every
@@ -232,8 +232,7 @@ class Race:
         if not self.names:
             self.names = split_rules(FOR_NUMBERS if self.task == "regression" else RULES)
         kind = kind_of(self.task)
-        usual = DEFAULTS[kind][0]
-        made = metrics.make_all(_metrics(self.given["metrics"] or usual))
+        made = metrics.make_all(_metrics(self.given["metrics"] or usual_metrics(self.task)[0]))
         if made[0].kind != kind:
             raise click.UsageError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task}")
         self.loss, self.loss_name = USUAL[kind]

@@ -13,7 +13,10 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """While `held`, a signal waits; otherwise it is raised as `Came` at once, so that a read that blocks ends."""
+    """While held, a signal waits; otherwise it is raised as `Came` at once, so that a read that blocks ends.
+
+    Held from the beginning until `listen`, and again from `hold` on: where nobody catches it, nothing is raised.
+    """
 
     class Came(BaseException):
         def __init__(self, number: int) -> None:
@@ -24,7 +27,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.came = 0
-        self._held = False
+        self._held = True
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -41,6 +44,14 @@ class Interrupts:
         if not self._held:
             self._held = True  # what follows is the saving, which the next signal must not cut
             raise self.Came(number)
+
+    def listen(self) -> None:
+        """From here on signals are raised: one that came before at once."""
+        self._held = False
+        self.check()
+
+    def hold(self) -> None:
+        self._held = True
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -20,10 +20,10 @@ from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
-from .judging import DEFAULTS, Judge, kind_of, predictions_of
+from .judging import Judge, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
-from .rows import BLOCK, cut, runs_of_labels, some, usual_every, whole_queries
+from .rows import BLOCK, cut, inside, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -127,6 +127,7 @@ class Job:
         """All passes. Raises `Stopped` when a signal came."""
         with Interrupts() as interrupts:
             try:
+                interrupts.listen()
                 while self.pass_number < self.options.passes:
                     self._one_pass(interrupts)
                     if self.pass_number + 1 == self.options.passes:
@@ -139,12 +140,12 @@ class Job:
                     self._end_pass(last=True)
                     self.save(finished=True)
                 interrupts.check()
-            except Interrupts.Came as came:
-                with interrupts.held():
-                    self.display.end()
-                    self.save()
+            except Interrupts.Came as came:  # from here on the next one waits
+                self.display.end()
+                self.save()
                 raise Stopped(came.number) from None
             finally:
+                interrupts.hold()
                 self.display.end()
 
     def _one_pass(self, interrupts: Interrupts) -> None:
@@ -210,6 +211,8 @@ class Job:
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
         chunk.require_no_base()
+        if self.model is not None and self.model.task == "oneclass":
+            chunk = inside(chunk)
         labelled = chunk.labelled()
         self.counts["unlabelled"] += len(chunk) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)
@@ -282,7 +285,7 @@ class Job:
     def _metrics(self) -> list[Any]:
         assert self.model is not None
         kind = kind_of(self.model.task)
-        made = metrics_module.make_all(self.options.metrics or DEFAULTS[kind])
+        made = metrics_module.make_all(self.options.metrics or usual_metrics(self.model.task))
         if made[0].kind != kind:
             raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task_name()}")
         return made
@@ -322,7 +325,8 @@ class Job:
     def task_name(self) -> str:
         assert self.model is not None
         task = self.model.task
-        return task if task in ("regression", "multilabel", "ranking") else "classification"
+        named = {"regression": task, "multilabel": task, "ranking": task, "oneclass": "one-class"}
+        return named.get(task, "classification")
 
     def _end_pass(self, last: bool = False) -> None:
         if self.keeper is None:

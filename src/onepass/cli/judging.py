@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk
 
-__all__ = ["DEFAULTS", "Judge", "kind_of", "members", "new_model", "predictions_of"]
+__all__ = ["Judge", "kind_of", "members", "new_model", "predictions_of", "usual_metrics"]
 
-KINDS = {"regression": "numbers", "multilabel": "sets", "ranking": "rankings"}
-DEFAULTS = {"classes": ["error"], "numbers": ["mae", "rmse"], "sets": ["hamming", "set_error"], "rankings": ["ndcg"]}
+KINDS = {"regression": "numbers", "oneclass": "numbers", "multilabel": "sets", "ranking": "rankings"}
+METRICS = {
+    "regression": ["mae", "rmse"],
+    "oneclass": ["excess", "above"],
+    "multilabel": ["hamming", "set_error"],
+    "ranking": ["ndcg"],
+}
 MOST = 1000  # examples of a query that a new one is paired with, as `Ranker`'s max_query
 
 
@@ -49,6 +54,11 @@ def kind_of(task: str) -> str:
     return KINDS.get(task, "classes")
 
 
+def usual_metrics(task: str) -> list[str]:
+    """What is measured where nothing is said."""
+    return METRICS.get(task, ["error"])
+
+
 class Judge:
     """A model at work: outcomes of labelled rows, each made before its row was learned (or without learning it)."""
 
@@ -64,7 +74,7 @@ class Judge:
             return self._sets(chunk, weight, test_only)
         if self.model.task == "ranking":
             return self._queries(chunk, test_only)
-        y = chunk.y if self.model.task == "regression" else tasks.as_labels(chunk.y)
+        y = chunk.y if kind_of(self.model.task) == "numbers" else tasks.as_labels(chunk.y)
         if test_only:
             scores = self.model.score_many(chunk.X)
             said: Any = [(self.model.classes, scores)] if self.asker.asks_more else self.model._predictions(scores)

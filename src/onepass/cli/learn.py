@@ -43,10 +43,16 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 )
 @click.option(
     "--task",
-    type=click.Choice(["auto", "classification", "binary", "multiclass", "multilabel", "ranking", "regression"]),
+    type=click.Choice(
+        ["auto", "classification", "binary", "multiclass", "multilabel", "one-class", "ranking", "regression"]
+    ),
     default="auto",
-    help="What the labels are; auto: the first of them decide. multilabel: sets, 1,3,5; ranking: relevances of the "
-    "rows of a query (svmlight's qid:).",
+    callback=lambda ctx, parameter, value: "oneclass" if value == "one-class" else value,  # as models call it
+    help="What the labels are; auto: the first of them decide. multilabel: sets, 1,3,5; one-class: none, rows are to "
+    "lie together; ranking: relevances of the rows of a query (svmlight's qid:).",
+)
+@click.option(
+    "--radius", type=float, metavar="R", show_default="1", help="With --task one-class: how far is still inside."
 )
 @kernels.kernel_options
 @reading_options
@@ -135,6 +141,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       zcat clicks.vw.gz | onepass learn - --format vw --save clicks.model --checkpoint-every 1000000
       onepass learn --resume clicks.model clicks.vw.gz
       onepass learn log.jsonl --follow --task regression --label seconds --metrics mae,quantile:q=0.9
+      onepass learn sensors.csv --no-label --task one-class --radius 2 --predictions strange.txt
       onepass learn board.csv --label colour --kernel rbf:gamma=8 --budget bpann:B=100 --save board.model
       onepass learn -d train.vw -f model.vw --loss_function logistic -b 18 --passes 2
 
@@ -224,9 +231,10 @@ def _begun(given: dict[str, Any]) -> Job:
             rule,
             task,
             classes=classes,
-            fit_intercept=given["intercept"] if task != "ranking" else "auto",  # there it would cancel
+            fit_intercept=given["intercept"] if task not in ("ranking", "oneclass") else "auto",  # there it is none
             readout=given["readout"],
             hash_bits=bits,
+            radius=1.0 if given["radius"] is None else given["radius"],
         )
         return made
 
@@ -304,6 +312,10 @@ def _fits_task(task: str, given: dict[str, Any]) -> None:
     for name, flag in (("holdout", "--holdout"), ("audit", "--audit"), ("oaa", "--oaa")):
         if task == "ranking" and given[name]:
             raise click.UsageError(f"--task ranking learns pairs of a query's rows: not with {flag}")
+    if task != "oneclass" and given["radius"] is not None:
+        raise click.UsageError("--radius is how far from the others a row may lie: give --task one-class too")
+    if task == "oneclass" and (given["oaa"] or given["audit"]):
+        raise click.UsageError("--task one-class learns where rows lie, not what they are: not with --oaa or --audit")
     if task == "multilabel" and given["oaa"]:
         raise click.UsageError("--task multilabel: sets of labels are not the K classes of --oaa")
 
@@ -313,7 +325,7 @@ def _fits(model: LinearModel, given: dict[str, Any]) -> None:
         raise click.UsageError(
             f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
         )
-    for name in ("rule", "kernel", "budget", "loss_function", "learning_rate", "l1", "l2", "oaa"):
+    for name in ("rule", "kernel", "budget", "radius", "loss_function", "learning_rate", "l1", "l2", "oaa"):
         if given[name] is not None:
             raise click.UsageError(f"--{name}: the model brings its own, {kernels.learner_of(model)}; leave it out")
 

@@ -140,10 +140,11 @@ class Judged:
     def __init__(self, model: LinearModel) -> None:
         from .. import metrics
         from ..evaluate.queries import Queries
-        from .judging import DEFAULTS, kind_of
+        from .judging import kind_of, usual_metrics
 
         self.kind = kind_of(model.task)
-        self.meters = [metrics.Meter(name) for name in DEFAULTS[self.kind]]
+        self.labels_are_none = model.task == "oneclass"  # judged by where they lie
+        self.meters = [metrics.Meter(name) for name in usual_metrics(model.task)]
         self.queries = Queries()
         self.rows = self.labelled = 0
 
@@ -183,7 +184,7 @@ class Judged:
         self._ranked(self.queries.close())
         if self.labelled:
             values = ", ".join(f"{m.metric.label} {m.metric.show(m.value)}" for m in self.meters)
-            parts.append(f"{self.labelled:,} with a label: {values}")
+            parts.append(values if self.labels_are_none else f"{self.labelled:,} with a label: {values}")
         if skipped:
             parts.append(f"{skipped:,} malformed lines skipped")
         return "; ".join(parts)
@@ -192,12 +193,19 @@ class Judged:
 def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str) -> Judged:
     from .judging import members
     from .outputs import _word, text_of
+    from .rows import inside
 
     judged = Judged(model)
-    names = [str(label) for label in model.classes] if model.task not in ("regression", "ranking") else ["score"]
+    names = (
+        [str(label) for label in model.classes]
+        if model.task not in ("regression", "ranking", "oneclass")
+        else ["score"]
+    )
     header = False
     for chunk in chunks:
         chunk.require_no_base()
+        if model.task == "oneclass":
+            chunk = inside(chunk)
         scores = model.score_many(chunk.X)
         said = members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
         judged.add(chunk, said)

@@ -16,7 +16,7 @@ from ..streams.chunk import COLUMNS, join, known
 if TYPE_CHECKING:
     from ..streams import Chunk, Position
 
-__all__ = ["BLOCK", "cut", "round_up", "runs_of_labels", "some", "split", "usual_every", "whole_queries"]
+__all__ = ["BLOCK", "cut", "inside", "round_up", "runs_of_labels", "some", "split", "usual_every", "whole_queries"]
 
 BLOCK = 1 << 21  # bytes a stream reads at once
 LONGEST = 1 << 20  # examples of a query
@@ -63,6 +63,11 @@ def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
         values = getattr(chunk, name)
         columns[name] = None if values is None else values[start:stop]
     return dataclasses.replace(chunk, X=chunk.X[start:stop], position=position, **columns)
+
+
+def inside(chunk: Chunk) -> Chunk:
+    """For one-class learning every row, labelled or not, is one that should be inside: ‖x − w‖ − radius ≤ 0."""
+    return dataclasses.replace(chunk, y=np.zeros(len(chunk)))
 
 
 def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:

@@ -68,6 +68,8 @@ def _values(job: Job) -> list[tuple[str, str]]:
 def _classes(model: LinearModel) -> str:
     if model.task in ("regression", "ranking"):
         return ""
+    if model.task == "oneclass":
+        return f", radius {model.radius:g}"
     classes = [str(label) for label in model.classes]
     names = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
     return f" of {len(classes)} class{'es' * (len(classes) != 1)}: {names}"

@@ -357,6 +357,26 @@ class QuantileLoss(_Mean):
         return MeanLoss(scores.pinball, float(self.q))
 
 
+@dataclasses.dataclass(repr=False)
+class Above(_Mean):
+    """The share of ŷ > y. One-class: y is 0 and ŷ = ‖x − w‖ − radius, so the share of rows outside."""
+
+    name, kind, higher_is_better, percent = "above", "numbers", False, True
+
+    def statistic(self) -> Statistic:
+        return MeanLoss(scores.above)
+
+
+@dataclasses.dataclass(repr=False)
+class Excess(_Mean):
+    """The mean of max(0, ŷ − y). One-class: the mean loss max(0, ‖x − w‖ − radius)."""
+
+    name, kind, higher_is_better = "excess", "numbers", False
+
+    def statistic(self) -> Statistic:
+        return MeanLoss(scores.excess)
+
+
 def _mean(values: Array) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
@@ -383,6 +403,8 @@ _ALL: tuple[type[Metric], ...] = (
     RMSE,
     R2,
     QuantileLoss,
+    Above,
+    Excess,
 )
 
 METRICS: dict[str, type[Metric]] = {metric.name: metric for metric in _ALL}

@@ -17,6 +17,14 @@ def absolute(outcomes: Outcomes) -> Array:
     return np.asarray(np.abs(outcomes.truth - outcomes.predicted))
 
 
+def above(outcomes: Outcomes) -> Array:
+    return np.asarray(outcomes.predicted > outcomes.truth, dtype=np.float64)
+
+
+def excess(outcomes: Outcomes) -> Array:
+    return np.asarray(np.maximum(0.0, outcomes.predicted - outcomes.truth))
+
+
 def squared(outcomes: Outcomes) -> Array:
     return np.asarray(np.square(outcomes.truth - outcomes.predicted))
 
