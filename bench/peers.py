@@ -40,13 +40,13 @@ these columns standardised by the rows up to each row (no labels); the form is o
 
 onepass: `onepass compare FILE --tune 10%` with every linear rule that classifies, under each of its losses (AROW,
 SCW-I, NHERD with the full covariance and ONS where there are at most 260 columns), and `--rule auto`, which is not
-counted as a rule. Grids: `onepass.grids`. VW: squared, hinge and logistic loss with its adaptive, normalised, invariant update and -l 0.1, 0.5,
-2; `--ftrl` (logistic) with alpha 0.005, 0.05, 0.5; `--oaa` for several classes; features by number, so that none share
-a weight. scikit-learn: SGDClassifier with hinge and logistic loss, six rates each, Perceptron, PA-I with three C;
-predict, then partial_fit, row by row on up to 10,000 rows (5,000 of several classes or more than 10,000 columns), eight
-rows at a time beyond, sixteen beyond 55,000: a call takes up to 3 ms; River's PA and SGD go row by row. River:
-LogisticRegression under SGD and AdaGrad with three rates each, FTRL with two, PA-I with three C, ALMA;
-OneVsRestClassifier for several classes.
+counted as a rule. Grids: `onepass.grids`. VW: squared, hinge and logistic loss with its adaptive, normalised,
+invariant update and -l 0.1, 0.5, 2; `--ftrl` (logistic) with alpha 0.005, 0.05, 0.5; `--oaa` for several classes;
+features by number, so that none share a weight. scikit-learn: SGDClassifier with hinge and logistic loss, six rates
+each, Perceptron, PA-I with three C; predict, then partial_fit, row by row on up to 10,000 rows (5,000 of several
+classes or more than 10,000 columns), eight rows at a time beyond, sixteen beyond 55,000: a call takes up to 3 ms;
+River's PA and SGD go row by row. River: LogisticRegression under SGD and AdaGrad with three rates each, FTRL with
+two, PA-I with three C, ALMA; OneVsRestClassifier for several classes.
 """
 
     def cells(self, quick: bool) -> list[Cell]:
