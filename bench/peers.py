@@ -78,7 +78,8 @@ two, PA-I with three C, ALMA; OneVsRestClassifier for several classes.
             found = {side: results.one(set=name, side=side) for side in SIDES}
             rows.append([str(name), *_cells({side: r.runs[0] for side, r in found.items() if r is not None})])
         blank = "" if all(r.runs for r in results) else " Blank: not run; verdicts are among the sides that were."
-        text = f"Per cent of wrong predictions.{blank}\n\n{markdown_table(rows)}\n\n## Which\n\n{markdown_table(_which(results))}"
+        which = markdown_table(_which(results))
+        text = f"Per cent of wrong predictions.{blank}\n\n{markdown_table(rows)}\n\n## Which\n\n{which}"
         return Report(text, {}, [] if results.quick else _checks(results))
 
 
