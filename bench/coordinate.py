@@ -37,8 +37,8 @@ import sys
 from river import linear_model, optim
 model, wrong, rows = linear_model.LogisticRegression(optim.{optimiser}), 0, 0
 for line in open(sys.argv[1]):
-    label, _, words = line.partition(" | ")
-    pairs = (word.partition(":") for word in words.split())
+    label, _, rest = line.partition(" |")
+    pairs = (word.partition(":") for word in rest.partition(" ")[2].split())
     x, y = {{name: float(value or 1) for name, _, value in pairs}}, label == "1"
     wrong += bool(model.predict_one(x)) != y
     model.learn_one(x, y)
