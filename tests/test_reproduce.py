@@ -154,6 +154,15 @@ def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
     assert not list(kept.glob(".*"))  # nothing half written
 
 
+def test_a_page_of_what_is_done(tmp_path: Path) -> None:
+    experiment, kept = find(str(slow(tmp_path))), tmp_path / "cells"
+    run(experiment, kept, seeds=1, jobs=1)
+    sorted(kept.glob("*.json"))[0].unlink()
+    results = run(experiment, kept, seeds=1, jobs=1, done_only=True)
+    assert len(calls(tmp_path)) == 6
+    assert sorted((len(r.runs), r.missing is not None) for r in results) == [(0, True), *[(1, False)] * 5]
+
+
 def test_only_chooses_cells_by_their_values() -> None:
     cells = EXPERIMENTS["table1"].cells(False)
     few = chosen(cells, ["adult", "USPS", "BPA-P", "100"])

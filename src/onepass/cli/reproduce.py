@@ -32,6 +32,7 @@ __all__ = ["command"]
     metavar="FOLDER",
     help="Where table, pictures and finished cells go.",
 )
+@click.option("--done", is_flag=True, help="Write the page of the cells that are done; run nothing more.")
 @click.option("--protocol", is_flag=True, help="Say what would be run, and how; run nothing.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(
@@ -41,6 +42,7 @@ def command(
     jobs: int | None,
     only: str | None,
     out: Path,
+    done: bool,
     protocol: bool,
     quiet: bool,
 ) -> None:
@@ -88,10 +90,20 @@ def command(
     source = name if name.endswith(".py") else None
     folder = out / "cells" / experiment.name
     try:
-        results = run(experiment, folder, quick=quick, seeds=seeds, only=words, jobs=jobs, told=line, source=source)
+        results = run(
+            experiment,
+            folder,
+            quick=quick,
+            seeds=seeds,
+            only=words,
+            jobs=jobs,
+            told=line,
+            source=source,
+            done_only=done,
+        )
     finally:
         line.clear()
-    given = {"--quick": quick or None, "--seeds": seeds, "--only": only}
+    given = {"--quick": quick or None, "--seeds": seeds, "--only": only, "--done": done or None}
     options = "".join(f" {flag}" + ("" if value is True else f" {value}") for flag, value in given.items() if value)
     paths = write(experiment, results, out, f"onepass reproduce {name}{options}")
     click.echo(_without_protocol(paths[0].read_text(encoding="utf-8")))

@@ -102,6 +102,9 @@ class Kept:
             temporary.unlink(missing_ok=True)
 
 
+NOT_RUN = "cells that were not run yet; go on without --done"
+
+
 def run(
     experiment: Experiment,
     folder: Path,
@@ -112,8 +115,10 @@ def run(
     jobs: int | None = None,
     told: Told = lambda done, total, what: None,
     source: str | None = None,
+    done_only: bool = False,
 ) -> Results:
-    """All cells under all seeds; what `folder` has is not run again. `source`: the file that holds the experiment."""
+    """All cells under all seeds; what `folder` has is not run again, and with `done_only` nothing else is run at all.
+    `source`: the file that holds the experiment."""
     seeds = seeds or (experiment.quick_seeds if quick else experiment.seeds)
     jobs = jobs or (1 if experiment.timed else _cores())
     kept = Kept(folder, experiment, quick)
@@ -130,7 +135,9 @@ def run(
         if sets not in reasons:
             reasons[sets] = experiment.missing(result.cell)
         result.missing = reasons[sets]
-        if not result.missing:
+        if done_only:
+            result.missing = result.missing or (None if result.runs else NOT_RUN)
+        elif not result.missing:
             todo += [(result, seed) for seed in found if seed not in result.runs]
     total = sum(len(result.runs) for result in results) + len(todo)
     done = total - len(todo)
