@@ -12,11 +12,12 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from command import onepass, started, write_csv, write_queries, write_sets, write_vw
+from command import environment, onepass, started, write_csv, write_queries, write_sets, write_vw
 
 from onepass.cli.checkpoint import read
 from onepass.cli.interrupts import Interrupts
@@ -122,6 +123,39 @@ def _resumed(name: str, folder: Path) -> list[str]:
         "--quiet",
         *more,
     ]
+
+
+SIGNALLED = """
+import os, signal, sys
+from onepass.cli import main
+from onepass.cli.job import Job
+
+at_the_end = sys.argv.pop(1) == "at the end"
+
+def then_a_signal(method):
+    def both(self, *args, **named):
+        out = method(self, *args, **named)
+        if bool(args or named) == at_the_end:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return out
+    return both
+
+Job._end_pass = then_a_signal(Job._end_pass)  # called with last=True at the end
+main()
+"""
+
+
+@pytest.mark.parametrize(("when", "expected"), [("between passes", 130), ("at the end", 0)])
+def test_a_signal_where_a_pass_ends(when: str, expected: int, streams: dict[str, Path], tmp_path: Path) -> None:
+    """A pass is over or it is not: between the two, nothing is saved that would be counted twice."""
+    learn = ["learn", str(streams["vw"]), "--passes", "2", "--quiet", "--save"]
+    assert onepass(*learn, tmp_path / "whole").returncode == 0
+    script = [sys.executable, "-c", SIGNALLED, when, *learn, str(tmp_path / "broken")]
+    result = subprocess.run(script, env=environment(), text=True, capture_output=True, timeout=120)
+    assert result.returncode == expected, result.stderr
+    if expected:
+        assert onepass("learn", "--resume", tmp_path / "broken", "--quiet").returncode == 0
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 # -- a disk that does not take it ------------------------------------------------------------------------------------

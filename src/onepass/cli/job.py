@@ -132,14 +132,15 @@ class Job:
                     self._one_pass(interrupts)
                     if self.pass_number + 1 == self.options.passes:
                         break
-                    self._end_pass()
-                    self.pass_number += 1
-                    self.position = None
-                    self.counts["before this pass"] = self.counts["examples"]
-                with interrupts.held():
-                    self._end_pass(last=True)
-                    self.save(finished=True)
-                interrupts.check()
+                    with interrupts.held():  # a pass is counted whole: its run, its number, where the next begins
+                        self._end_pass()
+                        self.pass_number += 1
+                        self.position = None
+                        self.counts["before this pass"] = self.counts["examples"]
+                    interrupts.check()
+                interrupts.hold()  # what comes from here on finds the run finished
+                self._end_pass(last=True)
+                self.save(finished=True)
             except Interrupts.Came as came:  # from here on the next one waits
                 self.display.end()
                 self.save()
