@@ -46,6 +46,7 @@ class Looked:
 
 
 Bounds = tuple[Array, dict[str, float]]
+Bound = Callable[[Looked, Array, Array], Bounds | None]
 
 
 @dataclasses.dataclass
@@ -58,7 +59,7 @@ class Guarantee:
     loss: Loss
     ours: Callable[[Looked], Array]
     theirs: Callable[[Looked, Array], Array]
-    bound: Callable[[Looked, Array, Array], Bounds | None] | None
+    bound: Bound | None
     formula: str = ""
     reason: str = ""
 
@@ -68,7 +69,7 @@ def of(rule: Rule, task: str) -> Guarantee:
     if isinstance(rule, Perceptron):
         return _perceptron(rule)
     if task == "ranking" or task == "structured":
-        return _plain(losses.Hinge(), f"bounds are for two classes or numbers, not for task={task!r}")
+        return of_loss(losses.Hinge(), f"bounds are for two classes or numbers, not for task={task!r}")
     if isinstance(rule, PassiveAggressive):
         return _passive_aggressive(rule, task)
     if isinstance(rule, SGD):
@@ -82,7 +83,7 @@ def of(rule: Rule, task: str) -> Guarantee:
     made_loss = losses.make(loss) if isinstance(loss, str | Loss) else None
     if made_loss is None:
         made_loss = losses.Squared() if task == "regression" else losses.Hinge()
-    return _plain(made_loss, f"no bound of {rule.name} is known here")
+    return of_loss(made_loss, f"no bound of {rule.name} is known here")
 
 
 def _second_order(rule: RLS | AROW | AdaGrad, task: str) -> Guarantee:
@@ -93,9 +94,17 @@ def _second_order(rule: RLS | AROW | AdaGrad, task: str) -> Guarantee:
     return known.arow(rule) if isinstance(rule, AROW) and task != "regression" else known.least_squares(rule)
 
 
-def _plain(loss: Loss, reason: str) -> Guarantee:
+def of_loss(loss: Loss, reason: str, bound: Bound | None = None, formula: str = "") -> Guarantee:
+    """Of the loss itself, ours against theirs."""
     return Guarantee(loss.name, loss, lambda k: k.c * values(loss, k.s, k.y), lambda k, s: k.c * values(loss, s, k.y),
-                     None, reason=reason)  # fmt: skip
+                     bound, formula, reason)  # fmt: skip
+
+
+def of_mistakes(reason: str, bound: Bound | None, formula: str) -> Guarantee:
+    """Of our mistakes, against their hinge loss."""
+    hinge = losses.Hinge()
+    return Guarantee("mistakes against hinge loss", hinge, lambda k: (k.y * k.s <= 0).astype(np.float64),
+                     lambda k, s: values(hinge, s, k.y), bound, formula, reason)  # fmt: skip
 
 
 def equal(k: Looked) -> bool:
@@ -103,7 +112,6 @@ def equal(k: Looked) -> bool:
 
 
 def _perceptron(rule: Perceptron) -> Guarantee:
-    hinge = losses.Hinge()
     plain = rule.beta == 0 and not rule.strict and rule.schedule is None
 
     def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
@@ -113,14 +121,10 @@ def _perceptron(rule: Perceptron) -> Guarantee:
         R = np.sqrt(k.squared_radius)
         return R**2 * size**2 + R * size * np.sqrt(L), {"R": float(R[-1]), "‖u‖": size, "L(u)": float(L[-1])}
 
-    return Guarantee(
-        "mistakes against hinge loss",
-        hinge,
-        lambda k: (k.y * k.s <= 0).astype(np.float64),
-        lambda k, s: values(hinge, s, k.y),
+    return of_mistakes(
+        "the bound is for the plain Perceptron (beta = 0, no schedule) and examples of importance 1",
         bound if plain else None,
         "R²‖u‖² + R‖u‖√L(u)",
-        "the bound is for the plain Perceptron (beta = 0, no schedule) and examples of importance 1",
     )
 
 
@@ -139,15 +143,11 @@ def _passive_aggressive(rule: PassiveAggressive, task: str) -> Guarantee:
             return total - L, {"R": float(np.sqrt(k.squared_radius[-1])), "‖u‖": size, "L(u)": float(L[-1]), "C": C}
 
         if regresses:
-            return _plain(first, "the paper bounds the mistakes of PA-I, and a regression has none")
-        return Guarantee(
-            "mistakes against hinge loss",
-            first,
-            lambda k: (k.y * k.s <= 0).astype(np.float64),
-            lambda k, s: values(first, s, k.y),
+            return of_loss(first, "the paper bounds the mistakes of PA-I, and a regression has none")
+        return of_mistakes(
+            "the bound is for updates on every loss, and examples of importance 1",
             mistakes if plain else None,
             "max(R², 1/C)(‖u‖² + 2C·L(u)) − L(u)",
-            "the bound is for updates on every loss, and examples of importance 1",
         )
     # Σℓ², of which the comparator's smooth loss is half
     squared: Loss = losses.SquaredEpsInsensitive(rule.epsilon) if regresses else losses.SquaredHinge()
@@ -203,14 +203,11 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> 
 
     constant = isinstance(schedule, schedules.Constant)
     known = plain and loss.name not in ("ramp", "tukey")
-    return Guarantee(
-        loss.name,
+    return of_loss(
         loss,
-        lambda k: k.c * values(loss, k.s, k.y),
-        lambda k, s: k.c * values(loss, s, k.y),
+        "the bound is for plain descent on a convex loss (l2 = 0, batch_size = 1) with steps that never grow",
         bound if known else None,
         "‖u‖²/(2η) + (η/2)Σ‖z‖²" if constant else "D²/(2η_T) + ½Σ η_t‖z_t‖², D = max ‖w_t − u‖",
-        "the bound is for plain descent on a convex loss (l2 = 0, batch_size = 1) with steps that never grow",
     )
 
 

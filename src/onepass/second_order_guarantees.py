@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from . import losses
 from .convex.sets import Array
-from .guarantees import Bounds, Guarantee, Looked, equal, pull_of
-from .hindsight import values
+from .guarantees import Bounds, Guarantee, Looked, equal, of_loss, of_mistakes, pull_of
 from .rules.adaptive import AdaGrad
 from .rules.gaussian import AROW, RLS
 
@@ -60,20 +59,16 @@ def least_squares(rule: RLS | AROW) -> Guarantee:
         }
         return 0.5 * (ridge * float(u @ u) + largest**2 * volume), found
 
-    return Guarantee(
-        "squared",
+    return of_loss(
         squared,
-        lambda k: k.c * values(squared, k.s, k.y),
-        lambda k, s: k.c * values(squared, s, k.y),
+        f"the bound is for the whole Σ, nothing forgotten, and examples of importance 1; {SIZE}",
         bound if plain else None,
         f"½(δ‖u‖² + {'Y' if vaw else 'E'}² ln det(I + XᵀX/δ)), {'Y = max |y|' if vaw else 'E = max |y − ŷ|'}",
-        f"the bound is for the whole Σ, nothing forgotten, and examples of importance 1; {SIZE}",
     )
 
 
 def arow(rule: AROW) -> Guarantee:
     """Crammer, Kulesza and Dredze (2009): mistakes, U the rounds that were right by less than 1."""
-    hinge = losses.Hinge()
     plain = rule.covariance == "full" and rule.sigma0 == 1.0 and not rule.always_update_cov
 
     def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
@@ -88,14 +83,10 @@ def arow(rule: AROW) -> Guarantee:
                  "ln det": float(volume[-1])}  # fmt: skip
         return np.sqrt(spread) * np.sqrt(volume + narrow) - narrow, found
 
-    return Guarantee(
-        "mistakes against hinge loss",
-        hinge,
-        lambda k: (k.y * k.s <= 0).astype(np.float64),
-        lambda k, s: values(hinge, s, k.y),
+    return of_mistakes(
+        f"the bound is for the whole Σ (covariance=full, sigma0 = 1) and examples of importance 1; {SIZE}",
         bound if plain else None,
         "√(λ‖u‖² + uᵀXu)·√(ln det(I + X/λ) + |U|) − |U|",
-        f"the bound is for the whole Σ (covariance=full, sigma0 = 1) and examples of importance 1; {SIZE}",
     )
 
 
@@ -119,12 +110,9 @@ def adagrad(rule: AdaGrad) -> Guarantee:
         return out, {"‖u‖": float(np.linalg.norm(u)), "D": D, "Σ‖g_j‖": float(np.sqrt(G).sum()), "η": rule.eta}
 
     known = loss.name not in ("ramp", "tukey") and not rule.eps_inside
-    return Guarantee(
-        loss.name,
+    return of_loss(
         loss,
-        lambda k: k.c * values(loss, k.s, k.y),
-        lambda k, s: k.c * values(loss, s, k.y),
+        f"the bound is for a convex loss, without eps_inside; {SIZE}",
         bound if known else None,
         "D²/(2η)·Σ_j(δ + ‖g_j‖) + ηΣ_j‖g_j‖, D = max |w_j − u_j|",
-        f"the bound is for a convex loss, without eps_inside; {SIZE}",
     )

@@ -24,7 +24,10 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
     if model is None:
         return f"no labelled example in {', '.join(job.reading.sources)}; nothing was learned"
     rows = [("", "")]
-    each = f", {counts['features'] / counts['examples']:.1f} features each" if counts["examples"] else ""
+    if counts["examples"]:
+        each = f", {counts['features'] / counts['examples']:.1f} features each"
+    else:
+        each = f"; nothing to learn in {', '.join(job.reading.sources)}"
     passes = f" in {job.options.passes} passes" if job.options.passes > 1 else ""
     rows.append(("examples", f"{counts['examples']:,}{passes}{each}"))
     if counts["unlabelled"]:
