@@ -31,7 +31,7 @@ void Expander::note(std::string_view space, std::string_view name, double value)
     const size_t begin = text_.size();
     text_.append(space).append(name);
     const uint32_t length = uint32_t(text_.size() - begin);
-    features_.push_back({begin, length, murmur3(text_.data() + begin, length), value});
+    features_.push_back({begin, length, hash_name(text_.data() + begin, length), value});
     text_.append(slack, '\0');
 }
 

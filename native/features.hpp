@@ -234,11 +234,11 @@ class Features {
         if (!PyUnicode_Check(name)) text = nb::str(nb::handle(name));
         Py_ssize_t length = 0;
         const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &length);
-        if (utf8) return murmur3(utf8, size_t(length));
+        if (utf8) return hash_name(utf8, size_t(length));
         PyErr_Clear();  // lone surrogates: hashed as they are
         nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
         if (!bytes.is_valid()) throw nb::python_error();
-        return murmur3(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
+        return hash_name(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
     }
 
     // A dict of exact strings to exact floats, the common case, in one fast loop; false where there is anything else.

@@ -1,7 +1,11 @@
-// MurmurHash3 (x86, 32 bit; Austin Appleby, public domain): the stable hash of feature names.
+// The stable hash of feature names: MurmurHash3 (x86, 32 bit; Austin Appleby, public domain), and as in VW a name of
+// digits is its number, so that neighbours stay neighbours. With a namespace, as in space^17, it is counted from the
+// hash of "space^".
 #pragma once
 #include <cstdint>
 #include <cstring>
+
+#include "parse_number.hpp"
 
 namespace onepass {
 
@@ -33,12 +37,34 @@ inline uint32_t murmur3_mix(uint32_t h, uint32_t k) {
     return rotate_left(h ^ (rotate_left(k * 0xcc9e2d51, 15) * 0x1b873593), 13) * 5 + 0xe6546b64;
 }
 
-// murmur3(prefix + text) for many texts: the prefix is hashed once, and nothing branches on the lengths' remainders,
+// The digits that a name ends with, where they are all of it, or all after a '^'; otherwise 0.
+inline size_t place_digits(const char* text, size_t length, bool opened = true) {
+    size_t digits = 0;
+    while (digits < length && is_digit(text[length - digits - 1])) ++digits;
+    const bool place = digits < length ? text[length - digits - 1] == '^' : opened;
+    return place ? digits : 0;
+}
+
+// Of digits, cut to 32 bits.
+inline uint32_t place_of(const char* digits, size_t count) {
+    uint32_t place = 0;
+    for (size_t i = 0; i < count; ++i) place = 10 * place + uint32_t(digits[i] - '0');
+    return place;
+}
+
+// murmur3 of nothing is 0: a number without a namespace is counted from there.
+inline uint32_t hash_name(const char* text, size_t length) {
+    const size_t digits = place_digits(text, length);
+    return murmur3(text, length - digits) + place_of(text + length - digits, digits);
+}
+
+// hash_name(prefix + text) for many texts: the prefix is hashed once, and nothing branches on the lengths' remainders,
 // which no processor can guess. Reads up to 3 bytes past the text.
 class PrefixHash {
  public:
     void set(const char* prefix, size_t length) {
         length_ = length;
+        opens_ = length == 0 || prefix[length - 1] == '^';
         h_ = 0;
         for (; length >= 4; prefix += 4, length -= 4) {
             uint32_t k;
@@ -50,9 +76,15 @@ class PrefixHash {
         for (size_t i = 0; i < length; ++i) carry_ |= uint64_t(uint8_t(prefix[i])) << 8 * i;
     }
 
-    uint32_t operator()(const char* text, size_t length) const { return mixed(unmixed(text, length)); }
+    uint32_t operator()(const char* text, size_t length) const {
+        const size_t digits = place_digits(text, length, opens_);
+        return mixed(unmixed(text, length - digits)) + place_of(text + length - digits, digits);
+    }
+    // Is text of digits a place, and counted from where?
+    bool opens() const { return opens_; }
+    uint32_t origin() const { return mixed(unmixed("\0\0\0", 0)); }
 
-    // All but the last step of the hash, which many can take together.
+    // All but the last step of murmur3, which many can take together.
     uint32_t unmixed(const char* text, size_t length) const {
         uint32_t h = h_, k;
         uint64_t bytes = carry_;  // what is not mixed in yet, the first in the lowest byte
@@ -79,6 +111,8 @@ class PrefixHash {
     }
 
  private:
+    friend class ManyFeatures;
+    bool opens_ = true;
     uint32_t h_ = 0;
     int rest_ = 0;
     uint64_t carry_ = 0;

@@ -4,16 +4,9 @@
 #include <bit>
 #include <limits>
 
+#include "clones.hpp"
 #ifdef __SSE2__
 #include <emmintrin.h>
-#endif
-
-// Compiled for several instruction sets, of which the best is taken when the module is loaded. Whole numbers, and
-// divisions that are rounded once: the same bits in each.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define ONEPASS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define ONEPASS_CLONES
 #endif
 
 namespace onepass {
@@ -73,19 +66,28 @@ static bool any_high_bit(const char* p, size_t size) {
 }
 
 #ifdef __SSE2__
-static uint64_t stops_in_16(const char* p) {
+using Carets = __m128i;
+static bool any(Carets carets) { return _mm_movemask_epi8(carets) != 0; }
+static uint64_t stops_in_16(const char* p, Carets& carets) {
     const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    carets = _mm_or_si128(carets, _mm_cmpeq_epi8(c, _mm_set1_epi8('^')));
     const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(' ')), c);
     const __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(':')), _mm_cmpeq_epi8(c, _mm_set1_epi8('|')));
     return uint64_t(_mm_movemask_epi8(_mm_or_si128(low, marks)));
 }
-static uint64_t stops_in_64(const char* p) {
-    return stops_in_16(p) | stops_in_16(p + 16) << 16 | stops_in_16(p + 32) << 32 | stops_in_16(p + 48) << 48;
+static uint64_t stops_in_64(const char* p, Carets& carets) {
+    return stops_in_16(p, carets) | stops_in_16(p + 16, carets) << 16 | stops_in_16(p + 32, carets) << 32 |
+           stops_in_16(p + 48, carets) << 48;
 }
 #else
-static uint64_t stops_in_64(const char* p) {
+using Carets = bool;
+static bool any(Carets carets) { return carets; }
+static uint64_t stops_in_64(const char* p, Carets& carets) {
     uint64_t found = 0;
-    for (int i = 0; i < 64; ++i) found |= uint64_t(uint8_t(p[i]) <= ' ' || p[i] == ':' || p[i] == '|') << i;
+    for (int i = 0; i < 64; ++i) {
+        found |= uint64_t(uint8_t(p[i]) <= ' ' || p[i] == ':' || p[i] == '|') << i;
+        carets |= p[i] == '^';
+    }
     return found;
 }
 #endif
@@ -100,8 +102,9 @@ static int count_bits(uint64_t x) {
 const uint32_t* Stops::find(const char* line, size_t length) {
     if (at_.size() < length + 80) at_.resize(2 * length + 80);
     uint32_t* out = at_.data();
+    Carets carets{};
     for (size_t from = 0; from < length; from += 64) {
-        uint64_t found = stops_in_64(line + from);
+        uint64_t found = stops_in_64(line + from, carets);
         if (length - from < 64) found &= (uint64_t(1) << (length - from)) - 1;
         const int count = count_bits(found);
         // Eight at a time, whether there are so many or not: how many there are cannot be guessed.
@@ -113,6 +116,7 @@ const uint32_t* Stops::find(const char* line, size_t length) {
         out += count;
     }
     *out = uint32_t(length);
+    carets_ = any(carets);
     return at_.data();
 }
 
@@ -128,8 +132,21 @@ ONEPASS_CLONES static void make_numbers(const uint64_t* digits, const double* di
     }
 }
 
-ONEPASS_CLONES static void mix_hashes(int32_t* index, size_t n) {
-    for (size_t i = 0; i < n; ++i) index[i] = int32_t(PrefixHash::mixed(uint32_t(index[i])));
+ONEPASS_CLONES static void mix_hashes(int32_t* index, const uint32_t* unmixed, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+        const uint32_t hash = uint32_t(index[i]);
+        index[i] = int32_t((PrefixHash::mixed(hash) & unmixed[i]) | (hash & ~unmixed[i]));
+    }
+}
+
+ONEPASS_CLONES static void keep_bits(int32_t* index, uint32_t mask, size_t n) {
+    for (size_t i = 0; i < n; ++i) index[i] &= int32_t(mask);
+}
+
+ONEPASS_CLONES static bool rises(const int32_t* index, uint32_t mask, size_t n) {
+    uint32_t falls = 0;
+    for (size_t i = 1; i < n; ++i) falls |= (uint32_t(index[i - 1]) & mask) >= (uint32_t(index[i]) & mask);
+    return falls == 0;
 }
 
 // The first byte that is not UTF-8 (RFC 3629: no surrogates, nothing overlong), or `end`.
@@ -161,7 +178,7 @@ void Rows::settle(Names& names) {
     if (!settled && fresh.size() > 0) {
         std::vector<int32_t> columns_of(fresh.size());
         for (size_t i = 0; i < fresh.size(); ++i)
-            columns_of[i] = names.intern(fresh[i], murmur3(fresh[i].data(), fresh[i].size()));
+            columns_of[i] = names.intern(fresh[i], hash_name(fresh[i].data(), fresh[i].size()));
         for (size_t i = 0; i < index.size(); ++i)
             if (index.data()[i] < 0) index.data()[i] = columns_of[size_t(-1 - index.data()[i])];
         settled = true;
@@ -174,6 +191,7 @@ RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
     : rows_(rows),
       options_(options),
       mask_(options.hash_bits >= 0 ? uint32_t((uint64_t(1) << options.hash_bits) - 1) : 0),
+      marks_(size_t(1) << mark_bits, 0),
       seen_(1024, {0, 0}) {
     if (rows_.starts.size() == 0) rows_.starts.push(0);
     if (options_.expansion) expander_ = std::make_unique<Expander>(*options_.expansion);
@@ -182,10 +200,15 @@ RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
 void RowBuilder::begin(size_t most) {
     index_ = rows_.index.room(most + 1);
     value_ = rows_.value.room(most + 1);
-    if (divisors_.size() <= most) divisors_.resize(2 * most + 1), all_digits_.resize(2 * most + 1);
+    if (divisors_.size() <= most) {
+        divisors_.resize(2 * most + 1);
+        all_digits_.resize(2 * most + 1);
+        all_unmixed_.resize(2 * most + 1);
+    }
     divisor_ = divisors_.data();
     digits_ = all_digits_.data();
-    decimal_ = unmixed_ = false;
+    unmixed_ = all_unmixed_.data();
+    decimal_ = some_unmixed_ = false;
     if (names_wanted() && pending_.size() <= most) pending_.resize(2 * most + 1);
     spaces_.clear();
     made_.clear();
@@ -196,6 +219,18 @@ void RowBuilder::enter(std::string_view space) {
     spaces_.emplace_back(space);
     if (!space.empty()) spaces_.back() += '^';
     prefix_.set(spaces_.back().data(), spaces_.back().size());
+    origin_ = prefix_.origin();
+}
+
+const char* RowBuilder::add_many(const char* at, const char* end) {
+    if (names_wanted()) return nullptr;
+    size_t count = 0;
+    const char* const past = many_.read(at, end, prefix_, index_ + n_, value_ + n_, count);
+    if (!past) return nullptr;
+    std::fill_n(divisor_ + n_, count, 0.0);
+    std::fill_n(unmixed_ + n_, count, 0);
+    n_ += count;
+    return past;
 }
 
 const char* RowBuilder::keep(std::string_view name) {
@@ -222,11 +257,22 @@ void RowBuilder::look_up() {
     }
 }
 
+// Could there be a feature twice? A quick look without branches, which is wrong now and then, but never misses one.
+bool RowBuilder::may_repeat(uint32_t mask) {
+    if (n_ > marks_.size() / 64) return true;
+    if (++mark_ == 0) marks_.assign(marks_.size(), 0), mark_ = 1;
+    bool met = false;
+    for (size_t i = 0; i < n_; ++i) {
+        uint8_t& mark = marks_[(uint32_t(index_[i]) & mask) * 0x9E3779B1u >> (32 - mark_bits)];
+        met |= mark == mark_;
+        mark = mark_;
+    }
+    return met;
+}
+
 // Is there a feature twice, looking only at these bits? Remembers where in `seen_` each is.
 bool RowBuilder::repeats(uint32_t mask) {
-    bool rising = true;
-    for (size_t i = 1; i < n_; ++i) rising &= index_[i - 1] < index_[i];
-    if (rising && ~mask == 0) return false;
+    if (rises(index_, mask, n_) || !may_repeat(mask)) return false;
     if (seen_.size() < 4 * n_) seen_.assign(size_t(2) << (64 - __builtin_clzll(2 * n_)), {0, 0}), stamp_ = 0;
     if (++stamp_ == 0) seen_.assign(seen_.size(), {0, 0}), stamp_ = 1;
     const size_t slots = seen_.size() - 1;
@@ -288,14 +334,14 @@ bool RowBuilder::finite() const {
 
 void RowBuilder::finish() {
     if (decimal_) make_numbers(digits_, divisor_, value_, n_);
-    if (unmixed_) mix_hashes(index_, n_);
+    if (some_unmixed_) mix_hashes(index_, unmixed_, n_);
     if (expander_) expand();
     if (options_.names) look_up();
     if (hashed()) {
         // First what has the same name, then what has the same place: the sums that a mapping of names would give.
         const bool some = repeats(mask_);
         if (some) merge();
-        for (size_t i = 0; i < n_; ++i) index_[i] &= int32_t(mask_);
+        keep_bits(index_, mask_, n_);
         if (some) merge();
     } else if (repeats(~uint32_t(0))) {
         merge();

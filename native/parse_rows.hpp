@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "expand.hpp"
+#include "parse_many.hpp"
 #include "parse_names.hpp"
 #include "parse_number.hpp"
 
@@ -102,8 +103,10 @@ struct ParseOptions {
 class Stops {
  public:
     const uint32_t* find(const char* line, size_t length);
+    bool carets() const { return carets_; }  // may there be a '^' in the line? Then names have namespaces of their own
 
  private:
+    bool carets_ = false;
     std::vector<uint32_t> at_;
 };
 
@@ -118,20 +121,25 @@ class RowBuilder {
     void enter(std::string_view space);
     // A name that does not stand in the text: kept, and padded, until the row is finished.
     const char* keep(std::string_view name);
+    // All features of the namespace, which go on from a blank: returns where they end, or null where they have to be
+    // read one by one.
+    const char* add_many(const char* at, const char* end);
     // namespace^name; the name is padded.
     template <class Value>
     void add(const char* name, size_t length, Value value) {
-        const uint32_t unmixed = prefix_.unmixed(name, length);
-        if (!names_wanted()) {
-            unmixed_ = true;
-            return add(int32_t(unmixed), value);
-        }
-        const uint32_t hash = PrefixHash::mixed(unmixed);
+        if (!names_wanted()) return add_hash(name, length, value);
+        const uint32_t hash = prefix_(name, length);
         if (options_.names) options_.names->ask_slot(hash);
         pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         add(int32_t(hash), value);
     }
     void add(std::string_view name, std::string_view text, double value);  // name=text
+    // A name that is a number, or a hash that is made.
+    template <class Value>
+    void add_made(uint32_t hash, Value value) {
+        unmixed_[n_] = 0;
+        add(int32_t(hash), value);
+    }
     void add(int32_t column, double value) {
         index_[n_] = column;
         value_[n_] = value;
@@ -150,8 +158,22 @@ class RowBuilder {
     bool finite() const;
 
  private:
+    // The same as prefix_(name, length), but for what many take together when the row is finished.
+    template <class Value>
+    void add_hash(const char* name, size_t length, Value value) {
+        uint32_t place;
+        if (stops.carets()) return add_made(prefix_(name, length), value);
+        if (is_digit(*name) && prefix_.opens()) {
+            if (read_short_whole(name, length, place)) return add_made(origin_ + place, value);
+            if (length > 8) return add_made(prefix_(name, length), value);
+        }
+        unmixed_[n_] = ~uint32_t(0);
+        some_unmixed_ = true;
+        add(int32_t(prefix_.unmixed(name, length)), value);
+    }
     bool names_wanted() const { return options_.names || options_.expansion; }
     bool names_spelled() const { return !hashed() || options_.names; }
+    bool may_repeat(uint32_t mask);
     bool repeats(uint32_t mask);
     void merge();
     void look_up();
@@ -164,12 +186,16 @@ class RowBuilder {
     double* value_ = nullptr;
     size_t n_ = 0;
     bool decimal_ = false;  // some values are still digits, over a divisor that is not 0
-    bool unmixed_ = false;  // the columns are hashes whose bits are not mixed yet
+    bool some_unmixed_ = false;
     std::vector<double> divisors_;
     std::vector<uint64_t> all_digits_;
+    std::vector<uint32_t> all_unmixed_;
     double* divisor_ = nullptr;
     uint64_t* digits_ = nullptr;
+    uint32_t* unmixed_ = nullptr;  // all bits set where the column is a hash whose bits are not mixed yet
+    uint32_t origin_ = 0;          // of the namespace's numbers
     PrefixHash prefix_;
+    ManyFeatures many_;
     struct Pending {  // a name whose column is looked up when the row is finished
         const char* name;
         uint32_t length, hash, space;
@@ -177,6 +203,9 @@ class RowBuilder {
     std::vector<Pending> pending_;
     std::vector<std::string> spaces_;                 // "namespace^" of the row's namespaces
     std::vector<std::unique_ptr<std::string>> made_;  // names that do not stand in the text
+    static constexpr int mark_bits = 14;
+    std::vector<uint8_t> marks_;  // the row that last had a feature of this hash, as a stamp
+    uint8_t mark_ = 0;
     struct Seen {
         uint32_t row;  // the stamp that makes clearing unnecessary
         uint32_t at;

@@ -84,16 +84,15 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
         Decimal value;
         const bool usual = read_short_number(colon + 1, size_t(at - colon - 1), value);
         const double number = usual ? 0.0 : read_value(colon + 1, at, "a value");
-        if (row.hashed()) {
-            char digits[24 + 8];  // padded
-            const size_t length = size_t(std::to_chars(digits, digits + 24, index).ptr - digits);
-            const char* const name = options.names ? row.keep({digits, length}) : digits;
-            if (usual) row.add(name, length, value);
-            else row.add(name, length, number);
-        } else if (usual) {
-            row.add(int32_t(index - options.base), value);
+        if (options.names) {
+            const std::string digits = std::to_string(index);
+            const char* const name = row.keep(digits);
+            if (usual) row.add(name, digits.size(), value);
+            else row.add(name, digits.size(), number);
         } else {
-            row.add(int32_t(index - options.base), number);
+            const uint32_t column = row.hashed() ? index : index - options.base;
+            if (usual) row.add_made(column, value);
+            else row.add_made(column, number);
         }
     }
     row.finish();

@@ -36,12 +36,11 @@ double number_at(const char* p, const char* end, const char* what) {
     double value;
     const char* q = p;
     const Number outcome = read_number(q, value);
+    if (outcome == Number::good && q == end) return value;
     const std::string text(p, size_t(end - p));
     if (outcome == Number::overflow)
         throw Malformed{p, std::string(what) + " '" + text + "' is too large for a double"};
-    if (outcome == Number::none || q != end)
-        throw Malformed{p, std::string(what) + " must be a number, got '" + text + "'"};
-    return value;
+    throw Malformed{p, std::string(what) + " must be a number, got '" + text + "'"};
 }
 
 struct Head {
@@ -95,15 +94,40 @@ class Body {
     Body(const char* line, const char* end, RowBuilder& row) : line_(line), end_(end), row_(row) {}
 
     void read(const char* bar) {
+        for (const char* at = bar; at < end_;) {
+            at = enter(at + 1);
+            const char* const past = scale_ == 1.0 ? row_.add_many(at, end_) : nullptr;
+            at = past ? past : read_one_by_one(at);
+        }
+    }
+
+ private:
+    // A namespace's name and scale; returns the stop after it.
+    const char* enter(const char* begin) {
+        const char* at = find_stop(begin);
+        const std::string_view called(begin, size_t(at - begin));
+        scale_ = 1.0;
+        anonymous_ = 0;
+        row_.enter(called);
+        if (at == end_ || *at != ':') return at;
+        if (called.empty()) throw Malformed{at, "a namespace's scale without a namespace"};
+        const char* const text = at + 1;
+        at = find_stop(text);
+        scale_ = number_at(text, at, "a namespace's scale");
+        return at;
+    }
+
+    const char* find_stop(const char* at) const {
+        while (at < end_ && uint8_t(*at) > ' ' && *at != ':' && *at != '|') ++at;
+        return at;
+    }
+
+    // Features from a stop on, up to the next bar or the end.
+    const char* read_one_by_one(const char* at) {
         const uint32_t* stop = row_.stops.find(line_, size_t(end_ - line_));
-        while (line_ + *stop < bar) ++stop;
-        const char* at = bar;  // always a stop
-        while (at < end_) {
-            if (!is_blank(*at)) {
-                if (*at != '|') throw Malformed{at, *at == ':' ? "a misplaced ':'" : "a control character"};
-                at = enter(at + 1, ++stop);
-                continue;
-            }
+        while (line_ + *stop < at) ++stop;
+        while (at < end_ && *at != '|') {
+            if (!is_blank(*at)) throw Malformed{at, *at == ':' ? "a misplaced ':'" : "a control character"};
             const char* const name = at + 1;
             at = line_ + *++stop;
             const size_t length = size_t(at - name);
@@ -118,21 +142,6 @@ class Body {
                 row_.add(name, length, scale_);
             }
         }
-    }
-
- private:
-    // A namespace's name and scale; returns the stop after it.
-    const char* enter(const char* begin, const uint32_t*& stop) {
-        const char* at = line_ + *stop;
-        const std::string_view called(begin, size_t(at - begin));
-        scale_ = 1.0;
-        anonymous_ = 0;
-        row_.enter(called);
-        if (*at != ':') return at;
-        if (called.empty()) throw Malformed{at, "a namespace's scale without a namespace"};
-        const char* const text = at + 1;
-        at = line_ + *++stop;
-        scale_ = number_at(text, at, "a namespace's scale");
         return at;
     }
 

@@ -181,7 +181,7 @@ static nb::object hash_names(nb::list names, int bits) {
     nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
     for (nb::handle name : names) {
         const std::string_view text = utf8(name);
-        out->push_back(int32_t(murmur3(text.data(), text.size()) & mask));
+        out->push_back(int32_t(hash_name(text.data(), text.size()) & mask));
     }
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
 }
@@ -226,7 +226,7 @@ void bind_reader(nb::module_& module) {
                 nb::list out;
                 for (nb::handle name : names) {
                     const std::string_view text = utf8(name);
-                    out.append(self.intern(text, murmur3(text.data(), text.size())));
+                    out.append(self.intern(text, hash_name(text.data(), text.size())));
                 }
                 return out;
             },

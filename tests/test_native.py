@@ -214,6 +214,16 @@ def test_murmur3_is_that_of_scikit_learn() -> None:
             assert _native.murmur3(text, seed) == murmurhash3_32(text, seed=seed, positive=True), text
 
 
+@pytest.mark.parametrize("name", ["7", "007", "0", "4294967303", "123456789012345678901", "a^7", "a^b^00012", "^5", "٣"])
+def test_a_name_of_digits_is_its_number_counted_from_its_namespace(name: str) -> None:
+    space, caret, rest = name.rpartition("^")
+    expected = _native.murmur3(space + caret) + int(rest) if rest.isascii() else _native.murmur3(name)
+    assert _native.hash_names([name], 32).view(np.uint32)[0] == expected % 2**32
+    for other in (name + "x", name + "*", "x" + name, name + "^"):
+        if not other.rpartition("^")[2].isdigit():
+            assert _native.hash_names([other], 32).view(np.uint32)[0] == _native.murmur3(other), other
+
+
 @pytest.mark.parametrize("bits", [1, 4, 10])
 def test_hashed_names_land_where_murmur3_says(bits: int) -> None:
     model = LinearModel("perceptron", hash_bits=bits, fit_intercept=False)
@@ -221,8 +231,9 @@ def test_hashed_names_land_where_murmur3_says(bits: int) -> None:
     model.learn_one(x, "b")
     model.learn_one({}, "a")  # b is the larger label: its direction is positive
     expected = np.zeros(1 << bits)
-    for text, value in (("age", 2.0), ("colour=red", 1.0), ("member", 1.0), ("7", 1.5)):
+    for text, value in (("age", 2.0), ("colour=red", 1.0), ("member", 1.0)):
         expected[murmurhash3_32(text, positive=True) % (1 << bits)] += value
+    expected[7 % (1 << bits)] += 1.5  # a number is its own hash
     assert np.array_equal(model.weights()[0][0], expected)
 
 

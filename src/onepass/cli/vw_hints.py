@@ -62,7 +62,7 @@ _INSTEAD: dict[str, tuple[str, ...]] = {
     "--text COLUMN and --ngram N": ("--skips", "--affix", "--spelling", "--dictionary"),
     "nothing: rows are taken as they come": ("--sort_features", "--permutations", "--leave_duplicate_interactions"),
     "nothing: labels of a table may be words (--label COLUMN)": ("--named_labels",),
-    "nothing: names are hashed with MurmurHash3, whole numbers too": ("--hash", "--hash_seed"),
+    "nothing: names are hashed with MurmurHash3, and whole numbers are their own hash": ("--hash", "--hash_seed"),
     "nothing: a cache that does not fit its source is made anew": ("--kill_cache",),
     "nothing: .gz and .zst are recognised": ("--compressed",),
     "nothing: - is standard input, and only where it is given": ("--no_stdin",),

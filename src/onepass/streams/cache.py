@@ -29,7 +29,7 @@ from .parts import BadLine, Part
 __all__ = ["cached"]
 
 MAGIC = b"onepass rows\n\0\0\0"
-VERSION = 1
+VERSION = 2
 HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of both
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (

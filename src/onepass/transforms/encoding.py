@@ -203,15 +203,16 @@ def spelled(name: Any, value: Any) -> str:
 
 
 class FeatureHasher(Transform):
-    """Each feature moves to the column murmur3(name) mod 2^hash_bits, as in `LinearModel(hash_bits=…)` and op.stream.
+    """Each feature moves to the column hash(name) mod 2^hash_bits, as in `LinearModel(hash_bits=…)` and op.stream.
 
-    The hash is that of the name's UTF-8 bytes: the same everywhere, always. Features that meet are added up. The
+    The hash is murmur3 of the name's UTF-8 bytes, and as in VW a name of digits is its number: the same everywhere,
+    always. Features that meet are added up. The
     columns of an array are called x0, x1, …
 
     Parameters
     ----------
     hash_bits : there are 2^hash_bits columns.
-    signed : half of the names, by a bit of their hash that is not used otherwise, change their sign, so that what meets
+    signed : half of the names, by all bits of their hash, change their sign, so that what meets
         cancels on average.
     keep_names : remember which names were learned, for `names_` and `collisions_`.
     """
@@ -235,7 +236,8 @@ class FeatureHasher(Transform):
 
     def _hashed(self, names: list[str]) -> tuple[NDArray[np.int32], Array]:
         hashes = _native.hash_names(names, 32)
-        signs = np.where(hashes < 0, -1.0, 1.0) if self.signed else np.ones(len(names))
+        mixed = hashes.view(np.uint32) * np.uint32(0x9E3779B1)  # a name of digits is its number: small
+        signs = np.where(mixed >> 31, -1.0, 1.0) if self.signed else np.ones(len(names))
         return (hashes & np.int32((1 << bits_of(self.hash_bits)) - 1)).astype(np.int32), signs
 
     def _one(self, state: Vocabulary, x: Mapping[Any, Any], learn: bool) -> tuple[Any, Callable[[], None]]:

@@ -1,0 +1,10 @@
+// Functions compiled for several instruction sets, of which the best is taken when the module is loaded. Only for whole
+// numbers, and for divisions that are rounded once: the same bits in each.
+#pragma once
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define ONEPASS_CLONED
+#define ONEPASS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define ONEPASS_CLONES
+#endif
