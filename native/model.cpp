@@ -20,8 +20,12 @@ template <class T>
 Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     if (this == &other) return *this;
     Zeroed copy;
-    copy.grow(other.size_);
-    if (other.size_) std::memcpy(copy.data_, other.data_, other.size_ * sizeof(T));
+    if (other.size_) {
+        copy.data_ = static_cast<T*>(std::malloc(other.size_ * sizeof(T)));  // all of it is written now
+        if (!copy.data_) throw std::bad_alloc();
+        copy.size_ = copy.capacity_ = other.size_;
+        std::memcpy(copy.data_, other.data_, other.size_ * sizeof(T));
+    }
     *this = std::move(copy);
     return *this;
 }

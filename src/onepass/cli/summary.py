@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .kernels import learner_of, support
 from .progress import peak_memory, short
 
 if TYPE_CHECKING:
+    from ..kernel_model import KernelModel
     from ..model import LinearModel
     from .job import Job
 
@@ -80,10 +81,8 @@ def _classes(model: LinearModel) -> str:
 
 def learned(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> tuple[str, str]:
     """How much a model holds: weights, or support vectors."""
-    from ..kernel_model import KernelModel
-
-    if isinstance(model, KernelModel):
-        return "support", support(model)
+    if model.kind == "kernel":
+        return "support", support(cast("KernelModel", model))
     return "weights", _weights(model, spelled)
 
 

@@ -44,6 +44,7 @@ class Recorder:
         self.weight = 0.0
         self._waiting: list[Outcomes] = []  # handed over, not yet accounted for
         self._waiting_rows = 0
+        self._powers: Array = np.empty(0)
         self._recent: list[Outcomes] = []  # the window
         self._recent_rows = 0
         self._states: dict[str, dict[Statistic, Any]] = {"cumulative": {}, "since_last": {}, "fading": {}}
@@ -82,8 +83,7 @@ class Recorder:
         self.seen += count
         self.weight += float(np.sum(part.weight))
         self._keep_recent(part)
-        decay = self.factor ** np.arange(count - 1, -1, -1.0)
-        faded = part if self.factor == 1.0 else part.weighted(decay)
+        faded = part if self.factor == 1.0 else part.weighted(self._decay(count))
         for statistic in (*self.statistics, *self.extra):
             new = statistic.of(part)
             self._join("cumulative", statistic, new)
@@ -94,6 +94,12 @@ class Recorder:
             if past is not None:
                 self._states["fading"][statistic] = statistic.fade(past, self.factor**count)
             self._join("fading", statistic, new if faded is part else statistic.of(faded))
+
+    def _decay(self, count: int) -> Array:
+        """α^(count − 1), …, α, 1."""
+        if len(self._powers) != count:
+            self._powers = self.factor ** np.arange(count - 1, -1, -1.0)
+        return self._powers
 
     def _join(self, view: str, statistic: Statistic, new: Any) -> None:
         states = self._states[view]

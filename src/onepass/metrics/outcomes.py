@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,10 @@ class Labels:
         if self._numbers is None or not len(self._numbers[0]):
             return None
         ordered = self._numbers[0]
-        place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+        if len(ordered) == 2:
+            place = (values > ordered[0]).astype(np.intp)
+        else:
+            place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
         return place if np.array_equal(ordered[place], values) else None
 
     def positive(self, wanted: Any = None) -> int:
@@ -144,9 +147,16 @@ class Outcomes:
     scores: Array | None = None
     probabilities: Array | None = None
     labels: Labels = dataclasses.field(default_factory=Labels)
+    _known: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.truth)
+
+    def once(self, key: Hashable, make: Callable[[Outcomes], Any]) -> Any:
+        """What depends on the examples and not on their weights: made once."""
+        if key not in self._known:
+            self._known[key] = make(self)
+        return self._known[key]
 
     def part(self, start: int, stop: int) -> Outcomes:
         cut = slice(start, stop)

@@ -36,9 +36,16 @@ class MeanLoss:
     option: float | None = None  # what the loss takes beside the outcomes: a quantile, a k
 
     def of(self, outcomes: Outcomes) -> Array:
-        losses = self.loss(outcomes) if self.option is None else self.loss(outcomes, self.option)
-        counted = ~np.isnan(losses)  # rows for which the loss is not defined are left out
+        losses, counted = outcomes.once(self, self._losses)
+        if counted is None:
+            return np.array([np.sum(outcomes.weight * losses), np.sum(outcomes.weight)])
         return np.array([np.sum((outcomes.weight * losses)[counted]), np.sum(outcomes.weight[counted])])
+
+    def _losses(self, outcomes: Outcomes) -> tuple[Array, NDArray[np.bool_] | None]:
+        """Of each row, and which rows count: those without a defined loss are left out. None: all do."""
+        losses = self.loss(outcomes) if self.option is None else self.loss(outcomes, self.option)
+        missing = np.isnan(losses)
+        return losses, ~missing if missing.any() else None
 
     def join(self, a: Array, b: Array) -> Array:
         return a + b

@@ -30,6 +30,7 @@ __all__ = ["cached"]
 
 MAGIC = b"onepass rows\n\0\0\0"
 VERSION = 2
+RUN = 1 << 23  # bytes that are checked at a time
 HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of both
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (
@@ -120,25 +121,26 @@ def _write(file: IO[bytes], head: dict[str, Any], arrays: list[Any]) -> None:
 class _Reader:
     """A cache file that is whole and whose key fits."""
 
-    def __init__(self, path: str, data: memoryview, start: int) -> None:
-        self.path, self.data, self.start = path, data, start
+    def __init__(self, path: str, mapped: mmap.mmap, start: int) -> None:
+        self.path, self.mapped, self.data, self.start = path, mapped, memoryview(mapped), start
+        self.given_back = 0
 
     @classmethod
     def open(cls, path: str, key: str) -> _Reader | None:
         try:
             with open(path, "rb") as file:
-                data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (FileNotFoundError, ValueError):  # an empty file cannot be mapped
             return None
         except OSError as error:
             raise InputError(f"cannot read the cache {path}: {error.strerror}") from error
-        if bytes(data[: len(MAGIC)]) != MAGIC:
+        if data[: len(MAGIC)] != MAGIC:
             raise InputError(f"{path} is not a cache of rows; name another file, or remove it")
         if len(data) < len(MAGIC) + 16:
             return None
         version, length = struct.unpack_from("<QQ", data, len(MAGIC))
         begin = len(MAGIC) + 16
-        if version != VERSION or bytes(data[begin : begin + length]) != key.encode():
+        if version != VERSION or data[begin : begin + length] != key.encode():
             return None
         return cls(path, data, begin + _padded(length))
 
@@ -161,18 +163,39 @@ class _Reader:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 
     def _records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        with ThreadPoolExecutor(1) as ahead:  # reads and checks a record while the one before it is learned
-            coming = ahead.submit(self._checked, self.start)
+        with ThreadPoolExecutor(1) as ahead:  # reads and checks records while those before them are learned
+            coming = ahead.submit(self._checked_run, self.start)
             while True:
-                head, at, end = coming.result()
-                if head.get("end"):
-                    return
-                coming = ahead.submit(self._checked, end)
-                arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
-                for name, (kind, count) in head["arrays"].items():
-                    arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
-                    at += _padded(arrays[name].nbytes)
-                yield head, arrays
+                records = coming.result()
+                last, _, end = records[-1]
+                if not last.get("end"):
+                    coming = ahead.submit(self._checked_run, end)
+                for head, at, _ in records:
+                    if head.get("end"):
+                        return
+                    arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
+                    for name, (kind, count) in head["arrays"].items():
+                        arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
+                        at += _padded(arrays[name].nbytes)
+                    yield head, arrays
+                self._give_back(end)
+
+    def _give_back(self, end: int) -> None:
+        """What was read need not count as this process's memory: whoever still looks at it finds it in the file."""
+        end -= end % mmap.PAGESIZE
+        if hasattr(mmap, "MADV_DONTNEED") and end > self.given_back:
+            self.mapped.madvise(mmap.MADV_DONTNEED, self.given_back, end - self.given_back)
+            self.given_back = end
+
+    def _checked_run(self, at: int) -> list[tuple[dict[str, Any], int, int]]:
+        """The next records of about RUN bytes: two threads that wait for each other at every one would lose more than
+        checking costs."""
+        records = []
+        until = at + RUN
+        while at < until and not (records and records[-1][0].get("end")):
+            records.append(self._checked(at))
+            at = records[-1][2]
+        return records
 
     def _checked(self, at: int) -> tuple[dict[str, Any], int, int]:
         """The head of a record that is whole, where its arrays begin, and where it ends."""

@@ -124,7 +124,7 @@ def whole(y: NDArray[Any]) -> NDArray[Any]:
         return y
     with np.errstate(invalid="ignore"):  # NaN and what is too large are not whole
         as_integers = y.astype(np.int64)
-    fits = bool(np.all(as_integers == y)) and bool(np.all(np.abs(y) < 2**53))
+    fits = np.array_equal(as_integers, y) and (not len(y) or -(2**53) < y.min() <= y.max() < 2**53)
     return as_integers if fits else y
 
 
