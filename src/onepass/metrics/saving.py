@@ -111,5 +111,5 @@ def _unpack_rows(
 ) -> Outcomes | None:
     if packed is None:
         return None
-    columns = {column: arrays[f"{name}.{column}"] for column in packed["columns"]}
+    columns: dict[str, Any] = {column: arrays[f"{name}.{column}"] for column in packed["columns"]}
     return Outcomes(packed["kind"], labels=recorder.labels, **columns)

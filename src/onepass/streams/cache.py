@@ -190,7 +190,7 @@ class _Reader:
     def _checked_run(self, at: int) -> list[tuple[dict[str, Any], int, int]]:
         """The next records of about RUN bytes: two threads that wait for each other at every one would lose more than
         checking costs."""
-        records = []
+        records: list[tuple[dict[str, Any], int, int]] = []
         until = at + RUN
         while at < until and not (records and records[-1][0].get("end")):
             records.append(self._checked(at))
