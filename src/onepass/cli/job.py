@@ -23,7 +23,7 @@ from .interrupts import Interrupts
 from .judging import Judge, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
-from .rows import BLOCK, cut, inside, runs_of_labels, some, usual_every, whole_queries
+from .rows import BLOCK, check_bases, cut, declare_sides, inside, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -206,14 +206,16 @@ class Job:
         if self.model is None and len(known := chunk.labelled()):
             assert self.rule is not None  # without a model there is a rule to make one
             self._decide(*tasks.decide(known.y, self.rule))
+        if self.model is not None:
+            declare_sides(self.model, chunk)
         if self.keeper is None and self.model is not None:
             self._keep()
 
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
-        chunk.require_no_base()
         if self.model is not None and self.model.task == "oneclass":
             chunk = inside(chunk)
+        check_bases(self.model, chunk)
         labelled = chunk.labelled()
         self.counts["unlabelled"] += len(chunk) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)
@@ -235,7 +237,7 @@ class Job:
 
     def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
-            self.predictions.add(predictions_of(self.model, chunk.X), chunk.id)
+            self.predictions.add(predictions_of(self.model, chunk), chunk.id)
 
     def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any, Any]:
         """Labelled rows, in one go; with which of them are held out, and what to write as predictions."""
