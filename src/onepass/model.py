@@ -115,18 +115,34 @@ class LinearModel:
         return f"LinearModel({self.rule!r}, task={self.task!r})"
 
     def new_model(self, classes: Iterable[Hashable] | None = None) -> LinearModel:
-        """A model like this one that has learned nothing, for other classes."""
+        """A model like this one that has learned nothing, for other classes (with costs for the same, in any order)."""
         return LinearModel(
             self.rule,
             self.task,
-            classes=None if self.task == "regression" else classes,
+            **self._classes_and_costs(classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             bias_in_norm=self.bias_in_norm,
             readout=self.readout,
             hash_bits=self.hash_bits,
             multiclass=self.multiclass,
+            threshold=self.threshold,
+            radius=self.radius,
         )
+
+    def _classes_and_costs(self, classes: Iterable[Hashable] | None) -> dict[str, Any]:
+        """Of a model like this one: costs go with the classes that they are of."""
+        if self.task in ("regression", "oneclass"):
+            return {}
+        given = None if classes is None else list(classes)
+        if self.costs is None:
+            return {"classes": given}
+        known = self.classes
+        given = known if given is None else given
+        if len(given) != len(known) or set(given) != set(known):
+            raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
+        order = [known.index(label) for label in given]
+        return {"classes": given, "costs": self.costs[np.ix_(order, order)]}
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
