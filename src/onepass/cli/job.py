@@ -23,6 +23,7 @@ from .interrupts import Interrupts
 from .judging import Judge, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
+from .radius import Distances
 from .rows import BLOCK, check_bases, cut, declare_sides, inside, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Job:
         self.stopped_whole = False  # was everything before malformed input saved?
         self.judge: Judge | None = None
         self.looking: Lookback | None = None  # a resumed run has not kept what came before
+        self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.began = perf_counter()
         self.examples_before = 0
@@ -258,6 +260,9 @@ class Job:
         if outcomes.kind == "rankings":  # one outcome for each query, with the features of its rows
             ends = np.cumsum(np.count_nonzero(~np.isnan(outcomes.truth), axis=1))
             starts = starts[np.concatenate([[0], ends])]
+        if self.model is not None and self.model.task == "oneclass":
+            self.distances = self.distances or Distances(self.model.radius)
+            self.distances.add(outcomes.predicted + self.model.radius)
         self.display.add(outcomes, starts, self._fraction(rows.position), self._title())
         if self.held is None:
             self.keeper.add(outcomes, seconds)
