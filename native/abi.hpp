@@ -7,7 +7,7 @@ namespace onepass {
 
 // What a rule sees of a round: see Scalars in core.py.
 struct Scalars {
-    double m;           // <w, phi>
+    double m;           // the margin: <w, phi>, and `base` where the example begins at one
     double target;      // what m should reach
     double xx;          // |phi|^2; of Gaussian weights phi' Sigma phi
     double ww;          // |w|^2
@@ -16,6 +16,7 @@ struct Scalars {
     double k;           // updates so far
     double side;        // regression: sign of the residual; otherwise +1
     double regression;  // 1 where y itself is to be met, 0 where a margin is to be reached
+    double base = 0.0;  // what of m is the example's initial prediction, so that <w, phi> = m - base
 };
 
 // What it answers: w <- scale*w + add*phi. decay is scale without the intercept. Then, the intercept spared,

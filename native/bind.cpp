@@ -61,18 +61,18 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
     engine.def(                                                                                                \
         "learn",                                                                                               \
         [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object sets, \
-           nb::object scores) {                                                                                \
-            self.learn(batch<V>(X), y, importance, target, sets, scores, loops->learn_##suffix,                \
+           nb::object scores, nb::object base) {                                                               \
+            self.learn(batch<V>(X), y, importance, target, sets, scores, base, loops->learn_##suffix,          \
                        loops->check_##suffix);                                                                 \
         },                                                                                                     \
         nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(),     \
-        "scores"_a.none());                                                                                    \
+        "scores"_a.none(), "base"_a.none() = nb::none());                                                      \
     engine.def(                                                                                                \
         "score",                                                                                               \
-        [](Engine& self, Matrix<V> X, Out scores) {                                                            \
-            self.score(batch<V>(X), scores, loops->score_##suffix, loops->check_##suffix);                     \
+        [](Engine& self, Matrix<V> X, Out scores, nb::object base) {                                           \
+            self.score(batch<V>(X), scores, base, loops->score_##suffix, loops->check_##suffix);               \
         },                                                                                                     \
-        nb::arg("X").noconvert(), "scores"_a);
+        nb::arg("X").noconvert(), "scores"_a, "base"_a.none() = nb::none());
 
 #define CHECKS(V, suffix)                                                                           \
     engine.def(                                                                                     \
@@ -104,26 +104,27 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
         "y"_a, "importance"_a.none());
 
-#define CSR(V, I, suffix)                                                                                             \
-    engine.def(                                                                                                       \
-        "learn_csr",                                                                                                  \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,           \
-           nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named) { \
-            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named), y, importance, target, sets,     \
-                       scores, loops->learn_##suffix, loops->check_##suffix);                                         \
-        },                                                                                                            \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
-        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),                   \
-        "distinct"_a = false, "named"_a = false);                                                                     \
-    engine.def(                                                                                                       \
-        "score_csr",                                                                                                  \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores,             \
-           bool distinct) {                                                                                           \
-            self.score(batch<V, I>(data, indices, starts, columns, distinct), scores, loops->score_##suffix,          \
-                       loops->check_##suffix);                                                                        \
-        },                                                                                                            \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
-        "scores"_a, "distinct"_a = false);
+#define CSR(V, I, suffix)                                                                                           \
+    engine.def(                                                                                                     \
+        "learn_csr",                                                                                                \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,         \
+           nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named, \
+           nb::object base) {                                                                                       \
+            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named), y, importance, target, sets,   \
+                       scores, base, loops->learn_##suffix, loops->check_##suffix);                                 \
+        },                                                                                                          \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
+        "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),                 \
+        "distinct"_a = false, "named"_a = false, "base"_a.none() = nb::none());                                     \
+    engine.def(                                                                                                     \
+        "score_csr",                                                                                                \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores,           \
+           bool distinct, nb::object base) {                                                                        \
+            self.score(batch<V, I>(data, indices, starts, columns, distinct), scores, base, loops->score_##suffix,  \
+                       loops->check_##suffix);                                                                      \
+        },                                                                                                          \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
+        "scores"_a, "distinct"_a = false, "base"_a.none() = nb::none());
 
 #define VARIANCE(V, suffix)                                                                         \
     engine.def(                                                                                     \
@@ -212,10 +213,13 @@ NB_MODULE(_native, module) {
         },
         nb::arg("X").noconvert(), "relevance"_a, "importance"_a, "begin"_a, "first"_a, "scores"_a.none(),
         nb::arg("learned").noconvert());
-    engine.def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0))
+    engine
+        .def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0),
+             "base"_a.none() = nb::float_(0.0))
         .def("learn_direction", &Engine::learn_direction, "x"_a, "target"_a = 1.0, "importance"_a = 1.0)
-        .def("score_one", &Engine::score_one, "x"_a.none())
-        .def("predict_one", &Engine::predict_one, "x"_a.none())
+        .def("score_one", &Engine::score_one, "x"_a.none(), "base"_a.none() = nb::float_(0.0))
+        .def("predict_one", &Engine::predict_one, "x"_a.none(), "base"_a.none() = nb::float_(0.0))
+        .def("why_no_base", &Engine::why_no_base, "known"_a)
         .def("variance_one", &Engine::variance_one, "x"_a.none())
         .def("check_one", &Engine::check_one, "x"_a.none())
         .def("row_of", &Engine::row_of, "x"_a.none())

@@ -250,7 +250,7 @@ double Engine::answer(nb::handle y) {
     return nb::cast<double>(on_new_label(y));
 }
 
-void Engine::teach(Read& row, double y, double importance, double target, const uint8_t* set) {
+void Engine::teach(Read& row, double y, double importance, double target, const uint8_t* set, double base) {
     const size_t before = model.w.features;
     const bool was_positional = positional;
     const size_t columns_before = columns;
@@ -268,10 +268,10 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     Outcome outcome;
     if (row.dense) {
         const DenseBatch<double> X{row.x, 1, row.n};
-        outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, set, nullptr});
+        outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, set, nullptr, &base});
     } else {
-        outcome.status =
-            loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance, target, set);
+        outcome.status = loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance,
+                                          target, set, base);
     }
     if (outcome.status == Status::ok) return;
     if (outcome.status == Status::not_finite) outcome.status = Status::overflow;
@@ -287,20 +287,25 @@ static void check_importance(double importance) {
         raise("InputError", "importance must be a finite number >= 0, got " + std::to_string(importance));
 }
 
-void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight) {
+void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, nb::handle begins_at) {
     const double importance = PyFloat_AsDouble(weight.ptr());
     if (importance == -1.0 && PyErr_Occurred()) {
         PyErr_Clear();
         raise("InputError", "importance must be a finite number >= 0, got " + text_of(weight));
     }
     check_importance(importance);
-    if (model.task == Task::multilabel) return learn_set(x, y, importance);
+    const double base = read_base(begins_at);
+    if (model.task == Task::multilabel) {
+        require_base(base, true);
+        return learn_set(x, y, importance);
+    }
     auto lock = own();
     Read row;
     read(x, row, true);
     PyObject* index = model.task == Task::classify ? PyDict_GetItemWithError(labels.ptr(), y.ptr()) : nullptr;
     if (index || model.task != Task::classify) {
-        teach(row, index ? double(PyLong_AsSsize_t(index)) : answer(y), importance, 1.0);
+        require_base(base, true);
+        teach(row, index ? double(PyLong_AsSsize_t(index)) : answer(y), importance, 1.0, nullptr, base);
         return;
     }
     PyErr_Clear();  // not hashable: answer() says so
@@ -308,7 +313,9 @@ void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight) {
     Model before = model;
     nb::list known = nb::list(classes);
     try {
-        teach(row, answer(y), importance, 1.0);
+        const double label = answer(y);
+        require_base(base, true);
+        teach(row, label, importance, 1.0, nullptr, base);
     } catch (...) {
         nb::error_scope keep_error;
         model = before;
@@ -369,30 +376,30 @@ void Engine::check_one(nb::handle x) {
     read(x, row, true);
 }
 
-void Engine::scores_of(nb::handle x, double* out) {
+void Engine::scores_of(nb::handle x, double base, double* out) {
     Read row;
     read(x, row, false);
-    if ((row.dense || row.columns) && model.w.features == 0) {
-        for (size_t r = 0; r < model.w.rows; ++r) out[r] = 0.0;
-    } else if (row.dense) {
-        loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, out);
-    } else {
-        loops->score_one(model, scratch_.value.data(), scratch_.index.data(), row.n, out);
-    }
+    const bool unknown = (row.dense || row.columns) && model.w.features == 0;  // none of its features has a weight yet
+    if (row.dense && !unknown) loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, &base, out);
+    else loops->score_one(model, scratch_.value.data(), scratch_.index.data(), unknown ? 0 : row.n, base, out);
 }
 
-nb::object Engine::score_one(nb::handle x) {
+nb::object Engine::score_one(nb::handle x, nb::handle begins_at) {
     auto lock = own();
+    const double base = read_base(begins_at);
+    require_base(base, false);
     std::vector<double> scores(model.w.rows);
-    scores_of(x, scores.data());
+    scores_of(x, base, scores.data());
     if (scores.size() == 1) return nb::float_(scores[0]);
     nb::list out;
     for (double s : scores) out.append(s);
     return out;
 }
 
-nb::object Engine::predict_one(nb::handle x) {
+nb::object Engine::predict_one(nb::handle x, nb::handle begins_at) {
     auto lock = own();
+    const double base = read_base(begins_at);
+    require_base(base, false);
     double few[32];
     std::vector<double> many;
     double* scores = few;
@@ -400,7 +407,7 @@ nb::object Engine::predict_one(nb::handle x) {
         many.resize(model.w.rows);
         scores = many.data();
     }
-    scores_of(x, scores);
+    scores_of(x, base, scores);
     if (model.task == Task::multilabel) {
         nb::set in;
         for (size_t r = 0; r < nb::len(classes); ++r)
@@ -508,16 +515,6 @@ void Engine::flip_classes() {
     set_classes(swapped);
 }
 
-template <class T>
-static const double* numbers(const nb::object& given, size_t rows, const char* name, std::vector<T>& keep) {
-    if (given.is_none()) return nullptr;
-    keep.push_back(nb::cast<T>(given));
-    if (keep.back().shape(0) != rows)
-        raise("InputError", std::string(name) + " has " + std::to_string(keep.back().shape(0)) + " entries, X has " +
-                                std::to_string(rows) + " rows");
-    return keep.back().data();
-}
-
 template <class Batch>
 static size_t stored(const Batch& X) {
     if constexpr (requires { X.nonzeros; }) return X.nonzeros;
@@ -532,13 +529,17 @@ static bool named(const Batch& X) {
 
 template <class Batch>
 void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-                   nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+                   nb::object scores, nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
     require_judge();
     std::vector<Vector<double>> keep;
-    Answers in{numbers(y, X.rows, "y", keep), numbers(importance, X.rows, "importance", keep),
-               numbers(target, X.rows, "target", keep), nullptr, nullptr};
+    Answers in{numbers(y, X.rows, "y", keep),
+               numbers(importance, X.rows, "importance", keep),
+               numbers(target, X.rows, "target", keep),
+               nullptr,
+               nullptr,
+               read_bases(base, X.rows, known_classes(true), keep)};
     nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> marks;
     if (!sets.is_none()) {
         marks = nb::cast<decltype(marks)>(sets);
@@ -661,16 +662,19 @@ void Engine::check(const Batch& X, Outcome (*check_loop)(const Model&, const Bat
 }
 
 template <class Batch>
-void Engine::score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
+void Engine::score(const Batch& X, Out scores, nb::object base,
+                   void (*score_loop)(const Model&, const Batch&, const double*, double*),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
+    std::vector<Vector<double>> keep;
+    const double* begins_at = read_bases(base, X.rows, known_classes(false), keep);
     if (scores.shape(0) != X.rows || scores.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
     if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
     Outcome outcome;
     {
         nb::gil_scoped_release release;
         outcome = check_loop(model, X, 0);
-        if (outcome.status == Status::ok) score_loop(model, X, scores.data());
+        if (outcome.status == Status::ok) score_loop(model, X, begins_at, scores.data());
     }
     if (outcome.status != Status::ok) refuse(outcome);
 }
@@ -693,7 +697,7 @@ void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model
 
 #define ONEPASS_INSTANTIATE(Batch, suffix)                                                                       \
     template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
-                                       Outcome (*)(Model&, const Batch&, const Answers&),                        \
+                                       nb::object, Outcome (*)(Model&, const Batch&, const Answers&),            \
                                        Outcome (*)(const Model&, const Batch&, size_t));                         \
     template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                  \
                                           double (*)(const Model&, const Batch&, const double*, const double*),  \
@@ -701,7 +705,8 @@ void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model
     template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
     template void Engine::variance<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),      \
                                           Outcome (*)(const Model&, const Batch&, size_t));                      \
-    template void Engine::score<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),         \
+    template void Engine::score<Batch>(const Batch&, Out, nb::object,                                            \
+                                       void (*)(const Model&, const Batch&, const double*, double*),             \
                                        Outcome (*)(const Model&, const Batch&, size_t));
 ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
 

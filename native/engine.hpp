@@ -49,8 +49,8 @@ inline void python_step(const Scalars* s, const double*, double* state, Step* st
     try {
         nb::list slots;
         for (int i = 0; i < python_rule->slots; ++i) slots.append(state[i]);
-        nb::tuple answer = nb::cast<nb::tuple>(
-            python_rule->step(s->m, s->target, s->xx, s->ww, s->importance, s->t, s->k, s->side, s->regression, slots));
+        nb::tuple answer = nb::cast<nb::tuple>(python_rule->step(s->m, s->target, s->xx, s->ww, s->importance, s->t,
+                                                                 s->k, s->side, s->regression, s->base, slots));
         *step = {nb::cast<double>(answer[0]), nb::cast<double>(answer[1]), nb::cast<double>(answer[2]),
                  nb::cast<double>(answer[3]), nb::cast<double>(answer[4]), nb::cast<double>(answer[5]),
                  nb::cast<double>(answer[6])};
@@ -85,6 +85,17 @@ inline void python_solve(const Scalars* s, const double* scores, int64_t classes
     }
 }
 
+// A column of numbers, one for each row; null where none was given. `keep` holds it as long as it is read.
+inline const double* numbers(const nb::object& given, size_t rows, const char* name,
+                             std::vector<Vector<double>>& keep) {
+    if (given.is_none()) return nullptr;
+    keep.push_back(nb::cast<Vector<double>>(given));
+    if (keep.back().shape(0) != rows)
+        raise("InputError", std::string(name) + " has " + std::to_string(keep.back().shape(0)) + " entries, X has " +
+                                std::to_string(rows) + " rows");
+    return keep.back().data();
+}
+
 class Engine {
  public:
     Engine(const std::string& task, nb::dict rule, nb::dict options);
@@ -93,7 +104,7 @@ class Engine {
     // Batches. y: class indices or reals; importance, target, scores may be None.
     template <class Batch>
     void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-               nb::object scores, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+               nb::object scores, nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
     // The set that the ratchet judges by, until `forget_set`; `arrays` are kept alive as long.
     template <class Batch>
@@ -103,7 +114,8 @@ class Engine {
     void forget_set();
     virtual void flush();
     template <class Batch>
-    void score(const Batch& X, Out scores, void (*score_loop)(const Model&, const Batch&, double*),
+    void score(const Batch& X, Out scores, nb::object base,
+               void (*score_loop)(const Model&, const Batch&, const double*, double*),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
 
     // x' Sigma x of rows, one for each Sigma.
@@ -121,15 +133,19 @@ class Engine {
                      Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&));
 
     // One example: a mapping of names, or a row of numbers.
-    virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance);
+    virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance, nb::handle base);
     void learn_direction(nb::handle x, double target, double importance);
     void learn_together(nb::list directions, Vector<double> importance);  // mappings, each to reach 1: all or none
     template <class Batch>
     void check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t));
-    nb::object score_one(nb::handle x);
-    nb::object predict_one(nb::handle x);
+    nb::object score_one(nb::handle x, nb::handle base);
+    nb::object predict_one(nb::handle x, nb::handle base);
     void check_one(nb::handle x);
     nb::list row_of(nb::handle x);  // (index, value) pairs, for explanations
+
+    // What is wrong with an example that begins at an initial prediction where so many classes are known; empty where
+    // nothing is.
+    virtual std::string why_no_base(size_t known) const;
 
     virtual void set_features(size_t d);
     virtual void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
@@ -169,8 +185,9 @@ class Engine {
     void read(nb::handle x, Read& row, bool learning);
     bool read_vector(PyObject* x, Read& row);
     // What depends on the representation: KernelEngine has another.
-    virtual void scores_of(nb::handle x, double* out);
-    virtual void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr);
+    virtual void scores_of(nb::handle x, double base, double* out);
+    virtual void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr,
+                       double base = 0.0);
     void learn_set(nb::handle x, nb::handle y, double importance);
     double answer(nb::handle y);
     // One writer or reader at a time; a rule's step that comes back to its own model is refused, not left to hang.
@@ -184,6 +201,11 @@ class Engine {
     Owned own();
     [[noreturn]] void refuse(const Outcome& outcome) const;
 
+    size_t known_classes(bool learning) const;
+    double read_base(nb::handle given) const;
+    void require_base(double base, bool learning) const;
+    const double* read_bases(const nb::object& given, size_t rows, size_t known,
+                             std::vector<Vector<double>>& keep) const;
     void require_judge() const;
     void require_room(size_t features) const;
     void require_spread() const;

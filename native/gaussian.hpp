@@ -318,16 +318,18 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
         out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, x + n, &constant);
 }
 
-// The readout's scores of one row as predictions: VW's stay within the labels seen so far, and the forecast of Vovk,
-// Azoury and Warmuth is over 1 + v.
+// The readout's scores of one row as predictions: the forecast of Vovk, Azoury and Warmuth is over 1 + v; what an
+// example begins at is added; and VW's stay within the labels seen so far.
 template <class Row>
-inline void predict_row(const Model& M, const Row& row, double* out, double* scratch) {
-    score_row(M, row, out, scratch);
+inline void predict_row(const Model& M, const Row& row, double* out, double* scratch, double base = 0.0) {
+    score_row(M, row, out, scratch, base);
+    if (M.w.sigma.vaw) {
+        double v;  // there is one Sigma: class rows share it
+        variance_row(M, row, &v);
+        for (size_t r = 0; r < M.w.rows; ++r) out[r] /= 1.0 + v;
+    }
+    if (base != 0.0 && !M.w.votes.on) out[0] += base;
     if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
-    if (!M.w.sigma.vaw) return;
-    double v;  // there is one Sigma: class rows share it
-    variance_row(M, row, &v);
-    for (size_t r = 0; r < M.w.rows; ++r) out[r] /= 1.0 + v;
 }
 
 }  // namespace onepass::ONEPASS_ISA

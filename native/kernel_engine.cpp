@@ -391,7 +391,7 @@ void KernelEngine::sort_named(bool admitted) {
     }
 }
 
-void KernelEngine::teach(Read& row, double y, double importance, double, const uint8_t*) {
+void KernelEngine::teach(Read& row, double y, double importance, double, const uint8_t*, double) {
     const bool was_positional = positional, started = holder_ != nullptr;
     const size_t columns_before = columns, width_before = width;
     size_t added = 0;
@@ -445,16 +445,16 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
     refuse_row(outcome);
 }
 
-void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight) {
+void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight, nb::handle base) {
     // A label that is new reshapes the coefficients, so a refused round needs the old ones back.
     const int known = model.task == Task::classify ? PyDict_Contains(labels.ptr(), y.ptr()) : 1;
     PyErr_Clear();
-    if (known == 1) return Engine::learn_one(x, y, weight);
+    if (known == 1) return Engine::learn_one(x, y, weight, base);
     const auto coef = f.coef;
     const auto values = f.values;
     const double ww = f.ww;
     try {
-        Engine::learn_one(x, y, weight);
+        Engine::learn_one(x, y, weight, base);
     } catch (...) {
         f.coef = coef;
         f.values = values;
@@ -463,7 +463,7 @@ void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight) {
     }
 }
 
-void KernelEngine::scores_of(nb::handle x, double* out) {
+void KernelEngine::scores_of(nb::handle x, double, double* out) {
     Read row;
     read(x, row, true);  // as learning does: names that are new here still count in |x|
     std::fill_n(out, f.outputs(), 0.0);

@@ -21,7 +21,8 @@ class KernelEngine : public Engine {
     void check_dense(Matrix<double> X);
     void check_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns);
 
-    void learn_one(nb::handle x, nb::handle y, nb::handle importance) override;
+    void learn_one(nb::handle x, nb::handle y, nb::handle importance, nb::handle base) override;
+    std::string why_no_base(size_t) const override { return "but a kernel learner begins at 0; leave it out"; }
     void set_features(size_t d) override;
     void admit_names(nb::list names) override;
     void forget_names(size_t count) override;
@@ -38,8 +39,8 @@ class KernelEngine : public Engine {
     size_t kernel_features = 0;  // the d that the kernel was made for
 
  protected:
-    void scores_of(nb::handle x, double* out) override;
-    void teach(Read& row, double y, double importance, double target, const uint8_t* set) override;
+    void scores_of(nb::handle x, double base, double* out) override;
+    void teach(Read& row, double y, double importance, double target, const uint8_t* set, double base) override;
 
  private:
     struct Table;

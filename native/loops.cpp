@@ -99,8 +99,9 @@ inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
         const double target = in.target ? in.target[i] : 1.0;
         const uint8_t* set = in.sets ? in.sets + i * outputs : nullptr;
         double* out = in.scores ? in.scores + i * outputs : nullptr;
-        const Status status =
-            with_row(X, i, [&](const auto& row) { return learn_row<Path>(M, row, y, importance, target, set, out); });
+        const double base = in.base ? in.base[i] : 0.0;
+        const Status status = with_row(
+            X, i, [&](const auto& row) { return learn_row<Path>(M, row, y, importance, target, set, out, base); });
         if (status != Status::ok) return explain(X, i, status);
     }
     return {};
@@ -150,10 +151,10 @@ double errors(const Model& M, const Batch& X, const double* y, const double* imp
 }
 
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
-                 const uint8_t* set) {
+                 const uint8_t* set, double base) {
     const SparseRow<double, int64_t> row{x, index, n};
     return M.w.stride > 1 ? learn_row<Path<true, false>>(M, row, y, importance, target, set, nullptr)
-                          : learn_row<Path<false, false>>(M, row, y, importance, target, nullptr, nullptr);
+                          : learn_row<Path<false, false>>(M, row, y, importance, target, nullptr, nullptr, base);
 }
 
 void variance_one(const Model& M, const double* x, const int64_t* index, size_t n, double* variances) {
@@ -162,16 +163,16 @@ void variance_one(const Model& M, const double* x, const int64_t* index, size_t 
 
 void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
 
-void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double* scores) {
-    predict_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch());
+void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double base, double* scores) {
+    predict_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch(), base);
 }
 
 template <class Batch>
-void score(const Model& M, const Batch& X, double* scores) {
+void score(const Model& M, const Batch& X, const double* base, double* scores) {
     double* scratch = M.scratch();
     for (size_t i = 0; i < X.rows; ++i)
         with_row(X, i, [&](const auto& row) {
-            predict_row(M, row, scores + i * M.w.rows, scratch);
+            predict_row(M, row, scores + i * M.w.rows, scratch, base ? base[i] : 0.0);
             return Status::ok;
         });
 }

@@ -24,7 +24,7 @@ inline void measure(const Model& M, Scalars& s, Move& move, double x_norm, doubl
 
 // What a task makes of a row: the scalars of the round and the direction of its move.
 template <class Path, class Row>
-inline Status face(Model& M, const Row& row, double y, Scalars& s, Move& move) {
+inline Status face(Model& M, const Row& row, double y, double base, Scalars& s, Move& move) {
     const Weights& w = M.w;
     const bool lazy = Path::lazy(M), straight = !lazy && !Path::linked(M);
     // Paying is fused into the sum: the paid weights are kept on the way.
@@ -34,8 +34,9 @@ inline Status face(Model& M, const Row& row, double y, Scalars& s, Move& move) {
                       : straight ? row.dot_norm(read.weights)
                                  : side_by_side(row).dot_norm(read.weights);
     if (!finite(d.norm)) return Status::not_finite;
-    const double score = read.a * d.dot, full = score + read.bias[0] * M.constant;
-    double sign = 1.0;
+    const double score = read.a * d.dot;
+    double full = score + read.bias[0] * M.constant, sign = 1.0;
+    if (base != 0.0) full += base;
     if (M.task == Task::regress) {
         sign = s.side = y < full ? -1.0 : 1.0;
         s.target = sign * y - M.tube;
@@ -43,6 +44,7 @@ inline Status face(Model& M, const Row& row, double y, Scalars& s, Move& move) {
         sign = y == 0.0 ? -1.0 : 1.0;
     }
     s.m = sign * full;
+    s.base = sign * base;
     s.xx = d.norm + M.constant_norm();
     move.coefficient = sign;
     move.coefficients = nullptr;
@@ -238,7 +240,7 @@ inline bool predicts_current(const Model& M) {
 // One round: score, rule, step, counters. Refused rounds leave the model as it was.
 template <class Path, class Row>
 inline Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set,
-                        double* out) {
+                        double* out, double base = 0.0) {
     constexpr bool many = Path::many;
     const bool batched = Path::batched(M);
     Scalars s{0.0, target,     0.0,
@@ -246,10 +248,10 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
               M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
     Move move;
     const bool current = out && predicts_current(M);
-    if (out && !current) predict_row(M, row, out, M.scores.data());
+    if (out && !current) predict_row(M, row, out, M.scores.data(), base);
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
-    else status = face<Path>(M, row, y, s, move);
+    else status = face<Path>(M, row, y, base, s, move);
     if (current && status == Status::ok) {
         if (!many) out[0] = move.coefficient * s.m;  // a sign, twice
         for (size_t r = 0; many && r < M.w.rows; ++r) out[r] = M.scores[r];

@@ -387,16 +387,17 @@ void Model::record_vote(const double* x, const int64_t* index, size_t n, const d
     w.votes.counts.push_back(1.0);
 }
 
-void Model::count_votes(const double* x, const int64_t* index, size_t n, double* out) const {
+void Model::count_votes(const double* x, const int64_t* index, size_t n, double base, double* out) const {
     thread_local std::vector<double> spread, scores, coefficients;
     const Votes& votes = w.votes;
     const Updates& updates = votes.updates;
     if (spread.size() < w.features) spread.resize(w.features);
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = x[i];
-    scores.assign(w.rows, 0.0);
+    scores.assign(w.rows, base);
     coefficients.resize(w.rows);
-    for (size_t r = 0; r < w.rows; ++r) out[r] = 0.0;
-    for (size_t k = 0;; ++k) {
+    const bool nobody = updates.count() == 0 && votes.counts[0] == 0.0;  // has voted yet: w = 0 stands alone
+    for (size_t r = 0; r < w.rows; ++r) out[r] = nobody ? base : 0.0;
+    for (size_t k = 0; !nobody; ++k) {
         if (w.rows == 1) {
             out[0] += scores[0] > 0.0 ? votes.counts[k] : -votes.counts[k];
         } else {

@@ -71,7 +71,7 @@ struct Model {
     double* linked_bias() const;
     double* room_to_keep(size_t size);
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
-    void count_votes(const double* x, const int64_t* index, size_t n, double* out) const;
+    void count_votes(const double* x, const int64_t* index, size_t n, double base, double* out) const;
     void size_scratch() {
         const size_t n = std::max<size_t>(w.stride, 8);
         scores.resize(n);
@@ -110,6 +110,8 @@ struct Answers {
     const double* target;
     const uint8_t* sets;  // multilabel: rows x classes, 1 for in
     double* scores;       // where to write the scores before each update (rows x outputs), or null
+    // One row of weights: what each example's score begins at (VW's initial prediction), or null for 0.
+    const double* base = nullptr;
 };
 
 // What the ranking loop reads beside the rows. Rows before `first` are remembered, the others arrive; row i meets those
@@ -143,7 +145,7 @@ struct Loops {
     const char* name;
 #define ONEPASS_DECLARE(Batch, suffix)                                                                \
     Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);                                  \
-    void (*score_##suffix)(const Model&, const Batch&, double* scores);                               \
+    void (*score_##suffix)(const Model&, const Batch&, const double* base, double* scores);           \
     Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);                           \
     double (*errors_##suffix)(const Model&, const Batch&, const double* y, const double* importance); \
     void (*variance_##suffix)(const Model&, const Batch&, double* variances);
@@ -151,10 +153,10 @@ struct Loops {
 #undef ONEPASS_DECLARE
     // One sparse row whose indices are known to be inside and distinct, in any order.
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
-                        double target, const uint8_t* set);
+                        double target, const uint8_t* set, double base);
     void (*finish_batch)(Model&);
     void (*derive)(Model&);
-    void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double* scores);
+    void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double base, double* scores);
     void (*variance_one)(const Model&, const double* x, const int64_t* index, size_t n, double* variances);
     Outcome (*learn_pairs_dense)(Model&, const DenseBatch<double>&, const Meetings&, Difference&);
     Outcome (*learn_pairs_i32)(Model&, const CsrBatch<double, int32_t>&, const Meetings&, Difference&);

@@ -86,7 +86,8 @@ inline void pegasos(const Scalars* s, const double* p, double*, Step* step) {
     double scale = 1.0 - 1.0 / s->t;
     double add = s->m < s->target ? 1.0 / (p[0] * s->t) * s->importance : 0.0;
     if (p[1] != 0.0) {
-        const double ww = scale * scale * s->ww + 2.0 * scale * add * s->m + add * add * s->xx;
+        const double inner = s->m - s->base;
+        const double ww = scale * scale * s->ww + 2.0 * scale * add * inner + add * add * s->xx;
         const double inside = ww > 0.0 ? std::min(1.0, 1.0 / std::sqrt(p[0] * ww)) : 1.0;
         scale *= inside;
         add *= inside;
@@ -220,20 +221,20 @@ inline void passive_aggressive_rows(const Scalars* s, const double* scores, int6
     step->add = 1.0;
 }
 
-// ROMMA: the smallest w with <w, phi> >= target and <w, w_t> >= |w_t|^2.   no params
+// ROMMA: the smallest w with <w, phi> >= target - base and <w, w_t> >= |w_t|^2.   no params
 template <bool aggressive>
 inline void romma(const Scalars* s, const double*, double*, Step* step) {
     if (aggressive ? s->m >= s->target : s->m > 0.0) return;
-    const double both = s->xx * s->ww;
-    if (both == 0.0 || s->target * s->m >= both) {
+    const double both = s->xx * s->ww, inner = s->m - s->base, target = s->target - s->base;
+    if (both == 0.0 || target * inner >= both) {
         step->scale = 0.0;
-        step->add = s->target / s->xx;
+        step->add = target / s->xx;
         return;
     }
-    const double d = both - s->m * s->m;
+    const double d = both - inner * inner;
     if (d <= 1e-12 * both) return;
-    step->scale = (both - s->target * s->m) / d;
-    step->add = s->ww * (s->target - s->m) / d;
+    step->scale = (both - target * inner) / d;
+    step->add = s->ww * (target - inner) / d;
 }
 
 // ALMA.   params: alpha, B*sqrt(p-1), C/sqrt(p-1), normalize, strict, whether p != 2 (then the weights see to the ball)
@@ -246,7 +247,7 @@ inline void alma(const Scalars* s, const double* p, double*, Step* step) {
         step->add = add;
         return;
     }
-    const double inside = 1.0 / std::max(1.0, std::sqrt(s->ww + 2.0 * add * s->m + add * add * s->xx));
+    const double inside = 1.0 / std::max(1.0, std::sqrt(s->ww + 2.0 * add * (s->m - s->base) + add * add * s->xx));
     step->scale = inside;
     step->add = inside * add;
 }

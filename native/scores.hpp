@@ -129,12 +129,12 @@ inline void with_numbers(const Row& row, Use use) {
     use(copy.x, copy.index);
 }
 
-// The readout's scores of one row, into out[rows].
+// The readout's scores of one row, into out[rows]. `base` is for the vote, in which each voter's score begins there.
 template <class Row>
-inline void score_row(const Model& M, const Row& row, double* out, double* scratch) {
+inline void score_row(const Model& M, const Row& row, double* out, double* scratch, double base = 0.0) {
     const Weights& w = M.w;
     if (w.votes.on)
-        return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, out); });
+        return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, base, out); });
     if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.stride == 1) {

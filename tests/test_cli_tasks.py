@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from command import onepass, write_queries, write_sets
 from sklearn.metrics import f1_score, hamming_loss, ndcg_score
 
 import onepass as op
+from onepass.cli.radius import Distances
 from onepass.cli.rows import whole_queries
 from onepass.model import LinearModel
 
@@ -198,3 +200,39 @@ def test_a_finished_run_that_goes_on_writes_no_malformed_line_twice(tmp_path: Pa
         b"3", b"4",
     ]  # fmt: skip
     assert LinearModel.load(tmp_path / "m").extra["learn"]["counts"]["skipped"] == 2
+
+
+def test_a_radius_that_tells_nothing_is_told(tmp_path: Path) -> None:
+    """Nearly all rows outside, or none: the summary says what the distances were, and --radius."""
+    X = np.random.default_rng(0).normal(size=(9000, 2)) * [30.0, 10.0]
+    (tmp_path / "s.csv").write_text("a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in X.tolist()))
+    model = LinearModel("pa1:C=0.1", "oneclass", radius=2.0)
+    said: list[float] = []
+    for a, b in X.tolist():
+        x = {"a": a, "b": b}
+        said.append(float(model.distances([x])[0]))
+        model.learn_one(x, None)
+    distances = np.array(said)
+    shared = ["learn", "s.csv", "--no-label", "--task", "one-class", "--rule", "pa1:C=0.1", "--progress", "none"]
+    hint = re.search(r"hint +(.*)", onepass(*shared, "--radius", 2, cwd=tmp_path).stdout)
+    assert hint
+    found = re.fullmatch(
+        r"([\d.]+)% of the rows lay outside the radius 2; half of the distances were within ([\d.]+), 95% within "
+        r"([\d.]+): choose with --radius", hint[1])  # fmt: skip
+    assert found, hint[1]
+    assert float(found[1]) == pytest.approx(100 * np.mean(distances > 2), abs=0.006)
+    for share, quantile in ((0.5, found[2]), (0.95, found[3])):  # of one row in four
+        assert abs(np.mean(distances <= float(quantile)) - share) < 0.02
+    assert "hint" not in onepass(*shared, "--radius", 40, cwd=tmp_path).stdout
+    assert "no row lay outside the radius 1000; half" in onepass(*shared, "--radius", 1000, cwd=tmp_path).stdout
+
+
+def test_distances_are_kept_within_bounds_however_they_come() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.random(50_000)
+    whole, cut = Distances(0.5), Distances(0.5)
+    whole.add(values)
+    for part in np.split(values, np.sort(rng.integers(0, 50_000, size=200))):
+        cut.add(part)
+    assert np.array_equal(whole._kept, values[:: whole._every]) and np.array_equal(whole._kept, cut._kept)
+    assert 2048 <= len(whole._kept) <= 4096 and whole.outside == cut.outside == np.count_nonzero(values > 0.5)

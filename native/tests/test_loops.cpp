@@ -250,7 +250,7 @@ static void check_pairs(int rule, Averaging averaging) {
             const double importance = in.importance[i] * in.importance[j];
             loops_scalar()->learn_dense_f64(by_dense, {phi.data(), 1, d},
                                             {nullptr, &importance, nullptr, nullptr, nullptr});
-            loops_scalar()->learn_one(by_sparse, some.data(), at.data(), at.size(), 1.0, importance, 1.0, nullptr);
+            loops_scalar()->learn_one(by_sparse, some.data(), at.data(), at.size(), 1.0, importance, 1.0, nullptr, 0.0);
         }
     std::vector<uint32_t> place(d);
     std::vector<double> arrived(d + 1), x(2 * d + 1);

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .errors import FeatureError, InputError
 
-__all__ = ["Batch", "as_batch", "as_importance", "is_mappings", "to_row"]
+__all__ = ["Batch", "as_base", "as_batch", "as_importance", "is_mappings", "to_row"]
 
 
 @dataclass
@@ -78,6 +78,10 @@ class Batch:
         at = np.repeat(starts[:-1][order] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=starts.dtype)
         csr = (data[at], indices[at], ends)
         return replace(self, rows=len(order), csr=csr)
+
+    def without_columns(self) -> Batch:
+        """As many rows, all empty."""
+        return Batch(self.rows, 0, csr=(np.empty(0), np.empty(0, np.int64), np.zeros(self.rows + 1, np.int64)))
 
     def require_finite(self) -> None:
         """Raise what the loops raise of a malformed row, before any row is learned."""
@@ -149,21 +153,37 @@ def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
     """One weight per row, finite and not negative; one number stands for all rows."""
     if given is None:
         return None
-    try:
-        weights = np.asarray(given)
-        if weights.dtype.kind not in "biufO":
-            raise TypeError(f"got {weights.dtype}")
-        if weights.ndim == 0:
-            weights = np.full(rows, weights)
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"importance must hold one number >= 0 per row: {error}") from None
-    if weights.shape != (rows,):
-        raise InputError(f"importance must hold one number per row: X has {rows} rows, got shape {weights.shape}")
+    weights = _one_each(given, rows, "importance", " >= 0")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise InputError(f"importance must be finite and >= 0, but entry {bad[0]} is {weights[bad[0]]}")
     return weights
+
+
+def as_base(given: Any, rows: int) -> NDArray[np.float64] | None:
+    """What the score of each row begins at, finite; None where all begin at 0."""
+    if given is None:
+        return None
+    base = _one_each(given, rows, "base", "")
+    bad = np.flatnonzero(~np.isfinite(base))
+    if len(bad):
+        raise InputError(f"base must be finite, but entry {bad[0]} is {base[bad[0]]}")
+    return base if np.any(base) else None
+
+
+def _one_each(given: Any, rows: int, name: str, such: str) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(given)
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"got {values.dtype}")
+        if values.ndim == 0:
+            values = np.full(rows, values)
+        values = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must hold one number{such} per row: {error}") from None
+    if values.shape != (rows,):
+        raise InputError(f"{name} must hold one number per row: X has {rows} rows, got shape {values.shape}")
+    return values
 
 
 def to_row(x: Any) -> Any:

@@ -26,10 +26,11 @@ def step(rule: Rule) -> Callable[..., tuple[float, ...]]:
         k: float,
         side: float,
         regression: float,
+        base: float,
         slots: list[float],
     ) -> tuple[float, ...]:
         state = dict(zip(rule.slots, slots, strict=True))
-        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, state, regression != 0)
+        s = Scalars(m, target, xx, ww, c, int(t), int(k), side, state, regression != 0, base)
         answer = rule.step(s)
         if not isinstance(answer, Step):
             raise TypeError(f"{type(rule).__name__}.step must return a Step, got {answer!r}")

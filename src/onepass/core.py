@@ -52,7 +52,7 @@ ZERO_NORM = float(np.finfo(np.float64).tiny)
 class Scalars:
     """All that a rule sees of a round."""
 
-    m: float  # ⟨w, φ⟩: the margin; in regression side·s
+    m: float  # the margin ⟨w, φ⟩ + base; in regression side·s
     target: float  # what m should reach: 1, a cost, or in regression side·y − ε
     xx: float  # ‖φ‖²; of Gaussian weights φᵀΣφ
     ww: float  # ‖w‖²
@@ -62,11 +62,17 @@ class Scalars:
     side: float = 1.0  # regression: the sign of the residual, so that φ = side·x; otherwise +1
     state: dict[str, float] = dataclasses.field(default_factory=dict)  # the rule's own slots; it may write
     regression: bool = False  # is y itself to be met, or only a margin to be reached?
+    base: float = 0.0  # what of m is the example's initial prediction
 
     @property
     def residual(self) -> float:
         """y − s in regression; in a margin task, target − m."""
         return self.side * (self.target - self.m)
+
+    @property
+    def inner(self) -> float:
+        """⟨w, φ⟩, for rules that work out ‖w + add·φ‖."""
+        return self.m - self.base
 
 
 @dataclasses.dataclass(frozen=True)
@@ -494,12 +500,13 @@ class Learner:
         column = self._predicting()[:, -1] * self.intercept_scaling
         return float(column[0]) if len(column) == 1 else column
 
-    def score(self, x: Any) -> Any:
-        """Scores of the predicting weights; changes nothing."""
+    def score(self, x: Any, base: float = 0.0) -> Any:
+        """Scores of the predicting weights, which begin at `base`; changes nothing."""
+        self._require_base(base)
         if self._w is None:
-            return _plain(np.zeros(self.task.shape(1)[0]))
+            return _plain(base + np.zeros(self.task.shape(1)[0]))
         if self._voters:
-            ballots = [(self.task.scores(w, self._augment(x)), rounds) for w, rounds in self._voters]
+            ballots = [(base + self.task.scores(w, self._augment(x)), rounds) for w, rounds in self._voters]
             if len(ballots[0][0]) == 1:
                 return float(sum(rounds if s[0] > 0 else -rounds for s, rounds in ballots))
             counts = [(int(np.argmax(s)), rounds) for s, rounds in ballots]
@@ -507,7 +514,7 @@ class Learner:
         scores = self.task.scores(self._predicting(), self._augment(x))
         if self._covariance and self._covariance.spread.vaw:
             scores = scores / (1.0 + self._covariance.variance(self._augment(x)[np.newaxis]))
-        return _plain(scores)
+        return _plain(base + scores)
 
     def variance(self, x: Any) -> Any:
         """xᵀΣx: how unsure the score is; one per class row where each has its Σ."""
@@ -518,29 +525,40 @@ class Learner:
         phi = np.broadcast_to(ax, (len(covariance.table), len(ax)))
         return _plain(np.sum(phi * covariance.through(phi), axis=1))
 
-    def predict(self, x: Any) -> Any:
-        if self._voters:
-            votes = np.atleast_1d(self.score(x))
+    def predict(self, x: Any, base: float = 0.0) -> Any:
+        if self._voters or base:
+            votes = np.atleast_1d(self.score(x, base))
+            if self.task.name == "regression":
+                return float(votes[0])
             return (1 if votes[0] > 0 else -1) if len(votes) == 1 else int(np.argmax(votes))
         w = np.zeros(self.task.shape(_width(self._augment(x)))) if self._w is None else self._predicting()
         return self.task.predict(w, self._augment(x))
 
-    def learn(self, x: Any, y: Any, importance: float = 1.0) -> Record:
-        """Predict, reveal, suffer, update. An exception leaves the learner as it was."""
+    def learn(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> Record:
+        """Predict, reveal, suffer, update. An exception leaves the learner as it was.
+
+        base: the example's initial prediction (binary and regression). Its score is base + ⟨w, x⟩.
+        """
         if not (math.isfinite(importance) and importance >= 0):
             raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
+        self._require_base(base)
         ax = self._augment(x)
         theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
         w = self._linked(theta)
         scores = self.task.scores(w, ax)
-        direction = self.task.direction(w, ax, y, self.rule)
+        regression = self.task.name == "regression"
+        direction = self.task.direction(w, ax, y - base if regression else y, self.rule)
+        begin = 0.0  # base, from the side that φ is on
+        if base:
+            scores = scores + base
+            begin = (direction.side if regression else float(y)) * base
         phi = direction.phi
         if self._theta is None:
             w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
         normed = phi if self.bias_in_norm else phi[:, :-1]
         s = Scalars(
-            m=float(np.sum(w * phi)) if direction.m is None else direction.m,
-            target=direction.target,
+            m=(float(np.sum(w * phi)) if direction.m is None else direction.m) + begin,
+            target=direction.target + (begin if regression else 0.0),
             xx=self._norm(normed),
             ww=self._norm(theta),
             importance=importance,
@@ -548,7 +566,8 @@ class Learner:
             k=self.k,
             side=direction.side,
             state=dict(self.state),
-            regression=self.task.name == "regression",
+            regression=regression,
+            base=begin,
         )
         all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         covariance = self._covariance or self._start_covariance(phi.shape)
@@ -605,13 +624,15 @@ class Learner:
         if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
             raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
 
-        prediction = self.predict(x)
+        prediction = self.predict(x, base)
         updated = full and any(bool(np.any(part)) for part in batch)
         if self.rule.own_moves:
             before = self._planes_of(theta)
             updated = not (np.array_equal(moved, theta) and all(np.array_equal(before[p], planes[p]) for p in planes))
         after = self._linked(moved)
-        record = Record(self.t + 1, x, y, self.score(x), prediction, loss, step, updated, self._shaped(after[:, :-1]))
+        record = Record(
+            self.t + 1, x, y, self.score(x, base), prediction, loss, step, updated, self._shaped(after[:, :-1])
+        )
         self._cover(w, after)
         self._keep(w, after, not step.passive, skip)
         self._theta = moved
@@ -631,6 +652,14 @@ class Learner:
         self.sum_weight += importance
         self.records.append(record)
         return record
+
+    def _require_base(self, base: float) -> None:
+        if not math.isfinite(base):
+            raise InputError(f"base must be a finite number, got {base!r}")
+        if base and self.task.name not in ("binary", "regression"):
+            raise InputError(
+                f"base={base!r} is an initial prediction, but {self.task.name} has no one score to add it to"
+            )
 
     def flush(self) -> None:
         """Take the step of a batch that is not full; its mean is over the rounds there are."""

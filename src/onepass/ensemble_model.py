@@ -102,7 +102,11 @@ class EnsembleModel(MemberWeights):
         if isinstance(member, LinearModel):
             if type(member) is not LinearModel:
                 raise ParameterError(f"member {member!r:.60}: expected linear models")
-            made = member.new_model(classes if member.task != "regression" else None)
+            if member.costs is not None and classes is None:
+                raise ParameterError(
+                    f"member {member.rule!r}: its costs are of classes; declare them, {member.classes!r}"
+                )
+            made = member.new_model(classes)
             if (made.task == "regression") != (self.task == "regression") or made.hash_bits != self.hash_bits:
                 raise ParameterError(f"member {made.rule!r}: its task and hash_bits must be the ensemble's")
             return made

@@ -85,7 +85,7 @@ class KernelModel(LinearModel):
             self.task,
             kernel=self.kernel,
             budget=self.budget,
-            classes=None if self.task == "regression" else classes,
+            **self._classes_and_costs(classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             readout=self.readout,

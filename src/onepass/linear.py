@@ -11,10 +11,10 @@ from sklearn.utils.metaestimators import available_if
 
 from . import rules, uncertainty
 from .batches import as_importance
+from .beginning import BeginningAtBase
 from .class_weights import WeightedClasses
 from .core import Array, Readout, Rule
 from .errors import LabelError, ParameterError
-from .estimator import LinearEstimator
 from .model import LinearModel
 from .tables import class_array, read_labels, read_targets
 
@@ -27,7 +27,7 @@ def _has_probabilities(self: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, WeightedClasses, LinearEstimator):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, WeightedClasses, BeginningAtBase):  # type: ignore[misc]
     """A linear classifier that learns by any rule, in one pass.
 
     Parameters
@@ -129,30 +129,36 @@ class LinearClassifier(ClassifierMixin, WeightedClasses, LinearEstimator):  # ty
             raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
         return model
 
-    def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
+    def learn_one(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
         if self.class_weight is not None:
             importance = float(as_importance([importance], 1)[0]) * self._class_weights([y])[0]  # type: ignore[index]
         model = self._model
         if model is None:
-            super().learn_one(x, y, importance)
+            super().learn_one(x, y, importance, base)
         else:
-            model.learn_one(x, y, importance)
+            model.learn_one(x, y, importance, base)
 
-    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
-        super().learn_many(X, y, self._weighted(y, importance))
+    def predict_one(self, x: Any, base: float = 0.0) -> Any:
+        """The prediction for one example; changes nothing. None before any class is known."""
+        return (self._model or self._new_model()).predict_one(x, base)
 
-    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
-        return super().predict_then_learn(X, y, self._weighted(y, importance))
+    def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
+        super().learn_many(X, y, self._weighted(y, importance), base)
 
-    def score_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[tuple[list[Any], Array]]:
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
+        return super().predict_then_learn(X, y, self._weighted(y, importance), base)
+
+    def score_then_learn(
+        self, X: Any, y: Any, importance: Any = None, base: Any = None
+    ) -> list[tuple[list[Any], Array]]:
         """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
         with self._learning() as model:
-            return model.score_then_learn(X, y, self._weighted(y, importance))
+            return model.score_then_learn(X, y, self._weighted(y, importance), base)
 
-    def score_one(self, x: Any) -> Any:
+    def score_one(self, x: Any, base: float = 0.0) -> Any:
         """The score of one example: a number for up to two classes (above 0 is the second), one per class for more."""
-        return (self._model or self._new_model()).score_one(x)
+        return (self._model or self._new_model()).score_one(x, base)
 
     def decision_function(self, X: Any) -> Array:
         """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
@@ -170,8 +176,8 @@ class LinearClassifier(ClassifierMixin, WeightedClasses, LinearEstimator):  # ty
         return self._fitted().probabilities(scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        return (self._model or self._new_model()).predict_proba_one(x)
+    def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
+        return (self._model or self._new_model()).predict_proba_one(x, base)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -210,7 +216,7 @@ class LinearClassifier(ClassifierMixin, WeightedClasses, LinearEstimator):  # ty
         )
 
 
-class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+class LinearRegressor(RegressorMixin, BeginningAtBase):  # type: ignore[misc]
     """A linear regressor that learns by any rule defined for regression, in one pass.
 
     Parameters are those of `LinearClassifier`, without classes.
@@ -276,10 +282,11 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         means, stds = self.predict(X, return_std=True)
         return uncertainty.interval(means, stds, coverage)
 
-    def predict_one(self, x: Any, std: bool = False) -> Any:
+    def predict_one(self, x: Any, std: bool = False, base: float = 0.0) -> Any:
         """The prediction for one example; with `std` also the deviation of y around it. Changes nothing."""
         model = self._model or self._new_model()
-        return (model.predict_one(x), uncertainty.deviation_one(model, x)) if std else model.predict_one(x)
+        mean = model.predict_one(x, base)
+        return (mean, uncertainty.deviation_one(model, x)) if std else mean
 
     def _deviations(self, X: Any) -> Array:
         model = self._fitted()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, callback, core, geometry, rules, store, uncertainty
-from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .batches import Batch, as_base, as_batch, as_importance, is_mappings, to_row
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
@@ -48,6 +48,9 @@ class LinearModel:
     task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
     fit_intercept="auto" is True where an intercept does not cancel.
+
+    Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
+    predicted, judged and learned from. Of two classes it speaks for the second.
     """
 
     kind = KIND
@@ -112,18 +115,34 @@ class LinearModel:
         return f"LinearModel({self.rule!r}, task={self.task!r})"
 
     def new_model(self, classes: Iterable[Hashable] | None = None) -> LinearModel:
-        """A model like this one that has learned nothing, for other classes."""
+        """A model like this one that has learned nothing, for other classes (with costs for the same, in any order)."""
         return LinearModel(
             self.rule,
             self.task,
-            classes=None if self.task == "regression" else classes,
+            **self._classes_and_costs(classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             bias_in_norm=self.bias_in_norm,
             readout=self.readout,
             hash_bits=self.hash_bits,
             multiclass=self.multiclass,
+            threshold=self.threshold,
+            radius=self.radius,
         )
+
+    def _classes_and_costs(self, classes: Iterable[Hashable] | None) -> dict[str, Any]:
+        """Of a model like this one: costs go with the classes that they are of."""
+        if self.task in ("regression", "oneclass"):
+            return {}
+        given = None if classes is None else list(classes)
+        if self.costs is None:
+            return {"classes": given}
+        known = self.classes
+        given = known if given is None else given
+        if len(given) != len(known) or set(given) != set(known):
+            raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
+        order = [known.index(label) for label in given]
+        return {"classes": given, "costs": self.costs[np.ix_(order, order)]}
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -247,56 +266,96 @@ class LinearModel:
 
     # -- many examples ---------------------------------------------------------------------------------------------
 
-    def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
         """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call."""
-        self._learn(X, y, importance)
+        self._learn(X, y, importance, base)
 
-    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
         """For each row the prediction before learning it, as predict-then-learn one by one would give."""
-        return _joined(self._learn(X, y, importance, self._predictions))
+        return _joined(self._learn(X, y, importance, base, self._predictions))
 
-    def score_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[tuple[list[Any], Array]]:
+    def score_then_learn(
+        self, X: Any, y: Any, importance: Any = None, base: Any = None
+    ) -> list[tuple[list[Any], Array]]:
         """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
         if is_mappings(X):
             raise FeatureError("score_then_learn takes a table; with mappings use score_one and learn_one")
-        return self._learn(X, y, importance, lambda scores: (self.classes, scores))
+        return self._learn(X, y, importance, base, lambda scores: (self.classes, scores))
 
-    def score_many(self, X: Any) -> Array:
+    def score_many(self, X: Any, base: Any = None) -> Array:
         """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
         if self.task == "oneclass":
-            return np.asarray(self.distances(X) - self.radius)[:, np.newaxis]
-        return self._products(X)
+            distances = self.distances(X)
+            self._bases(base, len(distances))
+            return np.asarray(distances - self.radius)[:, np.newaxis]
+        return self._products(X, base)
 
-    def _products(self, X: Any) -> Array:
+    def _products(self, X: Any, base: Any = None) -> Array:
         """⟨w, x⟩, rows × outputs."""
         if is_mappings(X):
-            rows = [self.score_one(x) for x in X]
+            begins_at = self._bases(base, len(X))
+            at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
+            rows = [self.score_one(x, b) for x, b in zip(X, at, strict=True)]
             return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
         batch = self._placed(as_batch(X))
+        begins_at = self._bases(base, batch.rows)
+        if not self.n_features and begins_at is not None:
+            batch = batch.without_columns()  # no feature has a weight yet
         while True:
             scores = np.zeros((batch.rows, int(self._engine.rows)))
             try:
-                if batch.rows and self.n_features:
-                    self._score_into(batch, scores)
+                if batch.rows and (self.n_features or begins_at is not None):
+                    self._score_into(batch, scores, begins_at)
                 return scores
             except InputError:
                 if scores.shape[1] == self._engine.rows:
                     raise  # otherwise another thread let a class in meanwhile: look again
 
-    def _score_into(self, batch: Batch, scores: Array) -> None:
+    def _score_into(self, batch: Batch, scores: Array, base: Array | None) -> None:
+        more = {} if base is None else {"base": base}
         if batch.dense is not None:
-            self._engine.score(batch.dense, scores)
+            self._engine.score(batch.dense, scores, **more)
         else:
             assert batch.csr is not None
-            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct)
+            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, **more)
+
+    def _bases(self, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
+        """What each row's score begins at, None where all begin at 0. Raises where one may not begin elsewhere."""
+        begins_at = as_base(base, rows)
+        if begins_at is not None and (refused := self.refused_base(begins_at, labels)) is not None:
+            row, why = refused
+            raise InputError(f"base[{row}]={begins_at[row]:g} is an initial prediction, {why}")
+        return begins_at
+
+    def refused_base(self, base: Array, labels: NDArray[Any] | None = None) -> tuple[int, str] | None:
+        """The first row whose score may not begin at its base, and why; `labels`, where the rows are to be learned."""
+        at = np.flatnonzero(base)
+        known = np.full(len(base), max(2, len(self.classes)))
+        if labels is not None and self.task in ("auto", "binary", "multiclass"):
+            known = self._known_with(labels.tolist())
+        for count in sorted(set(known[at].tolist()), reverse=True):  # too many says more than too few
+            if why := self._engine.why_no_base(count):
+                return int(at[known[at] == count][0]), why
+        return None
+
+    def _known_with(self, labels: list[Any]) -> NDArray[np.intp]:
+        """How many classes are known once each of these was let in."""
+        known = dict.fromkeys(self.classes)
+        if known.keys() >= set(labels):
+            return np.full(len(labels), len(known))
+        counts = np.empty(len(labels), dtype=np.intp)
+        for row, label in enumerate(labels):
+            known[label] = None
+            counts[row] = len(known)
+        return counts
 
     def variances(self, X: Any) -> Array:
         """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
         return uncertainty.variances(self, X)
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Any, base: Any = None) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
-        return self._predictions(self.score_many(X))
+        return self._predictions(self.score_many(X, base))
 
     def class_indices(self, scores: Array) -> NDArray[np.intp]:
         if scores.shape[1] == 1:
@@ -314,9 +373,9 @@ class LinearModel:
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(e / e.sum(axis=1, keepdims=True))
 
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
         """label → probability; empty before anything was learned."""
-        scores = np.atleast_1d(np.array(self.score_one(x), dtype=np.float64))[np.newaxis]
+        scores = np.atleast_1d(np.array(self.score_one(x, base), dtype=np.float64))[np.newaxis]
         p = self.probabilities(scores)[0]
         return {label: float(q) for label, q in zip(self.classes, p, strict=False)}
 
@@ -586,6 +645,13 @@ class LinearModel:
             },
         )
 
+    def declare(self, classes: Iterable[Hashable]) -> None:
+        """Fix the classes of a model that knows none yet."""
+        if self.started:
+            raise ParameterError(f"this model has learned {self.classes!r} already: its classes cannot be declared now")
+        self._declare(list(classes))
+        self.declared = True
+
     def _declare(self, classes: list[Any]) -> None:
         if len(set(classes)) != len(classes):
             raise LabelError(f"classes must be distinct, got {classes!r}")
@@ -664,10 +730,10 @@ class LinearModel:
             assert batch.csr is not None
             self._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
 
-    def _learn(self, X: Any, y: Any, importance: Any, read: Read = None) -> list[Any]:
+    def _learn(self, X: Any, y: Any, importance: Any, base: Any = None, read: Read = None) -> list[Any]:
         """Learns; returns what `read` makes of the scores on the way, in parts."""
         if is_mappings(X):
-            return self._learn_mappings(X, y, importance, read)
+            return self._learn_mappings(X, y, importance, base, read)
         batch = as_batch(X)
         if batch.rows == 0:
             raise InputError("X has no rows; expected at least one")
@@ -676,18 +742,19 @@ class LinearModel:
         batch = self._placed(batch, learning=True)
         try:
             if self.task == "oneclass":
-                return [self._run(batch, None, c, read)]
+                return [self._run(batch, None, c, read, base=self._bases(base, batch.rows))]
             if self.task == "multilabel":
+                self._bases(base, batch.rows)  # raises where there is one
                 return self._learn_sets(batch, y, c, read)
             y = as_targets(y) if self.task == "regression" else as_labels(y)
             if len(y) != batch.rows:
                 raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
             if self.task == "regression":
-                return [self._run(batch, y, c, read)]
+                return [self._run(batch, y, c, read, base=self._bases(base, batch.rows))]
             indices = self._indices(y)
             if np.all(indices >= 0):
-                return [self._run(batch, indices, c, read)]
-            return self._learn_growing(batch, y, c, read)
+                return [self._run(batch, indices, c, read, base=self._bases(base, batch.rows, y))]
+            return self._learn_growing(batch, y, c, base, read)
         except BaseException as error:
             if batch.named and self.hash_bits is None:
                 self._columns.forget(self, batch, known, error.row if isinstance(error, RowError) else 0)
@@ -762,33 +829,43 @@ class LinearModel:
         read: Read,
         sets: NDArray[np.uint8] | None = None,
         skip: int = 0,
+        base: Array | None = None,
     ) -> Any:
         """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
         scores = np.zeros((batch.rows, int(self._engine.rows))) if read else None
+        more = {} if base is None else {"base": base}
         if batch.dense is not None:
-            self._engine.learn(batch.dense, y, c, None, sets, scores)
+            self._engine.learn(batch.dense, y, c, None, sets, scores, **more)
         else:
             assert batch.csr is not None
-            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named)
+            self._engine.learn_csr(
+                *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, **more
+            )
         return None if scores is None or read is None else read(scores[skip:])
 
-    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, read: Read) -> list[Any]:
+    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read) -> list[Any]:
         """Labels that are new within the batch: learn up to each, let it in, go on."""
         self._check(batch)
         self._check_labels(labels.tolist())
+        b = self._bases(base, batch.rows, labels)
         before = self.__getstate__()
         parts: list[Any] = []
         start = 0
         try:
             while start < batch.rows:
-                first = read(self.score_many(batch.part(start, start + 1))) if read else None
+                first = None
+                if read:
+                    first = read(
+                        self.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1])
+                    )
                 if self._indices(labels[start : start + 1])[0] < 0:
                     self._new_label(plain(labels[start]))
                 indices = self._indices(labels[start:])
                 unknown = np.flatnonzero(indices < 0)
                 stop = start + int(unknown[0]) if len(unknown) else batch.rows
-                part = None if c is None else c[start:stop]
-                later = self._run(batch.part(start, stop), indices[: stop - start], part, read, skip=1)
+                importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
+                part = batch.part(start, stop)
+                later = self._run(part, indices[: stop - start], importance, read, skip=1, base=begins_at)
                 if read:
                     parts += [first, later]  # the first was made before its label was let in
                 start = stop
@@ -797,11 +874,12 @@ class LinearModel:
             if error.row == 0:  # its label may be new: as in learn_one, it is not let in
                 self.__setstate__(before)
                 if row:
-                    self._learn(batch.part(0, row), labels[:row], None if c is None else c[:row])
+                    importance, begins_at = (None if each is None else each[:row] for each in (c, b))
+                    self._learn(batch.part(0, row), labels[:row], importance, begins_at)
             raise error.at(row) from None
         return parts
 
-    def _learn_mappings(self, X: Any, y: Any, importance: Any, read: Read) -> list[Any]:
+    def _learn_mappings(self, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
         ys = self._answers(y, len(X))
         if len(X) != len(ys):
             raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
@@ -818,12 +896,14 @@ class LinearModel:
             self._check_labels([label for members in ys for label in members])
         elif self.task not in ("regression", "oneclass"):
             self._check_labels(ys)
+        begins_at = self._bases(base, len(X), as_labels(ys))
+        at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
         predictions = []
-        for row, (x, label, c) in enumerate(zip(X, ys, cs, strict=True)):
+        for row, (x, label, c, b) in enumerate(zip(X, ys, cs, at, strict=True)):
             try:
                 if read:
-                    predictions.append(self.predict_one(x))
-                self.learn_one(x, label, c)
+                    predictions.append(self.predict_one(x, b))
+                self.learn_one(x, label, c, b)
             except RowError as error:
                 raise error.at(row) from None
         return [predictions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ import pytest
 from .streams import Example
 
 
-def progressive(flags: str, stream: Iterable[Example]) -> np.ndarray:
-    """What `vw FLAGS` predicts of every example before it learns it."""
+def progressive(flags: str, stream: Sequence[Example], bases: Sequence[float] | None = None) -> np.ndarray:
+    """What `vw FLAGS` predicts of every example before it learns it; `bases` are where the predictions begin."""
     workspace = pytest.importorskip("vowpalwabbit").Workspace(f"--quiet {flags}")
     out = []
-    for x, y, c in stream:
+    for (x, y, c), base in zip(stream, bases or [0.0] * len(stream), strict=True):
         features = " ".join(f"f{j}:{float(value)!r}" for j, value in enumerate(x) if value)
-        example = workspace.example(f"{y} {c!r} | {features}")
+        example = workspace.example(f"{y} {c!r} {base!r} | {features}")
         out.append(workspace.predict(example))
         workspace.learn(example)
         workspace.finish_example(example)

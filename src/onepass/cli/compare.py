@@ -175,7 +175,6 @@ class Race:
         """The chunk, cut where choosing ends."""
         from .rows import split
 
-        chunk.require_no_base()
         if self.tuning is None or self.tuning.over or self.tuning.left > len(chunk):
             self.take(chunk)
             if self.tuning is not None:
@@ -189,9 +188,12 @@ class Race:
 
     def take(self, chunk: Chunk) -> None:
         from ..errors import NumericalError
+        from .rows import check_bases
 
         if not self.entries:
             self._begin(chunk)
+        for entry in self.entries:
+            check_bases(entry.model, chunk)
         losses = []
         for entry in self.entries:
             began = perf_counter()
@@ -220,7 +222,7 @@ class Race:
         from .judging import Judge, kind_of, new_model, usual_metrics
         from .learn import _metrics
         from .progress import USUAL
-        from .rows import usual_every
+        from .rows import declare_sides, usual_every
         from .tasks import decide
 
         asked = self.given["task"]
@@ -241,6 +243,7 @@ class Race:
             rule, readout = portfolio.read(name)
             how = {} if rule == "auto" else {"readout": readout}
             model = new_model(rule, self.task, hash_bits=self.given["hash_bits"], **how)
+            declare_sides(model, chunk)
             run = Run(every=every, window_size=self.given["window"])
             run.settings = {"model": repr(model.rule), "stream": ", ".join(self.reading.sources[:3])}
             keeper = Keeper(run, made)

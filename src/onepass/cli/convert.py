@@ -110,7 +110,7 @@ class Conversion:
 
     def _chunks(self, stream: Stream) -> Iterator[Chunk]:
         for chunk in stream.batches():
-            chunk.require_no_base()  # which no other format has
+            chunk.require_no_base("which no other format has; take it out")
             yield chunk
         self.skipped = stream.skipped
 

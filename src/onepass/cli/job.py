@@ -23,7 +23,8 @@ from .interrupts import Interrupts
 from .judging import Judge, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
-from .rows import BLOCK, cut, inside, runs_of_labels, some, usual_every, whole_queries
+from .radius import Distances
+from .rows import BLOCK, check_bases, cut, declare_sides, inside, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -89,6 +90,7 @@ class Job:
         self.stopped_whole = False  # was everything before malformed input saved?
         self.judge: Judge | None = None
         self.looking: Lookback | None = None  # a resumed run has not kept what came before
+        self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.began = perf_counter()
         self.examples_before = 0
@@ -206,14 +208,16 @@ class Job:
         if self.model is None and len(known := chunk.labelled()):
             assert self.rule is not None  # without a model there is a rule to make one
             self._decide(*tasks.decide(known.y, self.rule))
+        if self.model is not None:
+            declare_sides(self.model, chunk)
         if self.keeper is None and self.model is not None:
             self._keep()
 
     def take(self, chunk: Chunk) -> None:
         """Predict, judge and learn the rows of a chunk."""
-        chunk.require_no_base()
         if self.model is not None and self.model.task == "oneclass":
             chunk = inside(chunk)
+        check_bases(self.model, chunk)
         labelled = chunk.labelled()
         self.counts["unlabelled"] += len(chunk) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)
@@ -235,7 +239,7 @@ class Job:
 
     def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
-            self.predictions.add(predictions_of(self.model, chunk.X), chunk.id)
+            self.predictions.add(predictions_of(self.model, chunk), chunk.id)
 
     def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any, Any]:
         """Labelled rows, in one go; with which of them are held out, and what to write as predictions."""
@@ -256,6 +260,9 @@ class Job:
         if outcomes.kind == "rankings":  # one outcome for each query, with the features of its rows
             ends = np.cumsum(np.count_nonzero(~np.isnan(outcomes.truth), axis=1))
             starts = starts[np.concatenate([[0], ends])]
+        if self.model is not None and self.model.task == "oneclass":
+            self.distances = self.distances or Distances(self.model.radius)
+            self.distances.add(outcomes.predicted + self.model.radius)
         self.display.add(outcomes, starts, self._fraction(rows.position), self._title())
         if self.held is None:
             self.keeper.add(outcomes, seconds)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..batches import as_batch
+from ..batches import as_base, as_batch
 from ..errors import InputError, NumericalError, ParameterError
 from ..evaluate.answers import Asker
 from ..evaluate.queries import Queries
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk
 
-__all__ = ["Judge", "kind_of", "members", "new_model", "predictions_of", "usual_metrics"]
+__all__ = ["Judge", "kind_of", "members", "new_model", "predictions_of", "scores_of", "usual_metrics"]
 
 KINDS = {"regression": "numbers", "oneclass": "numbers", "multilabel": "sets", "ranking": "rankings"}
 METRICS = {
@@ -76,10 +76,12 @@ class Judge:
             return self._queries(chunk, test_only)
         y = chunk.y if kind_of(self.model.task) == "numbers" else tasks.as_labels(chunk.y)
         if test_only:
-            scores = self.model.score_many(chunk.X)
+            scores = scores_of(self.model, chunk)
             said: Any = [(self.model.classes, scores)] if self.asker.asks_more else self.model._predictions(scores)
         else:
-            rows = Rows(chunk.X, y, weight)
+            rows = Rows(chunk.X, y, weight, base=as_base(chunk.base, len(chunk)))
+            if self.looking is not None:
+                self.looking.require_no_base(rows)
             said = self.asker.predict_then_learn(rows)
             if self.looking is not None:
                 self.looking.add(rows, said)
@@ -136,11 +138,17 @@ def said_of(outcomes: Outcomes) -> Any:
     return [values[code] for code in outcomes.predicted.tolist()]
 
 
-def predictions_of(model: LinearModel | None, X: Any) -> Any:
+def scores_of(model: LinearModel, chunk: Chunk) -> Any:
+    """Scores of rows, which begin where the rows say."""
+    base = as_base(chunk.base, len(chunk))
+    return model.score_many(chunk.X) if base is None else model.score_many(chunk.X, base)
+
+
+def predictions_of(model: LinearModel | None, chunk: Chunk) -> Any:
     """What to write for rows without labels."""
     if model is None:
-        return [None] * len(X)
-    scores = model.score_many(X)
+        return [None] * len(chunk)
+    scores = scores_of(model, chunk)
     return members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
 
 

@@ -69,8 +69,10 @@ class Audit:
         self.out = out
 
     def show(self, model: LinearModel, chunk: Chunk) -> None:
+        from .judging import predictions_of
+
         w, intercept = model.weights()
-        said = model.predict_many(chunk.X) if model.started else [None] * len(chunk)
+        said = predictions_of(model, chunk) if model.started else [None] * len(chunk)
         for row in range(len(chunk)):
             low, high = int(chunk.X.indptr[row]), int(chunk.X.indptr[row + 1])
             tag = "" if chunk.id is None or chunk.id[row] is None else f" {chunk.id[row]}"
@@ -82,6 +84,8 @@ class Audit:
                 parts.append((float(np.max(np.abs(weights * value))), f"{name}:{value:g}:{_weights(weights)}"))
             parts.sort(key=lambda part: -part[0])
             constant = [f"Constant:1:{_weights(intercept)}"] if model.fit_intercept else []
+            if chunk.base is not None and chunk.base[row]:
+                constant.append(f"Base:{chunk.base[row]:g}")
             print("\t" + "\t".join([*(text for _, text in parts), *constant]), file=self.out)
 
     def _features(self, model: LinearModel, chunk: Chunk, low: int, high: int) -> tuple[list[int], list[Any]]:

@@ -191,9 +191,9 @@ class Judged:
 
 
 def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str) -> Judged:
-    from .judging import members
+    from .judging import members, scores_of
     from .outputs import _word, text_of
-    from .rows import inside
+    from .rows import check_bases, inside
 
     judged = Judged(model)
     names = (
@@ -203,10 +203,10 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str
     )
     header = False
     for chunk in chunks:
-        chunk.require_no_base()
+        check_bases(model, chunk)
         if model.task == "oneclass":
             chunk = inside(chunk)
-        scores = model.score_many(chunk.X)
+        scores = scores_of(model, chunk)
         said = members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
         judged.add(chunk, said)
         if not table:

@@ -12,11 +12,24 @@ import numpy as np
 from ..errors import InputError
 from ..metrics import Outcomes
 from ..streams.chunk import COLUMNS, join, known
+from .tasks import as_labels
 
 if TYPE_CHECKING:
     from ..streams import Chunk, Position
 
-__all__ = ["BLOCK", "cut", "inside", "round_up", "runs_of_labels", "some", "split", "usual_every", "whole_queries"]
+__all__ = [
+    "BLOCK",
+    "check_bases",
+    "cut",
+    "declare_sides",
+    "inside",
+    "round_up",
+    "runs_of_labels",
+    "some",
+    "split",
+    "usual_every",
+    "whole_queries",
+]
 
 BLOCK = 1 << 21  # bytes a stream reads at once
 LONGEST = 1 << 20  # examples of a query
@@ -68,6 +81,27 @@ def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
 def inside(chunk: Chunk) -> Chunk:
     """For one-class learning every row, labelled or not, is one that should be inside: ‖x − w‖ − radius ≤ 0."""
     return dataclasses.replace(chunk, y=np.zeros(len(chunk)))
+
+
+def declare_sides(model: Any, chunk: Chunk) -> None:
+    """An initial prediction speaks for the greater of two labels: where the first rows have some, they declare both."""
+    if chunk.base is None or not np.any(chunk.base) or model.task not in ("auto", "binary") or model.started:
+        return
+    labels = sorted(set(as_labels(chunk.labelled().y).tolist()))
+    if len(labels) == 2 and hasattr(model, "declare"):
+        model.declare(labels)
+
+
+def check_bases(model: Any, chunk: Chunk) -> None:
+    """Raise, with its number, at an example whose initial prediction the model has no place for."""
+    if chunk.base is None or not np.any(chunk.base) or model is None:
+        return
+    if not hasattr(model, "refused_base"):
+        chunk.require_no_base("but an ensemble of rules begins at 0; name a rule, or take it out")
+    there = np.flatnonzero(known(chunk.y))
+    refused = model.refused_base(chunk.base[there], as_labels(chunk.y[there]))
+    if refused is not None:
+        raise chunk.refused_base(int(there[refused[0]]), refused[1])
 
 
 def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:

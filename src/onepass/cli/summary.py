@@ -40,6 +40,8 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
     rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
     rows.append(("rule", learner_of(model)))
     rows += _values(job)
+    if job.distances is not None and (hint := job.distances.hint()):
+        rows.append(("hint", hint))
     if job.options.regret:
         measured = job.run.regret
         told = measured.rows() if measured is not None else [("regret", "not measured: the run was resumed")]

@@ -67,6 +67,9 @@ class Asker:
         self.with_probabilities = "probabilities" in wanted or ("scores" in wanted and not has_scores)
         self._learn_weight = _weight_name(model, "learn_one")
         self._chunk_weight = _weight_name(model, "predict_then_learn")
+        # Why examples may not begin at an initial prediction.
+        asked = "learn_one" if hasattr(model, "learn_one") else "predict_then_learn"
+        self.no_base = "" if "base" in _parameters(model, asked) else f"which {_name(model)} does not use; leave it out"
 
     @property
     def asks_more(self) -> bool:
@@ -81,16 +84,17 @@ class Asker:
 
     # -- one example -----------------------------------------------------------------------------------------------
 
-    def answer(self, x: Any) -> Answer:
-        prediction = self.model.predict_one(x)
+    def answer(self, x: Any, base: float = 0.0) -> Answer:
+        more = {} if not base else self._based("predict_one", base)
+        prediction = self.model.predict_one(x, **more)
         if not self.asks_more:
             return Answer(prediction)
         if self.with_scores:
             classes = self.classes()
-            raw = np.atleast_1d(np.asarray(self.model.score_one(x), dtype=np.float64))[np.newaxis]
+            raw = np.atleast_1d(np.asarray(self.model.score_one(x, **more), dtype=np.float64))[np.newaxis]
             scores = margins(raw, len(classes))
             return Answer(prediction, classes, scores[0], softmax(scores)[0] if self.with_probabilities else None)
-        table = self.model.predict_proba_one(x) or {}
+        table = self.model.predict_proba_one(x, **more) or {}
         return Answer(prediction, list(table), None, np.array(list(table.values()), dtype=np.float64))
 
     def classes(self) -> list[Any]:
@@ -103,11 +107,20 @@ class Asker:
                 known = []
         return [label.item() if isinstance(label, np.generic) else label for label in known]
 
-    def learn(self, x: Any, y: Any, weight: float | None) -> None:
-        if weight is None:
+    def learn(self, x: Any, y: Any, weight: float | None, base: float = 0.0) -> None:
+        if weight is None and not base:
             self.model.learn_one(x, y)
-        else:
-            self.model.learn_one(x, y, **{self._weighted(self._learn_weight): weight})
+            return
+        more = {} if weight is None else {self._weighted(self._learn_weight): weight}
+        self.model.learn_one(x, y, **more, **self._based("learn_one", base))
+
+    def _based(self, method: str, base: Any) -> dict[str, Any]:
+        """`base=` for a method of the model, where examples begin at an initial prediction."""
+        if base is None or (isinstance(base, float) and not base):
+            return {}
+        if "base" not in _parameters(self.model, method):
+            raise InputError(f"an example has an initial prediction (base), which {_name(self.model)} does not use")
+        return {"base": base}
 
     def _weighted(self, name: str) -> str:
         if not name:
@@ -126,6 +139,7 @@ class Asker:
     def predict_then_learn(self, rows: Rows) -> Any:
         """Predictions (or scored parts) for rows, each made before its row was learned."""
         more = {} if rows.weight is None else {self._weighted(self._chunk_weight): rows.weight}
+        more |= self._based("predict_then_learn", rows.base)
         if rows.query is not None and "qid" in _parameters(self.model, "predict_then_learn"):
             more["qid"] = rows.query
         if self.asks_more:
@@ -135,11 +149,15 @@ class Asker:
             raise InputError(f"predict_then_learn gave {len(predictions)} predictions for {rows.size()} rows")
         return predictions
 
-    def predict(self, X: Any, rows: Iterable[Any]) -> Any:
+    def predict(self, X: Any, rows: Iterable[Any], base: Array | None = None) -> Any:
         """Predictions for a table, and nothing learned; `rows` are its rows for models that take one at a time."""
         if hasattr(self.model, "predict_many") and not isinstance(X, list):
-            return self.model.predict_many(X)
-        return [self.model.predict_one(x) for x in rows]
+            return self.model.predict_many(X, **self._based("predict_many", base))
+        if base is None:
+            return [self.model.predict_one(x) for x in rows]
+        return [
+            self.model.predict_one(x, **self._based("predict_one", b)) for x, b in zip(rows, base.tolist(), strict=True)
+        ]
 
     def outcomes_of(self, kind: str, labels: Labels, said: Any, y: Any, weight: Array | None) -> Outcomes:
         """What `predict_then_learn` gave, beside the truth."""
@@ -291,8 +309,8 @@ def _parameters(model: Any, method: str) -> Sequence[str]:
         return ()
     try:
         return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # native: ours, which all take it
-        return ("x", "y", "importance")
+    except (TypeError, ValueError):  # native: ours, which all take these
+        return ("x", "y", "importance", "base")
 
 
 def _weight_name(model: Any, method: str) -> str:

@@ -112,7 +112,7 @@ def distributed(
         keepers[j].add(rounds[j].take(), seconds[j])
         seconds[j] = 0.0
 
-    for x, y, weight, _, _ in as_examples(stream, takes_mappings_only(model)):
+    for x, y, weight, _, _, base in as_examples(stream, takes_mappings_only(model), askers[0].no_base):
         if has_no_label(y, examples + 1):
             continue
         if not keepers:
@@ -123,14 +123,14 @@ def distributed(
         for j, times in enumerate(_trainings(scheme, k, examples, deterministic, generator).tolist()):
             began = perf_counter()
             if times == 0:
-                rounds[j].add(askers[j].answer(x), y, weight)
+                rounds[j].add(askers[j].answer(x, base), y, weight)
             elif times == 1:
-                askers[j].learn(x, y, weight)
+                askers[j].learn(x, y, weight, base)
             elif repeat or not askers[j].takes_weights:
                 for _ in range(times):
-                    askers[j].learn(x, y, weight)
+                    askers[j].learn(x, y, weight, base)
             else:
-                askers[j].learn(x, y, times * (1.0 if weight is None else weight))
+                askers[j].learn(x, y, times * (1.0 if weight is None else weight), base)
             seconds[j] += perf_counter() - began
             if len(rounds[j]) == min(every, CHUNK):
                 flush(j)

@@ -74,7 +74,7 @@ class PendingLabels:
 
 
 class DelayedStream:
-    """A stream as events: ("x", id, x, weight) when an example comes, ("y", id, y) when its label does.
+    """A stream as events: ("x", id, x, weight, base) when an example comes, ("y", id, y) when its label does.
 
     `delay` is a number of examples; or a time (a timedelta, or a number with `time`): `time(x)`, or the name of a
     feature, says when an example came, or the stream's chunks carry it. Times must not fall.
@@ -104,7 +104,7 @@ class DelayedStream:
             while owed and owed[0][0] < now:
                 _, due_id, y = owed.popleft()
                 yield "y", due_id, y
-            yield "x", id, example.x, example.weight
+            yield "x", id, example.x, example.weight, example.base
             owed.append((now + self.delay, id, example.y))
         for _, due_id, y in owed:
             yield "y", due_id, y

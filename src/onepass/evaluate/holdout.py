@@ -24,13 +24,13 @@ class Holdout:
         self.run = run
         self.nth = 0
         self.every = run.every if every is None else whole("holdout_every", every)
-        self._fixed: list[tuple[Any, Any]] = []
+        self._fixed: list[tuple[Any, Any, float]] = []
         self._kept: Keeper | None = None  # the every n-th
         if isinstance(given, int | np.integer):
             self.nth = whole("holdout", given, least=2)
         elif given is not None:
             stream = [given] if is_chunk(given) else given
-            self._fixed = [(each.x, each.y) for each in as_examples(stream, takes_mappings_only(model))]
+            self._fixed = [(each.x, each.y, each.base) for each in as_examples(stream, takes_mappings_only(model))]
             if not self._fixed:
                 raise ParameterError("holdout: expected n, or a set of at least one example")
 
@@ -55,8 +55,8 @@ class Holdout:
         seen, done = keeper.seen, self.run.holdout.get("t", [])
         if self._fixed and seen and (seen % self.every == 0 or end) and (not done or done[-1] != seen):
             rounds = Rounds(keeper.kind, keeper.labels)
-            for x, y in self._fixed:
-                rounds.add(asker.answer(x), y, None)
+            for x, y, base in self._fixed:
+                rounds.add(asker.answer(x, base), y, None)
             outcomes = rounds.take()
             self._add(seen, [metric.value(metric.statistic().of(outcomes), keeper.labels) for metric in metrics])
         elif self._kept is not None and self.run.t and (not done or done[-1] != self.run.t[-1]):

@@ -79,7 +79,11 @@ class Job:
         at_once = isinstance(delay, int) and delay == 0 and time is None
         if not at_once:
             stream = DelayedStream(stream, delay, time=time, named=named)
-        chunks = None if isinstance(stream, DelayedStream) else as_chunks(stream, min(self.run.every, CHUNK))
+        chunks = (
+            None
+            if isinstance(stream, DelayedStream)
+            else as_chunks(stream, min(self.run.every, CHUNK), self.asker.no_base)
+        )
         first = None
         if chunks is None and hasattr(stream, "__iter__"):
             first, stream = split(stream)
@@ -112,7 +116,7 @@ class Job:
             for start, stop, learned in self.segments(count, missing):
                 part = rows if stop - start == count else rows.part(start, stop)
                 if missing is not None and missing[start]:
-                    self.tell(part.X, self.asker.predict(part.X, iter(part.X)))
+                    self.tell(part.X, self.asker.predict(part.X, iter(part.X), part.base))
                     self.run.unlabelled += stop - start
                 else:
                     self.learn_rows(part, learned)
@@ -136,12 +140,15 @@ class Job:
 
     def learn_rows(self, rows: Rows, learn: bool) -> None:
         if not learn:
-            for x, y, weight in zip(single(rows.X, named=False), _listed(rows.y), _weights(rows), strict=True):
-                self.hold_out(self.asker.answer(x), y, weight)
+            columns = single(rows.X, named=False), _listed(rows.y), _weights(rows), _bases(rows)
+            for x, y, weight, base in zip(*columns, strict=True):
+                self.hold_out(self.asker.answer(x, base), y, weight)
             return
         if self.asker.asks_more and isinstance(rows.X, list):
             self.learn_mappings(rows)
             return
+        if self.looking is not None:
+            self.looking.require_no_base(rows)
         began = perf_counter()
         said = self.asker.predict_then_learn(rows)
         seconds = perf_counter() - began
@@ -163,13 +170,13 @@ class Job:
         assert self.keeper is not None
         rounds, said = Rounds(self.keeper.kind, self.keeper.labels), []
         began = perf_counter()
-        for x, y, weight in zip(rows.X, _listed(rows.y), _weights(rows), strict=True):
-            answer = self.asker.answer(x)
+        for x, y, weight, base in zip(rows.X, _listed(rows.y), _weights(rows), _bases(rows), strict=True):
+            answer = self.asker.answer(x, base)
             said.append(answer.prediction)
             rounds.add(answer, y, weight)
             if self.looking is not None:
-                self.looking.add_one(x, y, weight, self.model)
-            self.asker.learn(x, y, weight)
+                self.looking.add_one(x, y, weight, base, self.model)
+            self.asker.learn(x, y, weight, base)
         seconds = perf_counter() - began
         self.tell(rows.X, said)
         self.through += len(rounds)
@@ -216,9 +223,9 @@ class Job:
         flush = min(self.run.every, CHUNK)
         rounds: Rounds | None = None
         seconds = 0.0
-        for x, y, weight, _, _ in as_examples(stream, named):
+        for x, y, weight, _, _, base in as_examples(stream, named, self.asker.no_base):
             began = clock()
-            answer = asker.answer(x)
+            answer = asker.answer(x, base)
             seconds += clock() - began
             if self.on_predictions is not None:
                 self.tell([x], [answer.prediction])
@@ -236,9 +243,9 @@ class Job:
             # Judged before the model hears y: what it returned may be a thing that learning changes.
             rounds.add(answer, y, weight)
             if self.looking is not None:
-                self.looking.add_one(x, y, weight, self.model)
+                self.looking.add_one(x, y, weight, base, self.model)
             began = clock()
-            learn(x, y, weight)
+            learn(x, y, weight, base)
             seconds += clock() - began
             self.through += 1
             if len(rounds) >= min(flush, self.holdout.next_judging(self.keeper.seen)):
@@ -266,17 +273,18 @@ class Job:
                 raise InputError(f'expected an event ("x", id, x) or ("y", id, y), got {event!r:.80}')
             if event[0] == "x":
                 weight = event[3] if len(event) > 3 else None
+                base = event[4] if len(event) > 4 else 0.0
                 began = clock()
-                answer = asker.answer(event[2])
+                answer = asker.answer(event[2], base)
                 seconds += clock() - began
                 if self.on_predictions is not None:
                     self.tell([event[2]], [answer.prediction])
-                store.put(event[1], (event[2], weight, answer))
+                store.put(event[1], (event[2], weight, base, answer))
                 continue
             waited = store.take(event[1])
             if waited is None:
                 continue
-            x, weight, answer = waited
+            x, weight, base, answer = waited
             y = event[2]
             if has_no_label(y, self.through + 1):
                 self.run.unlabelled += 1
@@ -293,9 +301,9 @@ class Job:
                     Rounds(later.kind, later.labels),
                 )
             rounds[0].add(answer, y, weight)
-            rounds[1].add(asker.answer(x), y, weight)
+            rounds[1].add(asker.answer(x, base), y, weight)
             began = clock()
-            asker.learn(x, y, weight)
+            asker.learn(x, y, weight, base)
             seconds += clock() - began
             self.through += 1
             if len(rounds[0]) == min(self.run.every, CHUNK):
@@ -363,6 +371,10 @@ def _labels_of(outcomes: Outcomes) -> list[Any]:
 
 def _weights(rows: Rows) -> list[Any]:
     return [None] * rows.size() if rows.weight is None else rows.weight.tolist()
+
+
+def _bases(rows: Rows) -> list[float]:
+    return [0.0] * rows.size() if rows.base is None else rows.base.tolist()
 
 
 def _listed(values: Any) -> Any:

@@ -54,6 +54,7 @@ class Lookback:
 
     def add(self, rows: Rows, said: Any) -> None:
         """Rows with what was said of them before they were learned: parts (classes, scores), or numbers."""
+        self.require_no_base(rows)
         count = rows.size()
         if self.missed:
             self.missed += count
@@ -74,10 +75,18 @@ class Lookback:
         if not self.regression and len(set(self.labels[-fits:])) > 2:
             self._two(set(self.labels))
 
-    def add_one(self, x: Any, y: Any, weight: float | None, model: Any) -> None:
+    @staticmethod
+    def require_no_base(rows: Rows) -> None:
+        if rows.base is not None:
+            raise InputError(
+                "regret compares with fixed weights, whose scores begin at 0: the stream has initial predictions (base)"
+            )
+
+    def add_one(self, x: Any, y: Any, weight: float | None, base: float, model: Any) -> None:
         """One example, before the model learns it."""
-        rows = Rows([x] if isinstance(x, Mapping) else np.atleast_2d(np.asarray(x, dtype=np.float64)), [y],
-                    None if weight is None else np.array([weight]))  # fmt: skip
+        X: Any = [x] if isinstance(x, Mapping) else np.atleast_2d(np.asarray(x, dtype=np.float64))
+        c = None if weight is None else np.array([weight])
+        rows = Rows(X, [y], c, base=np.array([base]) if base else None)
         if self.regression:
             said: Any = np.array([float(model.predict_one(x) or 0.0)])
         else:

@@ -1,6 +1,6 @@
 """Streams as users hold them, as chunks of rows or as single examples.
 
-A stream is one of: an object with `batches(size)`, whose chunks have X, y and perhaps weight, query, id, time; an
+A stream is one of: an object with `batches(size)`, whose chunks have X, y and perhaps weight, query, id, time, base; an
 object with `chunks(size)` of (X, y); an iterable of (x, y) or (x, y, weight); an iterable of such chunks.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batches import as_importance
+from ..batches import as_base, as_importance
 from ..errors import InputError, ParameterError
 
 __all__ = ["Example", "Rows", "as_chunks", "as_examples", "is_event", "unlabelled"]
@@ -30,6 +30,7 @@ class Example(NamedTuple):
     weight: float | None = None
     time: Any = None
     query: Any = None
+    base: float = 0.0  # what its score begins at
 
 
 class Rows(NamedTuple):
@@ -40,20 +41,21 @@ class Rows(NamedTuple):
     weight: NDArray[np.float64] | None = None
     time: Any = None
     query: Any = None
+    base: NDArray[np.float64] | None = None  # None where all scores begin at 0
 
     def size(self) -> int:
         return len(self.X) if not hasattr(self.X, "shape") else int(self.X.shape[0])
 
     def part(self, start: int, stop: int) -> Rows:
         cut = slice(start, stop)
-        columns = (None if column is None else column[cut] for column in (self.y, self.weight, self.time, self.query))
+        columns = (None if column is None else column[cut] for column in self[1:])
         return Rows(self.X.iloc[cut] if hasattr(self.X, "iloc") else self.X[cut], *columns)
 
 
-def as_chunks(stream: Any, size: int) -> Iterator[Rows] | None:
-    """The stream in chunks, or None where it comes one by one."""
+def as_chunks(stream: Any, size: int, no_base: str = "") -> Iterator[Rows] | None:
+    """The stream in chunks, or None where it comes one by one. `no_base`: why there may be no initial predictions."""
     if hasattr(stream, "batches"):
-        return (_rows(chunk) for chunk in stream.batches(size))
+        return (_rows(chunk, no_base) for chunk in stream.batches(size))
     if hasattr(stream, "chunks"):
         return (_rows(chunk) for chunk in stream.chunks(size))
     return None
@@ -85,28 +87,28 @@ def chunks_of(items: Iterator[Any], size: int) -> Iterator[Rows]:
 
 
 def is_event(item: Any) -> bool:
-    """Is this ("x", id, x) or ("y", id, y)?"""
-    return isinstance(item, tuple) and len(item) in (3, 4) and isinstance(item[0], str) and item[0] in ("x", "y")
+    """Is this ("x", id, x) or ("y", id, y)? Of the former, an importance and an initial prediction may follow."""
+    return isinstance(item, tuple) and len(item) in (3, 4, 5) and isinstance(item[0], str) and item[0] in ("x", "y")
 
 
-def _rows(chunk: Any) -> Rows:
+def _rows(chunk: Any, no_base: str = "") -> Rows:
+    if no_base and hasattr(chunk, "require_no_base"):
+        chunk.require_no_base(no_base)
     if isinstance(chunk, tuple | list) and not hasattr(chunk, "X"):
-        X, y, weight, time, query = chunk[0], chunk[1], chunk[2] if len(chunk) > 2 else None, None, None
+        X, y, weight, time, query, base = chunk[0], chunk[1], chunk[2] if len(chunk) > 2 else None, None, None, None
     else:
-        if hasattr(chunk, "require_no_base"):
-            chunk.require_no_base()
         X, y = chunk.X, chunk.y
-        weight, time, query = (getattr(chunk, name, None) for name in ("weight", "time", "query"))
+        weight, time, query, base = (getattr(chunk, name, None) for name in ("weight", "time", "query", "base"))
     rows = Rows(X, y, None, time, query)
     if y is not None and len(y) != rows.size():
         raise InputError(f"a chunk has {rows.size()} rows but {len(y)} labels")
-    return rows._replace(weight=as_importance(weight, rows.size()))
+    return rows._replace(weight=as_importance(weight, rows.size()), base=as_base(base, rows.size()))
 
 
-def as_examples(stream: Any, named: bool) -> Iterator[Example]:
+def as_examples(stream: Any, named: bool, no_base: str = "") -> Iterator[Example]:
     """The stream one by one; `named`: rows of tables as mappings, for models that take only those."""
     if hasattr(stream, "batches") or not hasattr(stream, "__iter__"):  # batches know weights and times, pairs do not
-        chunks = as_chunks(stream, CHUNK)
+        chunks = as_chunks(stream, CHUNK, no_base)
         if chunks is None:
             raise ParameterError(
                 f"stream={stream!r:.80}: expected an iterable of (x, y), or one with chunks(size) or batches(size)"
@@ -133,8 +135,9 @@ def _one_by_one(chunks: Iterator[Rows], named: bool) -> Iterator[Example]:
         nothing = [None] * count
         columns = [_listed(column) if column is not None else nothing for column in (rows.y, rows.weight)]
         more = [nothing if column is None else column for column in (rows.time, rows.query)]
-        for x, y, weight, time, query in zip(single(rows.X, named), *columns, *more, strict=True):
-            yield Example(x, y, weight, time, query)
+        bases = [0.0] * count if rows.base is None else rows.base.tolist()
+        for x, y, weight, time, query, base in zip(single(rows.X, named), *columns, *more, bases, strict=True):
+            yield Example(x, y, weight, time, query, base)
 
 
 def single(X: Any, named: bool) -> Iterator[Any]:
@@ -143,6 +146,10 @@ def single(X: Any, named: bool) -> Iterator[Any]:
         yield from X
     elif hasattr(X, "iloc"):
         yield from X.to_dict("records")
+    elif getattr(X, "table", None) is not None:  # of a stream whose columns have names, of which more may come
+        from ..streams.chunk import mappings
+
+        yield from mappings(X)
     elif hasattr(X, "dicts") and named:
         yield from X.dicts()
     elif hasattr(X, "tocsr") and named:

@@ -46,7 +46,7 @@ class ALMA(Rule):
         add = self._eta() / math.sqrt(s.k + 1.0) / length
         if self.p != 2:
             return Step(add=add)  # how long θ becomes is not for scalars to say: `ball`
-        inside = 1.0 / max(1.0, math.sqrt(s.ww + 2.0 * add * s.m + add * add * s.xx))
+        inside = 1.0 / max(1.0, math.sqrt(s.ww + 2.0 * add * s.inner + add * add * s.xx))
         return Step(scale=inside, add=inside * add)
 
     def never_starts(self) -> bool:

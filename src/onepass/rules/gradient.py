@@ -222,7 +222,7 @@ class Pegasos(Rule):
         scale = 1.0 - 1.0 / s.t
         add = eta * s.importance if s.m < s.target else 0.0
         if self.project:
-            ww = scale * scale * s.ww + 2.0 * scale * add * s.m + add * add * s.xx
+            ww = scale * scale * s.ww + 2.0 * scale * add * s.inner + add * add * s.xx
             inside = min(1.0, 1.0 / math.sqrt(self.lam * ww)) if ww > 0 else 1.0
             scale, add = scale * inside, add * inside
         return Step(add=add, scale=scale)

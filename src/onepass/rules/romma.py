@@ -31,13 +31,13 @@ class ROMMA(Rule):
     def step(self, s: Scalars) -> Step:
         if not self.violated(s):
             return Step()
-        both = s.xx * s.ww
-        if both == 0 or s.target * s.m >= both:  # no old constraint, or it holds by itself
-            return Step(scale=0.0, add=s.target / s.xx)
-        d = both - s.m * s.m
+        both, inner, target = s.xx * s.ww, s.inner, s.target - s.base
+        if both == 0 or target * inner >= both:  # no old constraint, or it holds by itself
+            return Step(scale=0.0, add=target / s.xx)
+        d = both - inner * inner
         if d <= DEGENERATE * both:  # φ points against w: the constraints contradict each other
             return Step()
-        return Step(scale=(both - s.target * s.m) / d, add=s.ww * (s.target - s.m) / d)
+        return Step(scale=(both - target * inner) / d, add=s.ww * (target - inner) / d)
 
     def uses_ww(self) -> bool:
         return True

@@ -81,15 +81,17 @@ class Chunk:
         """Is there a row without a label?"""
         return not bool(np.all(known(self.y)))
 
-    def require_no_base(self) -> None:
-        """Learners here begin at w·x, not at an initial prediction: refuse rows with one, rather than forget it."""
+    def require_no_base(self, why: str) -> None:
+        """Refuse rows with an initial prediction where there is no place for one, rather than forget it."""
         if self.base is not None and np.any(self.base != 0.0):
-            row = int(np.flatnonzero(self.base)[0])
-            example = self.position.example - len(self) + row + 1
-            raise InputError(
-                f"example {example:,} has an initial prediction ({self.base[row]:g}, the third number of its label), "
-                "which onepass does not use; take it out"
-            )
+            raise self.refused_base(int(np.flatnonzero(self.base)[0]), why)
+
+    def refused_base(self, row: int, why: str) -> InputError:
+        """What is wrong with the initial prediction of a row."""
+        assert self.base is not None
+        example = self.position.example - len(self) + row + 1
+        has = f"has an initial prediction ({self.base[row]:g}, the third number of its label)"
+        return InputError(f"example {example:,} {has}, {why}")
 
     def labelled(self) -> Self:
         """The rows that have a label."""

@@ -25,6 +25,7 @@ BLOCK = 1 << 21  # bytes parsed together
 CACHED = 1 << 23  # so too where they are kept: read again, larger parts are faster
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
+NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as base"
 
 
 def stream(
@@ -179,7 +180,7 @@ class Stream:
         unhashed = replace_options(self, hash_bits=None)
         try:
             for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
-                chunk.require_no_base()
+                chunk.require_no_base(NO_PLACE)
                 yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
         finally:
             self.skipped = unhashed.skipped
@@ -187,7 +188,7 @@ class Stream:
     def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
         """(X, y), `size` rows at a time: what `prequential` takes."""
         for chunk in self.batches(size):
-            chunk.require_no_base()
+            chunk.require_no_base(NO_PLACE)
             yield chunk.X, chunk.y
 
     def batches(self, size: int | None = None) -> Iterator[Chunk]:

@@ -1,0 +1,38 @@
+"""One-class runs whose radius says nothing: what the distances were, so that another one can be chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Distances"]
+
+KEPT = 4096  # distances in memory
+NEARLY_ALL = 0.9
+
+
+class Distances:
+    """How far rows lay from the centre before they were learned: every one of the first, then one of 2, 4, 8, …"""
+
+    def __init__(self, radius: float) -> None:
+        self.radius = radius
+        self.rows = self.outside = 0
+        self._every, self._kept = 1, np.empty(0)
+
+    def add(self, distances: Any) -> None:
+        first = -self.rows % self._every  # the next whose number is a multiple
+        self.rows += len(distances)
+        self.outside += int(np.count_nonzero(distances > self.radius))
+        self._kept = np.concatenate([self._kept, distances[first :: self._every]])
+        while len(self._kept) > KEPT:
+            self._every, self._kept = 2 * self._every, self._kept[::2]
+
+    def hint(self) -> str:
+        """What to choose a radius by, where nearly all rows were outside or none was."""
+        if not self.rows or 0 < self.outside <= NEARLY_ALL * self.rows:
+            return ""
+        half, most = np.quantile(self._kept, [0.5, 0.95])
+        share = f"{self.outside / self.rows:.2%} of the rows lay" if self.outside else "no row lay"
+        found = f"half of the distances were within {half:.3g}, 95% within {most:.3g}"
+        return f"{share} outside the radius {self.radius:g}; {found}: choose with --radius"
