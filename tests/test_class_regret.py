@@ -227,6 +227,29 @@ def test_the_losses_are_those_that_the_rule_suffers():
     assert regret_of("perceptron", X, y).loss[-1] == wrong
 
 
+def test_classes_that_come_later_are_rows_of_a_matrix_from_the_first():
+    """One vector w for two classes is (−w/2, w/2): its losses are those of the binary rule, and the distance from U
+    that the bound reads off the scores is that of the weights."""
+    X, y = table("random", 60)
+    y = np.where(np.arange(60) < 30, y % 2, y)
+    regret = regret_of("sgd:loss=logistic", X, y)
+    U, model = regret.comparator.u, op.LinearModel("sgd:loss=logistic")
+    far, binary = [np.linalg.norm(U)], []
+    for x, label in zip(X, y.tolist(), strict=True):
+        pair = model.classes if len(model.classes) > 1 else [y[0], 1 - y[0]]
+        if len(binary) < 30:
+            s = float(model.score_one(x)) if model.classes else 0.0
+            binary.append(np.log1p(np.exp(-s if label == pair[1] else s)))
+        model.learn_one(x, label)
+        rows = np.column_stack(model.weights())
+        W = np.zeros_like(U)
+        known = model.classes if len(model.classes) > 1 else pair
+        W[known] = rows if len(rows) > 1 else np.vstack([-rows, rows]) / 2
+        far.append(np.linalg.norm(W - U))
+    np.testing.assert_allclose(regret.loss[:30], np.cumsum(binary), rtol=1e-9)
+    assert regret.constants["D"] == pytest.approx(max(far[:-1]), rel=1e-9)
+
+
 def test_memory_counts_the_scores():
     X, y = table("random", 60)
     model = op.LinearModel("pa1", classes=[0, 1, 2, 3])
