@@ -4,7 +4,8 @@
 
 namespace onepass {
 
-// Zeroed numbers. calloc leaves untouched pages of a large hash table to the operating system.
+// Zeroed numbers, from the beginning of a cache line on. calloc leaves untouched pages of a large hash table to the
+// operating system.
 template <class T>
 class Zeroed {
  public:
@@ -23,6 +24,7 @@ class Zeroed {
     size_t size() const { return size_; }
 
  private:
+    void* block_ = nullptr;  // as it was allocated
     T* data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
 };

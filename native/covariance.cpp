@@ -38,6 +38,16 @@ void Covariance::set_rows(size_t rows) {
     }
 }
 
+void Covariance::pack(size_t row, double* entries) const {
+    const double* from = of(row);
+    for (size_t i = 0; i < size; from += width(i++)) entries = std::copy(from, from + i + 1, entries);
+}
+
+void Covariance::unpack(size_t row, const double* entries) {
+    double* to = of(row);
+    for (size_t i = 0; i < size; to += width(i++), entries += i) std::copy(entries, entries + i + 1, to);
+}
+
 bool Covariance::positive_definite() const {
     std::vector<double> factor(row_at(size));
     for (const Buffer& each : triangle) {

@@ -1,6 +1,7 @@
-// How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row,
-// packed row after row, so that a new feature appends to it; the constant feature comes first. The diagonal is a plane
-// beside the weights.
+// How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row, row
+// after row, so that a new feature appends to it; the constant feature comes first. Rows begin where a cache line does:
+// writing across two lines costs half as much again. Files have them without the gaps. The diagonal is a plane beside
+// the weights.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -28,8 +29,10 @@ struct Covariance {
 
     const double* of(size_t row) const { return triangle[shared ? 0 : row].data(); }
     double* of(size_t row) { return triangle[shared ? 0 : row].data(); }
-    static size_t row_at(size_t i) { return i * (i + 1) / 2; }
-    static size_t entry(size_t i) { return row_at(i) + i; }  // of the diagonal
+    static constexpr size_t line = 8;                                // numbers of a cache line
+    static size_t width(size_t i) { return (i / line + 1) * line; }  // of row i, whose i + 1 entries come first
+    static size_t row_at(size_t i) { return (i + i % line) * width(i) / 2; }  // the widths of all rows before
+    static size_t entry(size_t i) { return row_at(i) + i; }                   // of the diagonal
 
     bool admits(size_t features) const { return !full || features + constants <= max_dim; }
     void begin();
@@ -38,6 +41,9 @@ struct Covariance {
     void set_rows(size_t rows);
     bool positive_definite() const;  // by Cholesky, in O(size^3)
     size_t numbers() const { return triangle.size() * row_at(size); }
+    size_t entries() const { return size * (size + 1) / 2; }  // of a triangle without gaps
+    void pack(size_t row, double* entries) const;
+    void unpack(size_t row, const double* entries);
 };
 
 // Room for readers and writers of this thread.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cfloat>
 #include <map>
 
 namespace onepass {
@@ -89,14 +90,14 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
 
 Engine::Owned Engine::own() {
     if (!busy_.try_lock()) {
-        if (owner_.load() == std::this_thread::get_id()) {
+        if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
             PyErr_SetString(PyExc_RuntimeError, "a model cannot be used from inside its own step or its own input");
             throw nb::python_error();
         }
         nb::gil_scoped_release release;  // whoever learns a batch may need the interpreter to finish
         busy_.lock();
     }
-    owner_.store(std::this_thread::get_id());
+    owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     return Owned{this};
 }
 
@@ -199,7 +200,9 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
     if (row.x || row.columns) {
         row.dense = row.x != nullptr;
         const double* values = row.dense ? row.x : scratch_.value.data();
-        for (size_t i = 0; i < row.n; ++i)
+        bool sound = true;
+        for (size_t i = 0; i < row.n; ++i) sound &= std::abs(values[i]) <= DBL_MAX;  // false for NaN
+        for (size_t i = 0; i < row.n && !sound; ++i)
             if (!std::isfinite(values[i]))
                 raise("InputError", "x must hold finite numbers, but x[" +
                                         std::to_string(row.dense ? int64_t(i) : scratch_.index[i]) + "] is " +
@@ -220,7 +223,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
     if (positional && features.size() == 0 && !features.hashed())
         raise("FeatureError", "this model has learned rows of " + std::to_string(model.w.features) +
                                   " unnamed features; give it such a row, or fit it on a data frame to have names");
-    if (learning) return;
+    if (learning || scratch_.unknown.empty()) return;
     // A reader ignores names it has never seen: their weight is zero.
     size_t kept = 0;
     for (size_t i = 0; i < scratch_.index.size(); ++i)
@@ -231,10 +234,15 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
     row.n = kept;
 }
 
+// Like Python's own, which is behind a call even for what is a float.
+static double to_double(PyObject* number) {
+    return PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : PyFloat_AsDouble(number);
+}
+
 double Engine::answer(nb::handle y) {
     if (model.task == Task::oneclass) return 0.0;  // there is nothing to answer
     if (model.task == Task::regress) {
-        const double real = PyFloat_AsDouble(y.ptr());
+        const double real = to_double(y.ptr());
         if ((real == -1.0 && PyErr_Occurred()) || !std::isfinite(real) || PyUnicode_Check(y.ptr())) {
             PyErr_Clear();
             raise("LabelError", "y must be a finite number, got " + text_of(y));
@@ -288,7 +296,7 @@ static void check_importance(double importance) {
 }
 
 void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, nb::handle begins_at) {
-    const double importance = PyFloat_AsDouble(weight.ptr());
+    const double importance = to_double(weight.ptr());
     if (importance == -1.0 && PyErr_Occurred()) {
         PyErr_Clear();
         raise("InputError", "importance must be a finite number >= 0, got " + text_of(weight));

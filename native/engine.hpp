@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "features.hpp"
@@ -36,11 +37,16 @@ struct PythonRule {
 };
 inline thread_local const PythonRule* python_rule = nullptr;
 
-// The rule that callbacks of this thread go to, for as long as a call lasts: a step may run another model.
+// The rule that callbacks of this thread go to, for as long as a call lasts: a step may run another model. Null for a
+// rule that calls nobody back.
 struct RuleScope {
-    const PythonRule* outer;
-    explicit RuleScope(const PythonRule* rule) : outer(python_rule) { python_rule = rule; }
-    ~RuleScope() { python_rule = outer; }
+    const PythonRule *rule, *outer = nullptr;
+    explicit RuleScope(const PythonRule* rule) : rule(rule) {
+        if (rule) outer = std::exchange(python_rule, rule);
+    }
+    ~RuleScope() {
+        if (rule) python_rule = outer;
+    }
 };
 
 inline void python_step(const Scalars* s, const double*, double* state, Step* step) {
@@ -194,7 +200,7 @@ class Engine {
     struct Owned {
         Engine* engine;
         ~Owned() {
-            engine->owner_.store(std::thread::id());
+            engine->owner_.store(std::thread::id(), std::memory_order_relaxed);
             engine->busy_.unlock();
         }
     };
@@ -218,7 +224,7 @@ class Engine {
     Undo undo_;
     Zeroed<uint32_t> places_;  // see Difference; between calls all are 0
     std::mutex busy_;
-    std::atomic<std::thread::id> owner_;
+    std::atomic<std::thread::id> owner_;  // a thread looks for itself alone: relaxed
 };
 
 }  // namespace onepass

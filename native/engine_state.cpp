@@ -66,10 +66,9 @@ nb::dict Engine::state() {
     }
     if (w.sigma.full) {
         const Covariance& sigma = w.sigma;
-        const size_t count = Covariance::row_at(sigma.size);
-        std::vector<double> all;
-        all.reserve(sigma.numbers());
-        for (const Buffer& each : sigma.triangle) all.insert(all.end(), each.data(), each.data() + count);
+        const size_t count = sigma.entries();
+        std::vector<double> all(sigma.triangle.size() * count);
+        for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.pack(r, all.data() + r * count);
         out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
         out["sigma_waited"] = array<double>({1}, {sigma.waited});
     }
@@ -183,11 +182,10 @@ void Engine::set_state(nb::dict state) {
         fill(waited, state["sigma_waited"]);
         sigma.waited = waited[0];
         auto from = nb::cast<Matrix<double>>(state["sigma"]);
-        const size_t count = Covariance::row_at(sigma.size);
+        const size_t count = sigma.entries();
         if (from.shape(0) != sigma.triangle.size() || from.shape(1) != count)
             raise("ModelFileError", "the covariance has the wrong shape");
-        for (size_t r = 0; r < sigma.triangle.size(); ++r)
-            std::copy(from.data() + r * count, from.data() + (r + 1) * count, sigma.triangle[r].data());
+        for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.unpack(r, from.data() + r * count);
     }
     if (!w.kinds.empty()) {
         fill_planes(w, w.features, w.plane_count(), w.planes.data(), state["planes"]);

@@ -29,9 +29,11 @@ struct NamedRow {
     std::vector<PyObject*> name;
     std::vector<int64_t> index;
     std::vector<double> value;
-    std::vector<PyObject*> unknown;  // names not seen before (borrowed from the mapping, or from `made`)
-    std::vector<nb::object> made;    // "name=value" strings of categorical features
+    std::vector<PyObject*> unknown;   // names not seen before (borrowed from the mapping, or from `made`)
+    std::vector<nb::object> made;     // "name=value" strings of categorical features
+    uint64_t version = 0, names = 0;  // of the dict and of the names that it still holds; 0 where it may not
     void clear() {
+        version = 0;
         name.clear();
         index.clear();
         value.clear();
@@ -61,10 +63,14 @@ class Features {
     // Reads a mapping. Unknown names get index -1 - position in row.unknown; nothing is remembered yet.
     // Three short loops, so that the many places in memory are asked for together: values, indices, weights.
     void read(nb::handle mapping, NamedRow& row, const double* weights, size_t stride) {
+        const uint64_t version = version_of(mapping.ptr());
+        if (version != 0 && row.version == version && row.names == names_version_) return;
         row.clear();
         bool categorical = false;
         if (PyDict_Check(mapping.ptr()) && read_like_last(mapping.ptr(), row)) {
             if (hashed()) merge(row);
+            row.version = version;
+            row.names = names_version_;
             return;
         }
         if (!(PyDict_Check(mapping.ptr()) && read_plain(mapping.ptr(), row))) {
@@ -92,7 +98,11 @@ class Features {
             if (at >= 0) __builtin_prefetch(weights + size_t(at) * stride);
             else row.index[i] = set_aside(row.name[i], row, categorical);
         }
-        if (!categorical && row.unknown.empty()) keep_names(row);
+        if (!categorical && row.unknown.empty()) {
+            keep_names(row);
+            row.version = version;
+            row.names = names_version_;
+        }
         if (hashed() || categorical) merge(row);
     }
 
@@ -186,18 +196,36 @@ class Features {
             }
     }
 
+    // What a dict held when it had this version, it holds while it has it: numbers and strings do not change. Learned
+    // right after it was predicted, it need not be read again. 0 where there is no such number, as from Python 3.12 on.
+    static uint64_t version_of([[maybe_unused]] PyObject* mapping) {
+#if PY_VERSION_HEX < 0x030C0000
+        if (PyDict_Check(mapping)) return reinterpret_cast<PyDictObject*>(mapping)->ma_version_tag;
+#endif
+        return 0;
+    }
+
     // Rows of a table have the same names in the same order: compared with those of an earlier row, they need not be
     // found. Rows of words never do; then fewer and fewer rows are kept to be compared with. Floats only, none of
-    // them 0: false where there is anything else.
+    // them 0: false where there is anything else. Two loops, so that many values are fetched together.
     bool read_like_last(PyObject* mapping, NamedRow& row) {
         const size_t size = last_name_.size();
         if (size == 0 || size_t(PyDict_GET_SIZE(mapping)) != size) return false;
-        row.value.resize(size);
+        // Its table is read from end to end: asked for at once. It may be longer or shorter; that does no harm.
+        const char* table = reinterpret_cast<const char*>(reinterpret_cast<PyDictObject*>(mapping)->ma_keys);
+        for (size_t at = 0; at < std::min<size_t>(20 * size, 4096); at += 64) __builtin_prefetch(table + at);
+        last_value_.resize(size);
         PyObject *name, *value;
         Py_ssize_t position = 0;
         for (size_t i = 0; PyDict_Next(mapping, &position, &name, &value); ++i) {
-            if (name != last_name_[i] || !PyFloat_CheckExact(value)) return false;
-            const double number = PyFloat_AS_DOUBLE(value);
+            if (name != last_name_[i]) return false;
+            __builtin_prefetch(value);
+            last_value_[i] = value;
+        }
+        row.value.resize(size);
+        for (size_t i = 0; i < size; ++i) {
+            if (!PyFloat_CheckExact(last_value_[i])) return false;
+            const double number = PyFloat_AS_DOUBLE(last_value_[i]);
             if (number == 0.0 || !std::isfinite(number)) return false;
             row.value[i] = number;
         }
@@ -222,6 +250,7 @@ class Features {
     }
 
     void clear_cache(size_t size) {
+        ++names_version_;
         forget_last();
         for (Seen& seen : cache_) Py_XDECREF(seen.name);
         cache_.assign(size, Seen{nullptr, 0});
@@ -356,7 +385,9 @@ class Features {
     int cache_shift_ = 64;
     std::vector<uint32_t> where_;
     std::vector<PyObject*> last_name_;  // of an earlier row, held
+    std::vector<PyObject*> last_value_;
     std::vector<int64_t> last_index_;
+    uint64_t names_version_ = 0;        // changes where an index may stand for another name
     int between_ = 1, until_kept_ = 1;  // rows between those that are kept; until the next
 };
 

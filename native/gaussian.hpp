@@ -8,56 +8,71 @@ namespace onepass::ONEPASS_ISA {
 
 constexpr int64_t verify_every = 100000;  // rounds between checks that a full Sigma is positive definite
 
-inline double add_up(Eight all) {
-    Four halves[2];
-    std::memcpy(halves, &all, sizeof halves);
-    return add_up(halves[0] + halves[1]);
-}
 inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
 inline void store(double* to, Four values) { std::memcpy(to, &values, sizeof values); }
 
+inline Four halves_of(Eight all) {
+    Four halves[2];
+    std::memcpy(halves, &all, sizeof halves);
+    return halves[0] + halves[1];
+}
+
+// add_up of four at once.
+inline Four add_up(Four a, Four b, Four c, Four d) {
+    const Four ab = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    const Four cd = __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
+}
+
+// Numbers that are used twice, but read once: GCC would rather read them from memory again.
+inline Eight load_once(const double* p) {
+    Eight values = load(p);
+#ifdef __AVX512F__
+    asm("" : "+v"(values));
+#endif
+    return values;
+}
+
 // z = S x, S symmetric, of which the lower triangle is stored row after row: each number is read once and used for both
 // its places. Four rows at a time, so that z is written a quarter as often.
-inline void symmetric_product(const double* triangle, const double* x, size_t n, double* z) {
+inline void symmetric_product(const double* row, const double* x, size_t n, double* z) {
     size_t i = 0;
-    const double* row = triangle;
     for (; i + 4 <= n; i += 4) {
-        const double *r0 = row, *r1 = r0 + i + 1, *r2 = r1 + i + 2, *r3 = r2 + i + 3;
+        const size_t width = Covariance::width(i);
+        const double *r0 = row, *r1 = r0 + width, *r2 = r1 + width, *r3 = r2 + width;
         const double x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
         Eight d0{}, d1{}, d2{}, d3{};
         size_t j = 0;
         for (; j + 8 <= i; j += 8) {
-            const Eight a0 = load(r0 + j), a1 = load(r1 + j), a2 = load(r2 + j), a3 = load(r3 + j), at = load(x + j);
+            const Eight a0 = load_once(r0 + j), a1 = load_once(r1 + j), a2 = load_once(r2 + j), a3 = load_once(r3 + j);
+            const Eight at = load(x + j);
             d0 += a0 * at;
             d1 += a1 * at;
             d2 += a2 * at;
             d3 += a3 * at;
             store(z + j, (((load(z + j) + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3);
         }
-        double z0 = add_up(d0), z1 = add_up(d1), z2 = add_up(d2), z3 = add_up(d3);
+        Four sums = add_up(halves_of(d0), halves_of(d1), halves_of(d2), halves_of(d3));
         if (j < i) {  // four are left, as i is a multiple of four
             const Four a0 = load_four(r0 + j), a1 = load_four(r1 + j), a2 = load_four(r2 + j), a3 = load_four(r3 + j);
             const Four at = load_four(x + j);
-            z0 += add_up(a0 * at);
-            z1 += add_up(a1 * at);
-            z2 += add_up(a2 * at);
-            z3 += add_up(a3 * at);
+            sums += add_up(a0 * at, a1 * at, a2 * at, a3 * at);
             store(z + j, (((load_four(z + j) + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3);
         }
-        z[i] = (((z0 + r0[i] * x0) + r1[i] * x1) + r2[i] * x2) + r3[i] * x3;
-        z[i + 1] = (((z1 + r1[i] * x0) + r1[i + 1] * x1) + r2[i + 1] * x2) + r3[i + 1] * x3;
-        z[i + 2] = (((z2 + r2[i] * x0) + r2[i + 1] * x1) + r2[i + 2] * x2) + r3[i + 2] * x3;
-        z[i + 3] = (((z3 + r3[i] * x0) + r3[i + 1] * x1) + r3[i + 2] * x2) + r3[i + 3] * x3;
-        row = r3 + i + 4;
+        sums += Four{r0[i], r1[i], r2[i], r3[i]} * x0;
+        sums += Four{r1[i], r1[i + 1], r2[i + 1], r3[i + 1]} * x1;
+        sums += Four{r2[i], r2[i + 1], r2[i + 2], r3[i + 2]} * x2;
+        sums += load_four(r3 + i) * x3;
+        store(z + i, sums);
+        row = r3 + width;
     }
-    for (; i < n; ++i) {
+    for (; i < n; row += Covariance::width(i++)) {
         double sum = 0.0;
         for (size_t j = 0; j < i; ++j) {
             sum += row[j] * x[j];
             z[j] += row[j] * x[i];
         }
         z[i] = sum + row[i] * x[i];
-        row += i + 1;
     }
 }
 
@@ -65,7 +80,7 @@ inline void symmetric_product(const double* triangle, const double* x, size_t n,
 inline void add_column(const double* triangle, size_t n, size_t c, double x, double* __restrict z) {
     const double* __restrict row = triangle + Covariance::row_at(c);
     for (size_t j = 0; j < c; ++j) z[j] += row[j] * x;
-    for (size_t j = c; j < n; ++j) z[j] += triangle[Covariance::row_at(j) + c] * x;
+    for (size_t j = c; j < n; row += Covariance::width(j++)) z[j] += row[c] * x;
 }
 
 // S <- (S - kappa z z') * over, four rows at a time: their ends come together, and z is read once for all of them.
@@ -77,8 +92,9 @@ inline void subtract_rank_one(double* row, const double* z, size_t n, double kap
     };
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        double* const rows[4] = {row, row + i + 1, row + 2 * i + 3, row + 3 * i + 6};
-        row += 4 * i + 10;
+        const size_t width = Covariance::width(i);
+        double* const rows[4] = {row, row + width, row + 2 * width, row + 3 * width};
+        row += 4 * width;
         const double c[4] = {kappa * z[i], kappa * z[i + 1], kappa * z[i + 2], kappa * z[i + 3]};
         if (!scaled && c[0] == 0.0 && c[1] == 0.0 && c[2] == 0.0 && c[3] == 0.0) continue;  // most of a hash table
         size_t j = 0;
@@ -90,10 +106,13 @@ inline void subtract_rank_one(double* row, const double* z, size_t n, double kap
             const Four at = load_four(z + j);
             for (int k = 0; k < 4; ++k) store(rows[k] + j, less(load_four(rows[k] + j), c[k] * at));
         }
-        for (size_t k = 0; k < 4; ++k)
+#pragma GCC unroll 3
+        for (size_t k = 0; k < 3; ++k)
+#pragma GCC unroll 3
             for (size_t l = 0; l <= k; ++l) rows[k][i + l] = less(rows[k][i + l], c[k] * z[i + l]);
+        store(rows[3] + i, less(load_four(rows[3] + i), c[3] * load_four(z + i)));
     }
-    for (; i < n; row += ++i)
+    for (; i < n; row += Covariance::width(i++))
         for (size_t j = 0; j <= i; ++j) row[j] = less(row[j], kappa * z[i] * z[j]);
 }
 
@@ -182,29 +201,51 @@ struct Change {
     bool waits = false;  // it would have forgotten, but for `largest`
 };
 
+// The diagonals as they will be, four entries at a time: are all finite and above 0, and which is the largest?
+struct Diagonal {
+    Four least = Four{} + DBL_MAX, most{};
+    Four nothing{};  // NaN as soon as an entry is not finite
+
+    void look_at(Four made) {
+        nothing += made * 0.0;
+        least = made < least ? made : least;
+        most = made > most ? made : most;
+    }
+    // Without a z, it stays as it is.
+    void look_at(const Covariance& S, size_t r, const double* z, double kappa) {
+        const double* row = S.of(r);
+        size_t i = 0;
+        for (; i + 4 <= S.size; i += 4) {
+            const size_t w = Covariance::width(i);
+            const Four now = Four{row[i], row[w + i + 1], row[2 * w + i + 2], row[3 * w + i + 3]} + S.drift;
+            look_at(z ? now - kappa * load_four(z + i) * load_four(z + i) : now);
+            row += 4 * w;
+        }
+        for (; i < S.size; row += Covariance::width(i++)) {
+            const double now = row[i] + S.drift;
+            look_at(Four{} + (z ? now - kappa * z[i] * z[i] : now));
+        }
+    }
+    bool all_finite() const { return add_up(nothing) == 0.0; }
+    bool all_positive() const { return least[0] > 0.0 && least[1] > 0.0 && least[2] > 0.0 && least[3] > 0.0; }
+    bool all_at_most(double bound, double forget) const {
+        bool all = true;
+        for (int k = 0; k < 4; ++k) all &= most[k] / forget <= bound;
+        return all;
+    }
+};
+
 inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size_t rows, Change& change) {
     const Covariance& S = M.w.sigma;
     change.kappa = step.gain / (step.forget + step.gain * s.xx);
-    bool sound = true, finite_all = true;
-    double most = 0.0;
+    Diagonal made;
     for (size_t r = 0; r < rows; ++r) {
-        const double part = M.along.parts[r], kappa = change.kappa * part * part;
-        const double *entry = S.of(r), *z = M.along.z.data() + r * S.size;
-        auto made = [&](size_t i) {
-            const double now = *entry + S.drift;
-            return part == 0.0 ? now : now - kappa * z[i] * z[i];  // without a part, there is no z
-        };
-        for (size_t i = 0; i < S.size; entry += ++i + 1) {  // nothing here waits for the entry before
-            sound &= made(i) > 0.0;
-            finite_all &= finite(made(i));
-        }
-        entry = S.of(r);
-        for (size_t i = 0; i < S.size && step.forget < 1.0; entry += ++i + 1)
-            if (made(i) > most) most = made(i);
+        const double part = M.along.parts[r];  // without one, there is no z
+        made.look_at(S, r, part == 0.0 ? nullptr : M.along.z.data() + r * S.size, change.kappa * part * part);
     }
-    if (!finite_all) return Status::overflow;
-    if (!sound) return Status::indefinite;
-    change.waits = step.forget < 1.0 && !(most / step.forget <= S.largest);
+    if (!made.all_finite()) return Status::overflow;
+    if (!made.all_positive()) return Status::indefinite;
+    change.waits = step.forget < 1.0 && !made.all_at_most(S.largest, step.forget);
     if (!change.waits) change.over = 1.0 / step.forget;
     return Status::ok;
 }

@@ -378,6 +378,7 @@ void KernelEngine::check_csr(Vector<double> data, Vector<int64_t> indices, Vecto
 // A named row by rising index. Names that are not known here stand behind all others: no support vector has them, but
 // they are part of |x|.
 void KernelEngine::sort_named(bool admitted) {
+    scratch_.version = 0;
     for (int64_t& at : scratch_.index)
         if (!admitted && at < 0) at = int64_t(features.size()) - 1 - at;
     std::vector<size_t> order(scratch_.index.size());

@@ -247,12 +247,21 @@ inline double norm(X x, size_t n) {
         sum.low += x0 * x0;
         sum.high += x1 * x1;
     }
+#ifdef __AVX512F__
+    if (i < n) {
+        const Rest rest(n - i);
+        const Eight x0 = load(x + i, rest.low), x1 = load(x + i + 8, rest.high);
+        sum.low += x0 * x0;
+        sum.high += x1 * x1;
+    }
+#else
     if (i < n) {
         double sums[lanes];
         std::memcpy(sums, &sum, sizeof sums);
         for (size_t l = 0; i + l < n; ++l) sums[l] += double(x[i + l]) * double(x[i + l]);
         std::memcpy(&sum, sums, sizeof sums);
     }
+#endif
     return sum.total();
 }
 

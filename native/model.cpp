@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -37,6 +38,7 @@ Zeroed<T>::Zeroed(Zeroed&& other) noexcept {
 
 template <class T>
 Zeroed<T>& Zeroed<T>::operator=(Zeroed&& other) noexcept {
+    std::swap(block_, other.block_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
@@ -45,7 +47,7 @@ Zeroed<T>& Zeroed<T>::operator=(Zeroed&& other) noexcept {
 
 template <class T>
 Zeroed<T>::~Zeroed() {
-    std::free(data_);
+    std::free(block_);
 }
 
 template <class T>
@@ -54,10 +56,15 @@ void Zeroed<T>::grow(size_t size) {
     if (size > capacity_) {
         // The first allocation is exact (a table of fixed size stays so); growth is geometric.
         const size_t capacity = capacity_ ? std::max(size, capacity_ + capacity_ / 2) : size;
-        T* bigger = static_cast<T*>(std::calloc(capacity, sizeof(T)));
-        if (!bigger) throw std::bad_alloc();
+        constexpr size_t line = 64;
+        size_t bytes = capacity * sizeof(T) + line;
+        void* block = std::calloc(bytes, 1);
+        if (!block) throw std::bad_alloc();
+        void* begin = block;
+        T* bigger = static_cast<T*>(std::align(line, capacity * sizeof(T), begin, bytes));
         if (size_) std::memcpy(bigger, data_, size_ * sizeof(T));
-        std::free(data_);
+        std::free(block_);
+        block_ = block;
         data_ = bigger;
         capacity_ = capacity;
     }

@@ -95,6 +95,53 @@ def test_few_of_many_columns_take_the_short_way() -> None:
     np.testing.assert_allclose(short.weights()[0], whole.weights()[0], atol=1e-12)
 
 
+@pytest.mark.parametrize("task", ["regression", "multiclass"])
+@pytest.mark.parametrize("rule", ["rls", "arow:covariance=full"])
+def test_mappings_in_the_order_of_the_columns_have_the_bits_of_rows(rule: str, task: str) -> None:
+    """Names that come whole and in order are a dense row: the sums of CSR, of NumPy rows, and of every list of them."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 21))
+    y = X[:, 0] - X[:, 1] + rng.normal(size=60) if task == "regression" else rng.integers(0, 3, 60)
+    classes = None if task == "regression" else [0, 1, 2]
+    named, together, rows = (LinearModel(rule, task, classes=classes) for _ in range(3))
+    mappings = dicts(X)
+    for x, mapping, answer in zip(X, mappings, y.tolist(), strict=True):
+        assert named.predict_one(mapping) == rows.predict_one(x)
+        named.learn_one(mapping, answer)
+        rows.learn_one(x, answer)
+    together.learn_many(mappings, y)
+    assert saved(named) == saved(together)
+    np.testing.assert_array_equal(named.weights()[0], rows.weights()[0])
+    np.testing.assert_array_equal(named.variances(mappings), rows.variances(X))
+
+
+@pytest.mark.parametrize("hash_bits", [None, 4])
+@pytest.mark.parametrize("rule", ["pa1", "rls"])
+def test_a_mapping_that_changes_between_prediction_and_learning_is_read_again(rule: str, hash_bits: int | None) -> None:
+    """What is predicted is kept for learning; a value, a name or the model's names that change are noticed."""
+    model, plain = (LinearModel(rule, "regression", hash_bits=hash_bits) for _ in range(2))
+    x = {"a": 1.0, "b": 2.0}
+    changes: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: x.update(a=-3.0),
+        lambda: x.update(c=0.5),
+        lambda: x.pop("b"),
+        lambda: x.update(c=0),
+        lambda: (x.clear(), x.update(b=1.0, a=2)),
+        lambda: model.learn_one({"z": 1.0, "a": 1.0}, 1.0) or plain.learn_one({"z": 1.0, "a": 1.0}, 1.0),
+    ]
+    for i, change in enumerate(2 * changes):
+        model.predict_one(x)
+        change()
+        model.learn_one(x, float(i))
+        plain.learn_one(dict(x), float(i))
+        assert saved(model) == saved(plain)
+    kept = model.predict_one(x)
+    with pytest.raises(InputError):  # a refused row is not what was read before it
+        model.learn_one({"a": float("nan")}, 1.0)
+    assert model.predict_one(x) == kept
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 

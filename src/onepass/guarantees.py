@@ -46,7 +46,7 @@ class Looked:
 
 
 Bounds = tuple[Array, dict[str, float]]
-Bound = Callable[[Looked, Array, Array], Bounds | None]
+Bound = Callable[[Any, Array, Array], Bounds | None]  # of a `Looked`, or of the `LookedClasses` of several classes
 
 
 @dataclasses.dataclass
@@ -57,8 +57,8 @@ class Guarantee:
 
     what: str
     loss: Loss
-    ours: Callable[[Looked], Array]
-    theirs: Callable[[Looked, Array], Array]
+    ours: Callable[[Any], Array]
+    theirs: Callable[[Any, Array], Array]
     bound: Bound | None
     formula: str = ""
     reason: str = ""
@@ -69,7 +69,7 @@ def of(rule: Rule, task: str) -> Guarantee:
     if isinstance(rule, Perceptron):
         return _perceptron(rule)
     if task == "ranking" or task == "structured":
-        return of_loss(losses.Hinge(), f"bounds are for two classes or numbers, not for task={task!r}")
+        return of_loss(losses.Hinge(), f"bounds are for classes or numbers, not for task={task!r}")
     if isinstance(rule, PassiveAggressive):
         return _passive_aggressive(rule, task)
     if isinstance(rule, SGD):
@@ -107,7 +107,7 @@ def of_mistakes(reason: str, bound: Bound | None, formula: str) -> Guarantee:
                      lambda k, s: values(hinge, s, k.y), bound, formula, reason)  # fmt: skip
 
 
-def equal(k: Looked) -> bool:
+def equal(k: Any) -> bool:
     return bool(np.all(k.c == 1.0))
 
 

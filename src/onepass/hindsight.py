@@ -138,11 +138,15 @@ def best(
         A = set.polyhedron(X.shape[1]) if type(set).__name__ != "L1Ball" else (None, None)
         if A is not None:
             return _linear_program(X, y, loss, pieces, c, set)
+    return solved(Problem(X, y, loss, c), set, ridge)
+
+
+def solved(problem: Problem, set: DecisionSet, ridge: float) -> Comparator:
     if isinstance(set, Reals):
-        return _smooth(X, y, loss, c, ridge)
+        return _smooth(problem, ridge)
     if ridge:
         raise ParameterError("a comparator has a ridge, or a bounded set, not both")
-    return _projected(X, y, loss, c, set)
+    return _projected(problem, set)
 
 
 def _dense(X: Any) -> Array:
@@ -203,12 +207,50 @@ def _linear_program(
     return Comparator(u, value, max(0.0, value - float(found.fun)), "linear program", set=repr(set))
 
 
-def _minimised(X: Any, y: Array, loss: Loss, c: Array, ridge: float, h: float, start: Array) -> Array:
+class Problem:
+    """min_u Σ c_i ℓ(⟨u, x_i⟩, y_i) as the solvers see it; with class rows, u is a matrix made flat (`class_hindsight`).
+
+    Piecewise linear losses have kinks, which h > 0 rounds, and slopes with ℓ(s) ≥ slope·s + e for all s.
+    """
+
+    X: Any
+    y: Any
+
+    def __init__(self, X: Any, y: Array, loss: Loss, c: Array) -> None:
+        self.X, self.y, self.loss, self.c = X, y, loss, c
+        self.kinks = _pieces(loss, y) is not None
+        self.curvature = {"logistic": 0.25}.get(loss.name, 1.0)
+        self.size = int(X.shape[1])
+
+    def total(self, u: Array) -> float:
+        return _total(self.X, self.y, self.loss, self.c, u)
+
+    def curves(self, u: Array, h: float) -> tuple[float, Array]:
+        """Value and gradient, the kinks rounded."""
+        value, slope = _curves(self.loss, self.X @ u, self.y, h)
+        return float(self.c @ value), np.asarray(self.X.T @ (self.c * slope))
+
+    def floor(self, u: Array, h: float) -> float:
+        """Σ c e of the slopes there: no v loses less than it plus ⟨gradient, v⟩."""
+        return float(self.c @ _conjugate(self.loss, _curves(self.loss, self.X @ u, self.y, h)[1], self.y))
+
+    def separated(self, u: Array) -> bool:
+        return bool(self.loss.margin and np.all((self.y * (self.X @ u) > 0) | (self.c == 0)))
+
+    def widths(self) -> tuple[float, ...]:
+        """Roundings of the kinks, ever finer; 0 where there are none."""
+        return (0.1, 0.01, 1e-3, 1e-4) if self.kinks else (0.0,)
+
+    def spectrum(self) -> float:
+        return _largest_square(self.X, self.c)
+
+
+def _minimised(problem: Problem, ridge: float, h: float, start: Array) -> Array:
     from scipy.optimize import minimize
 
     def objective(u: Array) -> tuple[float, Array]:
-        value, slope = _curves(loss, X @ u, y, h)
-        return float(c @ value) + 0.5 * ridge * float(u @ u), np.asarray(X.T @ (c * slope) + ridge * u)
+        value, gradient = problem.curves(u, h)
+        return value + 0.5 * ridge * float(u @ u), gradient + ridge * u
 
     found = minimize(
         objective,
@@ -220,40 +262,32 @@ def _minimised(X: Any, y: Array, loss: Loss, c: Array, ridge: float, h: float, s
     return np.asarray(found.x, dtype=np.float64)
 
 
-def _widths(loss: Loss, y: Array) -> tuple[float, ...]:
-    """Roundings of the kinks, ever finer; 0 where there are none."""
-    return (0.0,) if _pieces(loss, y) is None else (0.1, 0.01, 1e-3, 1e-4)
-
-
-def _smooth(X: Any, y: Array, loss: Loss, c: Array, ridge: float) -> Comparator:
+def _smooth(problem: Problem, ridge: float) -> Comparator:
     """On all of ℝᵈ. The gap is that to every point of length at most twice ‖u‖: no gradient can tell of the others."""
-    u, h = np.zeros(X.shape[1]), 0.0
-    for h in _widths(loss, y):
-        u = _minimised(X, y, loss, c, ridge, h, u)
-    if loss.margin and ridge == 0 and np.all((y * (X @ u) > 0) | (c == 0)):
-        zero = loss.name == "logistic"  # the infimum, which ever longer u approach
-        value = 0.0 if zero else _total(X, y, loss, c, u)
+    u, h = np.zeros(problem.size), 0.0
+    for h in problem.widths():
+        u = _minimised(problem, ridge, h, u)
+    if ridge == 0 and problem.separated(u):
+        zero = problem.loss.name == "logistic"  # the infimum, which ever longer u approach
+        value = 0.0 if zero else problem.total(u)
         return Comparator(u, value, 0.0 if zero else value, "separable", attained=not zero)
-    value, gap = _certified(X, y, loss, c, u, h, L2Ball(max(norm(u), 1e-12) * (2.0 if ridge == 0 else 1.0)))
+    value, gap = _certified(problem, u, h, L2Ball(max(norm(u), 1e-12) * (2.0 if ridge == 0 else 1.0)))
     note = "L-BFGS" if ridge == 0 else f"L-BFGS, best of its length ({norm(u):.4g})"
     return Comparator(u, value, gap, note, set="Reals()" if ridge == 0 else f"L2Ball({norm(u):.6g})")
 
 
-def _certified(X: Any, y: Array, loss: Loss, c: Array, u: Array, h: float, set: DecisionSet) -> tuple[float, float]:
+def _certified(problem: Problem, u: Array, h: float, set: DecisionSet) -> tuple[float, float]:
     """Σℓ(u), and how much less a point of the set can lose, by duality.
 
     Smooth losses: f(v) ≥ f(u) + ⟨∇f(u), v − u⟩. Piecewise linear ones: with α the slopes of the rounded loss, which lie
     between those of its pieces, ℓ(s) ≥ αs + e(α) for the e of its conjugate, and a linear function is minimised
     exactly.
     """
-    s = X @ u
-    value = _total(X, y, loss, c, u)
-    slope = _curves(loss, s, y, h)[1]
-    g = np.asarray(X.T @ (c * slope))
+    value, g = problem.total(u), problem.curves(u, h)[1]
     least = float(g @ set.linear_argmin(g))
-    if _pieces(loss, y) is None:
+    if not problem.kinks:
         return value, max(0.0, float(g @ u) - least)
-    return value, max(0.0, value - (float(c @ _conjugate(loss, slope, y)) + least))
+    return value, max(0.0, value - (problem.floor(u, h) + least))
 
 
 def _conjugate(loss: Loss, slope: Array, y: Array) -> Array:
@@ -268,16 +302,15 @@ def _conjugate(loss: Loss, slope: Array, y: Array) -> Array:
     return -slope * y
 
 
-def _projected(X: Any, y: Array, loss: Loss, c: Array, set: DecisionSet) -> Comparator:
+def _projected(problem: Problem, set: DecisionSet) -> Comparator:
     """On a bounded set: accelerated projected gradient with restarts, on ever sharper kinks, until the gap is small."""
-    spectrum = _largest_square(X, c)
-    u, value, gap = set.start(X.shape[1]), math.inf, math.inf
-    for h in _widths(loss, y):
-        curvature = 1.0 / h if h else {"logistic": 0.25}.get(loss.name, 1.0)
+    spectrum = problem.spectrum()
+    u, value, gap = set.start(problem.size), math.inf, math.inf
+    for h in problem.widths():
+        curvature = problem.curvature / h if h else problem.curvature
         step, ahead, momentum = 1.0 / max(spectrum * curvature, 1e-300), u, 1.0
         for k in range(1, 4_001):
-            slope = _curves(loss, X @ ahead, y, h)[1]
-            new = set.project(ahead - step * np.asarray(X.T @ (c * slope)))
+            new = set.project(ahead - step * problem.curves(ahead, h)[1])
             following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
             if float((ahead - new) @ (new - u)) > 0:
                 following, ahead = 1.0, new
@@ -285,7 +318,7 @@ def _projected(X: Any, y: Array, loss: Loss, c: Array, set: DecisionSet) -> Comp
                 ahead = new + (momentum - 1.0) / following * (new - u)
             moved, u, momentum = norm(new - u), new, following
             if k % 20 == 0 or moved == 0.0:
-                value, gap = _certified(X, y, loss, c, u, h, set)
+                value, gap = _certified(problem, u, h, set)
                 if gap <= 1e-9 * value or moved <= 1e-13 * max(1.0, norm(u)):
                     break
     return Comparator(u, value, gap, "projected gradient", set=repr(set))

@@ -5,6 +5,8 @@ They need the determinant of Σ, or the weights, at every t: both follow from wh
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ WORK = 2_000_000_000  # multiplications that a bound may cost
 SIZE = f"it is left out where it takes more than {WORK:.0e} multiplications"
 
 
-def volumes(k: Looked, ridge: float, learned: NDArray[np.bool_]) -> Array | None:
+def volumes(k: Any, ridge: float, learned: NDArray[np.bool_]) -> Array | None:
     """ln det(I + Σ xxᵀ/ridge) over the rounds that were learned, at every t."""
     T, d = k.X.shape
     if T * d * d > WORK:

@@ -99,7 +99,7 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 @click.option(
     "--regret",
     is_flag=True,
-    help="Keep the rows and compare with the best fixed weights in hindsight; two classes or numbers.",
+    help="Keep the rows and compare with the best fixed weights in hindsight; classes or numbers.",
 )
 @click.option("--report", type=_FILE, metavar="R.html", help="Write the curves as one page.")
 @click.option("--json", "json_path", type=_FILE, metavar="R.json", help="The same as data.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..batches import as_batch, is_mappings
 from ..core import Last
-from ..errors import InputError, ParameterError
+from ..errors import ParameterError
 from ..parameters import Parameters, number
 from ..regrets import Regret
 from .reading import Rows
@@ -46,7 +46,8 @@ class Lookback:
         self.data: list[NDArray[Any]] = []
         self.indices: list[NDArray[Any]] = []
         self.counts: list[NDArray[Any]] = []
-        self.scores: list[NDArray[Any]] = []  # margins for classes
+        self.scores: list[NDArray[Any]] = []  # of regression
+        self.parts: list[tuple[list[Any], NDArray[Any]]] = []  # of classes: those that were known, and their scores
         self.labels: list[Any] = []
         self.weights: list[NDArray[Any]] = []
         self.kept = 0
@@ -59,21 +60,25 @@ class Lookback:
         if self.missed:
             self.missed += count
             return
-        scores = np.asarray(said, dtype=np.float64) if self.regression else self._margins(rows.y, said)
         data, indices, counts = self._row_arrays(rows.X)
-        room = int(np.searchsorted(np.cumsum(counts), self.how.limit - self.kept, side="right"))
+        widths = 0 if self.regression else np.concatenate([np.full(len(raw), raw.shape[1] - 1) for _, raw in said])
+        room = int(np.searchsorted(np.cumsum(counts + widths), self.how.limit - self.kept, side="right"))
         fits = min(count, room)
         self.missed += count - fits
         end = int(np.sum(counts[:fits]))
-        self.kept += end
+        self.kept += int(np.sum((counts + widths)[:fits]))
         self.data.append(np.asarray(data[:end], dtype=np.float64))
         self.indices.append(np.asarray(indices[:end]))
         self.counts.append(counts[:fits])
-        self.scores.append(scores[:fits])
+        if self.regression:
+            self.scores.append(np.asarray(said, dtype=np.float64)[:fits])
+        else:
+            starts = np.concatenate([[0], np.cumsum([len(raw) for _, raw in said])]).tolist()
+            self.parts += [
+                (list(known), raw[: max(0, fits - at)]) for (known, raw), at in zip(said, starts, strict=False)
+            ]
         self.labels += (rows.y.tolist() if isinstance(rows.y, np.ndarray) else list(rows.y))[:fits]
         self.weights.append((np.ones(count) if rows.weight is None else np.asarray(rows.weight, float))[:fits])
-        if not self.regression and len(set(self.labels[-fits:])) > 2:
-            self._two(set(self.labels))
 
     @staticmethod
     def require_no_base(rows: Rows) -> None:
@@ -95,28 +100,6 @@ class Lookback:
                 known = getattr(model, "classes_", []) if hasattr(model, "t_") else []
             said = [(list(known), np.atleast_2d(np.asarray(model.score_one(x), dtype=np.float64)))]
         self.add(rows, said)
-
-    @staticmethod
-    def _two(labels: set[Any]) -> None:
-        if len(labels) > 2:
-            raise InputError(
-                f"regret is measured for two classes or for numbers; this stream has {sorted(map(str, labels))[:5]}… "
-                "Evaluate it without regret"
-            )
-
-    def _margins(self, y: Any, said: Any) -> NDArray[Any]:
-        """m = y·s. While one label is known it is the negative one, and the label that comes next the other."""
-        labels = y.tolist() if isinstance(y, np.ndarray) else list(y)
-        out, start = [], 0
-        for classes, raw in said:
-            part = labels[start : start + len(raw)]
-            start += len(raw)
-            if len(classes) > 2 or (raw.ndim == 2 and raw.shape[1] > 1):
-                self._two(set(classes))
-            positive = classes[1] if len(classes) > 1 else None
-            sign = [(label == positive if positive is not None else label not in classes) for label in part]
-            out.append(np.where(sign, 1.0, -1.0) * raw[:, 0])
-        return np.concatenate(out) if out else np.empty(0)
 
     def _row_arrays(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         if is_mappings(X):
@@ -147,14 +130,17 @@ class Lookback:
 
     def finish(self) -> Regret | None:
         """The regret, or None where nothing was learned."""
-        from .. import guarantees
+        from .. import class_guarantees, guarantees
 
         if not self.labels:
             return None
         looked = self._looked()
-        found = guarantees.of(self.model.rule, self.model.task)
+        if self.regression or len(self._classes()) <= 2:
+            found = guarantees.of(self.model.rule, self.model.task)
+        else:
+            found = class_guarantees.of(self.model.rule, self.model.multiclass, self.model.costs)
         best = self._best(looked, found.loss)
-        ours, theirs = found.ours(looked), found.theirs(looked, looked.X @ best.u)
+        ours, theirs = found.ours(looked), found.theirs(looked, looked.X @ best.u.T)
         bound, reason = None, self._no_bound()
         constants: dict[str, float] = {}
         if not reason and found.bound is not None:
@@ -184,6 +170,7 @@ class Lookback:
     def _looked(self) -> Any:
         from scipy.sparse import csr_array, hstack
 
+        from ..class_guarantees import LookedClasses
         from ..guarantees import Looked
 
         indices = np.concatenate(self.indices)
@@ -194,28 +181,78 @@ class Lookback:
         X.sum_duplicates()
         if self.model.fit_intercept:
             X = hstack([X, csr_array(np.full((rows, 1), self.model.intercept_scaling))], format="csr")
-        scores, c = np.concatenate(self.scores), np.concatenate(self.weights)
+        c = np.concatenate(self.weights)
         xx = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         if self.regression:
-            return Looked(X, scores, np.array(self.labels, dtype=np.float64), c, xx)
-        self._two(set(self.labels))
-        larger = max(set(self.labels), key=lambda label: (str(type(label)), label))
-        y = np.array([1.0 if label == larger else -1.0 for label in self.labels])
-        return Looked(X, y * scores, y, c, xx)
+            return Looked(X, np.concatenate(self.scores), np.array(self.labels, dtype=np.float64), c, xx)
+        classes = self._classes()
+        codes = np.array([classes.index(label) for label in self.labels], dtype=np.int64)
+        if len(classes) > 2:
+            return LookedClasses(X, *self._class_scores(classes, codes), codes, c, xx)
+        y = np.where(codes == len(classes) - 1, 1.0, -1.0)
+        return Looked(X, y * self._margins(), y, c, xx)
+
+    def _classes(self) -> list[Any]:
+        """Those the model knew or the rows had, in order."""
+        found = {label for known, _ in self.parts for label in known} | set(self.labels)
+        return sorted(found, key=lambda label: (str(type(label)), label))
+
+    def _margins(self) -> NDArray[Any]:
+        """m = y·s. While one label is known it is the negative one, and the label that comes next the other."""
+        out, start = [], 0
+        for known, raw in self.parts:
+            labels = self.labels[start : start + len(raw)]
+            start += len(raw)
+            positive = known[1] if len(known) > 1 else None
+            sign = [(label == positive if positive is not None else label not in known) for label in labels]
+            out.append(np.where(sign, 1.0, -1.0) * raw[:, 0])
+        return np.concatenate(out)
+
+    def _class_scores(self, classes: list[Any], codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The scores of all classes, 0 where they were not met yet, and which the model knew when it learned the row.
+
+        While there is one score s, it is that of the second class to come over the first: (−s/2, s/2).
+        """
+        came = list(dict.fromkeys([*self.parts[0][0], *self.labels]))
+        scores, start = np.zeros((len(codes), len(classes))), 0
+        known = np.zeros(scores.shape, dtype=bool)
+        for labels, raw in self.parts:
+            stop = start + len(raw)
+            pair = labels if len(labels) > 1 else came[:2]
+            at = [classes.index(label) for label in pair]
+            scores[start:stop, at] = raw if raw.shape[1] > 1 else raw * (-0.5, 0.5)
+            known[start:stop, at] = True
+            start = stop
+        known[np.arange(len(codes)), codes] = True  # a new label is let in before it is learned
+        return scores, known
 
     def _best(self, looked: Any, loss: Any) -> Any:
-        from ..convex.sets import L2Ball
-        from ..hindsight import best
+        from ..convex.sets import L2Ball, Reals
 
+        solve, exact = self._solver(looked)
         if self.how.radius is not None:
-            return best(looked.X, looked.y, loss, L2Ball(self.how.radius), looked.c)
-        if loss.name not in ("squared", "logistic", "squared_hinge", "huber", "squared_eps_insensitive"):
-            from ..hindsight import EXACT_NUMBERS, EXACT_ROWS
+            return solve(loss, L2Ball(self.how.radius), 0.0)
+        smooth = loss.name in ("squared", "logistic", "squared_hinge", "huber", "squared_eps_insensitive")
+        if not smooth and not exact:
+            return solve(loss, Reals(), RIDGE)
+        found = solve(loss, Reals(), 0.0)
+        return found if found.attained else solve(loss, Reals(), RIDGE)
 
-            if looked.X.shape[0] > EXACT_ROWS or looked.X.nnz > EXACT_NUMBERS:
-                return best(looked.X, looked.y, loss, None, looked.c, RIDGE)
-        found = best(looked.X, looked.y, loss, None, looked.c)
-        return found if found.attained else best(looked.X, looked.y, loss, None, looked.c, RIDGE)
+    @staticmethod
+    def _solver(looked: Any) -> tuple[Any, bool]:
+        """What finds the best of a loss over a set, and whether it does so exactly where the loss has kinks."""
+        from .. import class_hindsight, hindsight
+        from ..class_guarantees import LookedClasses
+
+        X, y, c = looked.X, looked.y, looked.c
+        if isinstance(looked, LookedClasses):
+            K = looked.s.shape[1]
+            return (
+                lambda loss, set, ridge: class_hindsight.best_rows(X, y, K, loss, set, c, ridge),
+                class_hindsight.exact(X, K),
+            )
+        small = X.shape[0] <= hindsight.EXACT_ROWS and X.nnz <= hindsight.EXACT_NUMBERS
+        return (lambda loss, set, ridge: hindsight.best(X, y, loss, set, c, ridge)), small
 
 
 def linear_model(model: Any) -> Any:
@@ -233,8 +270,8 @@ def linear_model(model: Any) -> Any:
         raise ParameterError(
             f"regret compares with the best fixed weights: it needs a linear model of ours, not {model!r:.80}"
         )
-    if made.task not in ("auto", "binary", "regression"):
-        raise ParameterError(f"regret is measured for two classes or numbers, not for task={made.task!r}")
+    if made.task not in ("auto", "binary", "multiclass", "regression"):
+        raise ParameterError(f"regret is measured for classes or numbers, not for task={made.task!r}")
     if getattr(model, "class_weight", None) is not None:
         raise ParameterError("regret takes the stream's own importances: leave class_weight out")
     return made

@@ -64,7 +64,7 @@ def prequential(
         `holdout_every` examples (by default `every`). Results in `run.holdout`.
     calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
     regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at
-        the end compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, two classes
+        the end compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, of classes
         or numbers.
     drift: a detector of `onepass.drift` or its name, which hears the losses (0 or 1 of a label, |y − ŷ| of a number);
         its alarms become `run.marks`, as do those of a model with `drifts_`.
