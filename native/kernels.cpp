@@ -89,18 +89,21 @@ void Points::write(size_t at, const Query& row) {
 
 void Points::write_waiting() {
     constexpr size_t features = 64;  // of a line at a time: 4 KB, which stay near while its rows come
+    constexpr size_t many = 4;       // rows of a line: these go together
     for (auto first = waiting_.begin(), end = first; first != waiting_.end(); first = end) {
         const size_t l = first->at / line;
         end = std::find_if(first, waiting_.end(), [l](const Waiting& each) { return each.at / line != l; });
-        for (size_t from = 0; from < columns_; from += features) {
-            double* to = dense_.data() + (l * columns_ + from) * line;
-            const size_t n = std::min(features, columns_ - from);
-            for (auto each = first; each != end; ++each) {  // a slot's last row is the one that stays
-                const double* x = each->x + from;
-                double* lane = to + each->at % line;
-                for (size_t j = 0; j < n; ++j) lane[j * line] = x[j];
-            }
+        double* to = dense_.data() + l * columns_ * line;
+        const double* rows[line] = {};
+        for (auto each = first; each != end; ++each) rows[each->at % line] = each->x;  // a slot's last row stays
+        if (line - size_t(std::count(rows, rows + line, nullptr)) >= many) {
+            kernel_loops->write_line(rows, columns_, to);
+            continue;
         }
+        for (size_t from = 0; from < columns_; from += features)
+            for (size_t q = 0; q < line; ++q)
+                for (size_t j = from; rows[q] && j < std::min(from + features, columns_); ++j)
+                    to[j * line + q] = rows[q][j];
     }
     waiting_.clear();
 }

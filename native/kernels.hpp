@@ -171,10 +171,13 @@ struct KernelLoops {
     void (*prepare_rows)(const Kernel& kernel, Query* xs, size_t count, Points& panel);
     // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
-    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i), room for
-    // lined(points.size()). `panel` as it was prepared.
-    void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
-                 double* const* outs);
+    // The same for dense rows first..count-1, which share every pass over the points: outs[q][i] = K(xs[q], z_i) for
+    // from <= i < to, room for whole lines; `first` a multiple of Points::line too. `panel` holds the rows, as
+    // prepared.
+    void (*rows)(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
+                 const Points& points, size_t from, size_t to, double* const* outs);
+    // Rows of n numbers into their lanes of a line of points; null where a lane stays as it is (not all of them).
+    void (*write_line)(const double* const* rows, size_t n, double* line);
     // Are all numbers finite? Where is the first of the smallest (n > 0)? How large is the largest, without its sign?
     bool (*finite)(const double* x, size_t n);
     size_t (*first_least)(const double* x, size_t n);
