@@ -243,6 +243,7 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
                 double* to = out ? out + i * f.outputs() : nullptr;
                 if (looks_ahead) {
                     if (i % ahead == 0) look_ahead(X, i);
+                    if (i + ahead < X.rows) fetch_soon(X.row(i + ahead).x, X.columns);
                     const double* k = looked_up(i % ahead);
                     outcome.status = learn_kernel_round(model, f, budget, coming_[i % ahead], y[i], weight, to, k);
                 } else {

@@ -270,7 +270,7 @@ inline void tile_sums(const Points& panel, size_t first, const double* z, const 
     for (size_t q = 0; q < height; ++q) sums[q] = Eight{};
     for (size_t j = 0; j < panel.columns() * line; j += line) {
         const Eight point = load(z + j);
-        __builtin_prefetch(next + j);
+        __builtin_prefetch(next + j, 0, 2);
         for (size_t q = 0; q < height; ++q) sums[q] += term<over>(all(x[q / line][j + q % line]), point);
     }
 }

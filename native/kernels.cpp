@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 namespace onepass {
 
@@ -53,6 +56,24 @@ double diagonal(const Kernel& kernel, double norm, double sum, const double* sel
     }
     return 0.0;
 }
+
+namespace {
+
+constexpr size_t huge_page = size_t(1) << 21;
+
+std::align_val_t alignment_of(size_t bytes) { return std::align_val_t(bytes < 2 * huge_page ? 64 : huge_page); }
+
+}  // namespace
+
+void* allocate_lines(size_t bytes) {
+    void* at = ::operator new(bytes, alignment_of(bytes));
+#ifdef __linux__
+    if (bytes >= 2 * huge_page) madvise(at, bytes, MADV_HUGEPAGE);  // a wish: without it all is the same, but slower
+#endif
+    return at;
+}
+
+void release_lines(void* at, size_t bytes) noexcept { ::operator delete(at, alignment_of(bytes)); }
 
 double* kernel_room(size_t which, size_t n) {
     thread_local std::vector<std::vector<double>> rooms;

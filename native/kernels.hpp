@@ -69,18 +69,26 @@ inline double diagonal(const Kernel& kernel, const Query& x) {
     return diagonal(kernel, x.norm, x.sum, x.selves.data());
 }
 
-// Memory from the beginning of a cache line: a register full of numbers never lies across two.
+// Memory from the beginning of a cache line: a register full of numbers never lies across two. Much of it comes in huge
+// pages where the system has them: a pass over many points looks up few addresses.
+void* allocate_lines(size_t bytes);
+void release_lines(void* at, size_t bytes) noexcept;
+
 template <class T>
 struct LineAligned {
     using value_type = T;
-    static constexpr std::align_val_t alignment{64};
     LineAligned() = default;
     template <class U>
     LineAligned(const LineAligned<U>&) {}
-    T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
-    void deallocate(T* at, size_t) noexcept { ::operator delete(at, alignment); }
+    T* allocate(size_t n) { return static_cast<T*>(allocate_lines(n * sizeof(T))); }
+    void deallocate(T* at, size_t n) noexcept { release_lines(at, n * sizeof(T)); }
     bool operator==(const LineAligned&) const = default;
 };
+
+// Numbers that are read before long: on their way while other things are done.
+inline void fetch_soon(const double* x, size_t n) {
+    for (size_t j = 0; j < n; j += 8) __builtin_prefetch(x + j, 0, 2);
+}
 
 // Stored rows, in slots 0..size()-1. A removed row's place is taken by the last: O(row), and slots are not in order of
 // age.
