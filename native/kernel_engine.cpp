@@ -243,7 +243,6 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
                 double* to = out ? out + i * f.outputs() : nullptr;
                 if (looks_ahead) {
                     if (i % ahead == 0) look_ahead(X, i);
-                    if (i + ahead < X.rows) fetch_soon(X.row(i + ahead).x, X.columns);
                     const double* k = looked_up(i % ahead);
                     outcome.status = learn_kernel_round(model, f, budget, coming_[i % ahead], y[i], weight, to, k);
                 } else {
@@ -292,9 +291,10 @@ void KernelEngine::look_ahead(const Table& X, size_t from) {
     if (coming_points_.columns() != X.columns) coming_points_ = Points(false, X.columns, holder_->slots);
     kernel_loops->prepare_rows(holder_->kernel, coming_.data(), count, coming_points_);
     met_.fill(false);
+    then_ = from + 2 * ahead <= X.rows ? X.x + (from + ahead) * X.columns : nullptr;
     f.points.watched = true;
     f.points.changes.clear();
-    kernel_loops->rows(holder_->kernel, coming_.data(), 0, count, coming_points_, f.points, 0, f.size(), outs);
+    kernel_loops->rows(holder_->kernel, coming_.data(), 0, count, coming_points_, f.points, 0, f.size(), outs, nullptr);
 }
 
 double KernelEngine::among_themselves(size_t q, size_t earlier) {
@@ -303,8 +303,8 @@ double KernelEngine::among_themselves(size_t q, size_t earlier) {
         double* outs[ahead];
         for (size_t p = 0; p < ahead; ++p) outs[p] = among_ + p * ahead;
         const size_t count = coming_.size(), to = std::min(from + Points::line, count);
-        kernel_loops->rows(holder_->kernel, coming_.data(), from, count, coming_points_, coming_points_, from, to,
-                           outs);
+        kernel_loops->rows(holder_->kernel, coming_.data(), from, count, coming_points_, coming_points_, from, to, outs,
+                           then_ ? then_ + from * coming_points_.columns() : nullptr);
         met_[l] = true;
     }
     return among_[q * ahead + earlier];

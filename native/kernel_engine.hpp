@@ -75,6 +75,7 @@ class KernelEngine : public Engine {
     Points coming_points_;  // the same rows as points, for K among themselves
     double among_[ahead * ahead];
     std::array<bool, ahead / Points::line> met_{};  // is `among_` of these rows? A line and those that come after it
+    const double* then_ = nullptr;                  // the rows that come after these, where there are as many
     std::vector<size_t> unknown_;
 };
 

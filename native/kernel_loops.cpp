@@ -278,14 +278,14 @@ inline void tile_sums(const Points& panel, size_t first, const double* z, const 
 // K of the rows first.. of a panel, `count` <= height of them, and points from..to-1. Kernels of one sum alone.
 template <KernelOp op, Over over, size_t height>
 void tile_rows(double p, const Query* xs, const Points& panel, size_t first, size_t count, const Points& points,
-               size_t from, size_t to, double* const* outs) {
+               size_t from, size_t to, double* const* outs, const double* after) {
     constexpr size_t line = Points::line;
     static_assert(height % abreast == 0);
     double norms[height] = {};
     for (size_t q = 0; q < height && q < count; ++q) norms[q] = xs[first + q].norm;
     for (size_t start = from; start < to; start += line) {
         const double* z = points.dense_line(start / line);
-        const double* next = start + line < to ? points.dense_line(start / line + 1) : z;
+        const double* next = start + line < to ? points.dense_line(start / line + 1) : after;
         Eight sums[height];
         tile_sums<over, height>(panel, first, z, next, sums);
         for (size_t q = 0; q < height && q < count; q += abreast) {
@@ -303,17 +303,17 @@ void tile_rows(double p, const Query* xs, const Points& panel, size_t first, siz
 
 template <KernelOp op, Over over>
 void panel_rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
-                const Points& points, size_t from, size_t to, double* const* outs) {
+                const Points& points, size_t from, size_t to, double* const* outs, const double* after) {
     for (size_t done = first; done < count;) {
         const size_t left = count - done;
         if (left <= few_rows) {
             evaluate(kernel, xs[done], points, from, to, outs[done] + from, 0);
             done += 1;
         } else if (left > small_tile) {
-            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs);
+            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
             done += std::min(tile, left);
         } else {
-            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs);
+            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
             done += std::min(small_tile, left);
         }
     }
@@ -321,11 +321,12 @@ void panel_rows(const Kernel& kernel, const Query* xs, size_t first, size_t coun
 
 // Kernels of one sum share their passes; others go row by row.
 void rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel, const Points& points,
-          size_t from, size_t to, double* const* outs) {
+          size_t from, size_t to, double* const* outs, const double* after) {
     if (to <= from) return;
+    if (!after) after = points.dense_line(from / Points::line);  // near anyway
     const bool product = panel.columns() > few_features;
     const auto share = [&]<KernelOp op, Over over>() {
-        panel_rows<op, over>(kernel, xs, first, count, panel, points, from, to, outs);
+        panel_rows<op, over>(kernel, xs, first, count, panel, points, from, to, outs, after);
     };
     const auto distances = [&]<KernelOp op>() {
         if (product) share.template operator()<op, Over::dot>();

@@ -85,11 +85,6 @@ struct LineAligned {
     bool operator==(const LineAligned&) const = default;
 };
 
-// Numbers that are read before long: on their way while other things are done.
-inline void fetch_soon(const double* x, size_t n) {
-    for (size_t j = 0; j < n; j += 8) __builtin_prefetch(x + j, 0, 2);
-}
-
 // Stored rows, in slots 0..size()-1. A removed row's place is taken by the last: O(row), and slots are not in order of
 // age.
 //
@@ -181,9 +176,10 @@ struct KernelLoops {
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
     // The same for dense rows first..count-1, which share every pass over the points: outs[q][i] = K(xs[q], z_i) for
     // from <= i < to, room for whole lines; `first` a multiple of Points::line too. `panel` holds the rows, as
-    // prepared.
+    // prepared. `after` (or null): a line's worth of numbers that are read before long; they are on their way
+    // meanwhile.
     void (*rows)(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
-                 const Points& points, size_t from, size_t to, double* const* outs);
+                 const Points& points, size_t from, size_t to, double* const* outs, const double* after);
     // Rows of n numbers into their lanes of a line of points; null where a lane stays as it is (not all of them).
     void (*write_line)(const double* const* rows, size_t n, double* line);
     // Are all numbers finite? Where is the first of the smallest (n > 0)? How large is the largest, without its sign?

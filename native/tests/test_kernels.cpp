@@ -135,9 +135,10 @@ static void several_rows(size_t columns, size_t count, size_t stored) {
             }
             loops->prepare_rows(kernel, rows.data(), count, panel);
             const size_t half = stored / 16 * 8;  // in two parts, the first in two again
-            loops->rows(kernel, rows.data(), 0, count, panel, points, half, stored, outs.data());
-            loops->rows(kernel, rows.data(), 8, count, panel, points, 0, half, outs.data());
-            loops->rows(kernel, rows.data(), 0, std::min<size_t>(8, count), panel, points, 0, half, outs.data());
+            loops->rows(kernel, rows.data(), 0, count, panel, points, half, stored, outs.data(), nullptr);
+            loops->rows(kernel, rows.data(), 8, count, panel, points, 0, half, outs.data(), x.data());
+            loops->rows(kernel, rows.data(), 0, std::min<size_t>(8, count), panel, points, 0, half, outs.data(),
+                        x.data());
             bool same = panel.size() == count;
             for (size_t q = 0; q < count; ++q) {
                 Query alone{x.data() + q * columns, nullptr, columns};
