@@ -1,6 +1,6 @@
-// exp of eight numbers at once, from additions and multiplications alone, so that every instruction set gives the same
-// bits. The method of fdlibm: x = k*ln 2 + r, a rational function of r, then the exponent; below 1 ulp of error.
-// Included once per instruction set, inside namespace ONEPASS_ISA.
+// exp of eight numbers at once, or of several eights, from additions and multiplications alone, so that every
+// instruction set gives the same bits. The method of fdlibm: x = k*ln 2 + r, a rational function of r, then the
+// exponent; below 1 ulp of error. Included once per instruction set, inside namespace ONEPASS_ISA.
 #pragma once
 #include <cstdint>
 
@@ -29,32 +29,62 @@ inline bool within_normal([[maybe_unused]] Eight x) {
 #endif
 }
 
-inline Eight exponential(Eight x) {
-    const bool normal = within_normal(x);
-    if (!normal) {
-        x = x < all(-746.0) ? all(-746.0) : x;  // 0 from here down,
-        x = x > all(710.0) ? all(710.0) : x;    // infinity from here up
-    }
+// As many registers as this go side by side: a step of one need not wait for the last step of the same one.
+#ifdef __AVX512F__
+constexpr size_t abreast = 4;
+#else
+constexpr size_t abreast = 1;  // eight numbers are several registers here
+#endif
+
+template <size_t count>
+inline void exponentials(Eight (&x)[count]) {
+    const auto each = [](const auto& step) {
+        for (size_t i = 0; i < count; ++i) step(i);
+    };
+    bool normal = true;
+    each([&](size_t i) { normal &= within_normal(x[i]); });
+    if (!normal)
+        each([&](size_t i) {
+            x[i] = x[i] < all(-746.0) ? all(-746.0) : x[i];  // 0 from here down,
+            x[i] = x[i] > all(710.0) ? all(710.0) : x[i];    // infinity from here up
+        });
     // Adding 1.5*2^52 rounds to a whole number and leaves it in the low bits.
     const Eight shift = all(0x1.8p52);
-    const Eight shifted = x * 1.44269504088896338700e+00 + shift;
-    const Eight k = shifted - shift;
-    EightWords word, start;
-    std::memcpy(&word, &shifted, sizeof word);
-    std::memcpy(&start, &shift, sizeof start);
-    word -= start;
-    const Eight high = x - k * 6.93147180369123816490e-01;  // exact: the constant ends in zeros
-    const Eight low = k * 1.90821492927058770002e-10;
-    const Eight r = high - low, t = r * r;
-    const Eight c = r - t * (1.66666666666666019037e-01 +
-                             t * (-2.77777777770155933842e-03 +
-                                  t * (6.61375632143793436117e-05 +
-                                       t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08))));
-    const Eight y = 1.0 - ((low - (r * c) / (2.0 - c)) - high);
-    if (normal) return y * power_of_two(word);
-    // In two factors: 2^k alone may be outside the range of doubles. An arithmetic shift by way of a logical one.
-    const EightWords half = ((word + 2048) >> 1) - 1024;
-    return y * power_of_two(half) * power_of_two(word - half);
+    Eight shifted[count], high[count], low[count], r[count], t[count], c[count];
+    each([&](size_t i) { shifted[i] = x[i] * 1.44269504088896338700e+00 + shift; });
+    each([&](size_t i) {
+        const Eight k = shifted[i] - shift;
+        high[i] = x[i] - k * 6.93147180369123816490e-01;  // exact: the constant ends in zeros
+        low[i] = k * 1.90821492927058770002e-10;
+    });
+    each([&](size_t i) { r[i] = high[i] - low[i]; });
+    each([&](size_t i) { t[i] = r[i] * r[i]; });
+    each([&](size_t i) { c[i] = -1.65339022054652515390e-06 + t[i] * 4.13813679705723846039e-08; });
+    each([&](size_t i) { c[i] = 6.61375632143793436117e-05 + t[i] * c[i]; });
+    each([&](size_t i) { c[i] = -2.77777777770155933842e-03 + t[i] * c[i]; });
+    each([&](size_t i) { c[i] = 1.66666666666666019037e-01 + t[i] * c[i]; });
+    each([&](size_t i) { c[i] = r[i] - t[i] * c[i]; });
+    each([&](size_t i) { x[i] = 1.0 - ((low[i] - (r[i] * c[i]) / (2.0 - c[i])) - high[i]); });
+    each([&](size_t i) {
+        EightWords word, start;
+        std::memcpy(&word, &shifted[i], sizeof word);
+        std::memcpy(&start, &shift, sizeof start);
+        word -= start;
+        if (normal) {
+            x[i] *= power_of_two(word);
+        } else {
+            // In two factors: 2^k alone may be outside the range of doubles. An arithmetic shift by way of a logical
+            // one.
+            const EightWords half = ((word + 2048) >> 1) - 1024;
+            x[i] = x[i] * power_of_two(half) * power_of_two(word - half);
+        }
+    });
+}
+
+inline Eight exponential(Eight x) {
+    Eight one[1] = {x};
+    exponentials(one);
+    return one[0];
 }
 
 }  // namespace onepass::ONEPASS_ISA

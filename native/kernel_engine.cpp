@@ -290,20 +290,24 @@ void KernelEngine::look_ahead(const Table& X, size_t from) {
     }
     if (coming_points_.columns() != X.columns) coming_points_ = Points(false, X.columns, holder_->slots);
     kernel_loops->prepare_rows(holder_->kernel, coming_.data(), count, coming_points_);
-    met_ = false;
+    met_.fill(false);
+    then_ = from + 2 * ahead <= X.rows ? X.x + (from + ahead) * X.columns : nullptr;
     f.points.watched = true;
     f.points.changes.clear();
-    kernel_loops->rows(holder_->kernel, coming_.data(), count, coming_points_, f.points, outs);
+    kernel_loops->rows(holder_->kernel, coming_.data(), 0, count, coming_points_, f.points, 0, f.size(), outs, nullptr);
 }
 
-const double* KernelEngine::among_themselves(size_t q) {
-    if (!met_) {
+double KernelEngine::among_themselves(size_t q, size_t earlier) {
+    const size_t l = earlier / Points::line, from = l * Points::line;
+    if (!met_[l]) {
         double* outs[ahead];
         for (size_t p = 0; p < ahead; ++p) outs[p] = among_ + p * ahead;
-        kernel_loops->rows(holder_->kernel, coming_.data(), coming_.size(), coming_points_, coming_points_, outs);
-        met_ = true;
+        const size_t count = coming_.size(), to = std::min(from + Points::line, count);
+        kernel_loops->rows(holder_->kernel, coming_.data(), from, count, coming_points_, coming_points_, from, to, outs,
+                           then_ ? then_ + from * coming_points_.columns() : nullptr);
+        met_[l] = true;
     }
-    return among_ + q * ahead;
+    return among_[q * ahead + earlier];
 }
 
 const double* KernelEngine::looked_up(size_t q) {
@@ -316,7 +320,7 @@ const double* KernelEngine::looked_up(size_t q) {
         const bool known = change.x ? row != coming_.begin() + ptrdiff_t(q) : was == unknown_.end();
         std::erase(unknown_, change.at);
         if (!known) unknown_.push_back(change.at);
-        else k[change.at] = change.x ? among_themselves(q)[row - coming_.begin()] : k[change.from];
+        else k[change.at] = change.x ? among_themselves(q, size_t(row - coming_.begin())) : k[change.from];
     }
     for (size_t at : unknown_) {
         const size_t start = at / Points::line * Points::line, end = std::min(start + Points::line, f.size());

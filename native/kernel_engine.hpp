@@ -1,5 +1,6 @@
 // The native half of KernelModel: an Engine whose weights are an expansion.
 #pragma once
+#include <array>
 #include <memory>
 
 #include "bind_kernels.hpp"
@@ -57,7 +58,7 @@ class KernelEngine : public Engine {
     static constexpr size_t ahead = 2 * Points::line;
     void look_ahead(const Table& X, size_t from);
     const double* looked_up(size_t q);
-    const double* among_themselves(size_t q);
+    double among_themselves(size_t q, size_t earlier);  // K of two of them
     void score(const Table& X, Out scores);
     // A row in the form that the support vectors have.
     Query as_query(const double* x, const int64_t* index, size_t n);
@@ -74,7 +75,8 @@ class KernelEngine : public Engine {
     size_t coming_stride_ = 0;
     Points coming_points_;  // the same rows as points, for K among themselves
     double among_[ahead * ahead];
-    bool met_ = false;  // is `among_` of these rows?
+    std::array<bool, ahead / Points::line> met_{};  // is `among_` of these rows? A line and those that come after it
+    const double* then_ = nullptr;                  // the rows that come after these, where there are as many
     std::vector<size_t> unknown_;
 };
 

@@ -5,6 +5,7 @@
 #include "exponential.hpp"
 #include "kernels.hpp"
 #include "lanes.hpp"
+#include "lines.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
@@ -152,23 +153,36 @@ inline void each_eight(double* out, size_t n, const Function& function) {
     }
 }
 
-inline void decay(double gamma, double* out, size_t n) {
-    each_eight(out, n, [gamma](Eight sum) { return exponential(-gamma * sum); });
+// The kernels that are functions of |x - z|^2, of several eights.
+template <KernelOp op, size_t count>
+inline void of_distances(double p, Eight (&squared)[count]) {
+    for (Eight& each : squared) {
+        if constexpr (op == KernelOp::rbf) each = -p * each;
+        if constexpr (op == KernelOp::box) each = p * each <= all(1.0) ? all(1.0) : all(0.0);
+        if constexpr (op == KernelOp::epanechnikov) {
+            const Eight value = 1.0 - p * each;
+            each = value > all(0.0) ? value : all(0.0);
+        }
+    }
+    if constexpr (op == KernelOp::rbf) exponentials(squared);
 }
 
-// The kernels that are functions of |x - z|^2.
-template <KernelOp op>
-inline Eight of_distance(double p, Eight squared) {
-    if constexpr (op == KernelOp::rbf) return exponential(-p * squared);
-    if constexpr (op == KernelOp::box) return p * squared <= all(1.0) ? all(1.0) : all(0.0);
-    const Eight value = 1.0 - p * squared;
-    return value > all(0.0) ? value : all(0.0);
+template <KernelOp op, size_t count>
+inline void of_distances_at(double p, double* at) {
+    Eight values[count];
+    std::memcpy(values, at, sizeof values);
+    of_distances<op>(p, values);
+    std::memcpy(at, values, sizeof values);
 }
 
 template <KernelOp op>
 inline void of_distances(double p, double* out, size_t n) {
-    each_eight(out, n, [p](Eight squared) { return of_distance<op>(p, squared); });
+    size_t i = 0;
+    for (; i + 8 * abreast <= n; i += 8 * abreast) of_distances_at<op, abreast>(p, out + i);
+    for (; i < n; i += 8) of_distances_at<op, 1>(p, out + i);
 }
+
+inline void decay(double gamma, double* out, size_t n) { of_distances<KernelOp::rbf>(gamma, out, n); }
 
 void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
               size_t depth) {
@@ -256,66 +270,75 @@ inline void tile_sums(const Points& panel, size_t first, const double* z, const 
     for (size_t q = 0; q < height; ++q) sums[q] = Eight{};
     for (size_t j = 0; j < panel.columns() * line; j += line) {
         const Eight point = load(z + j);
-        __builtin_prefetch(next + j);
+        __builtin_prefetch(next + j, 0, 2);
         for (size_t q = 0; q < height; ++q) sums[q] += term<over>(all(x[q / line][j + q % line]), point);
     }
 }
 
-// K of the rows first.. of a panel, `count` <= height of them, and all points. Kernels of one sum alone.
+// K of the rows first.. of a panel, `count` <= height of them, and points from..to-1. Kernels of one sum alone.
 template <KernelOp op, Over over, size_t height>
 void tile_rows(double p, const Query* xs, const Points& panel, size_t first, size_t count, const Points& points,
-               double* const* outs) {
+               size_t from, size_t to, double* const* outs, const double* after) {
     constexpr size_t line = Points::line;
-    for (size_t start = 0; start < points.size(); start += line) {
+    static_assert(height % abreast == 0);
+    double norms[height] = {};
+    for (size_t q = 0; q < height && q < count; ++q) norms[q] = xs[first + q].norm;
+    for (size_t start = from; start < to; start += line) {
         const double* z = points.dense_line(start / line);
-        const double* next = start + line < points.size() ? points.dense_line(start / line + 1) : z;
+        const double* next = start + line < to ? points.dense_line(start / line + 1) : after;
         Eight sums[height];
         tile_sums<over, height>(panel, first, z, next, sums);
-        for (size_t q = 0; q < height && q < count; ++q) {
-            if constexpr (op != KernelOp::linear) {
-                if constexpr (over == Over::dot)
-                    sums[q] = distance_from_product(xs[first + q].norm, load(points.norms() + start), sums[q]);
-                sums[q] = of_distance<op>(p, sums[q]);
+        for (size_t q = 0; q < height && q < count; q += abreast) {
+            Eight values[abreast];
+            for (size_t i = 0; i < abreast; ++i) {
+                values[i] = sums[q + i];
+                if constexpr (op != KernelOp::linear && over == Over::dot)
+                    values[i] = distance_from_product(norms[q + i], load(points.norms() + start), values[i]);
             }
-            std::memcpy(outs[first + q] + start, &sums[q], sizeof sums[q]);
+            if constexpr (op != KernelOp::linear) of_distances<op>(p, values);
+            for (size_t i = 0; i < abreast && q + i < count; ++i) store(outs[first + q + i] + start, values[i]);
         }
     }
 }
 
 template <KernelOp op, Over over>
-void panel_rows(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
-                double* const* outs) {
-    for (size_t done = 0; done < count;) {
+void panel_rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
+                const Points& points, size_t from, size_t to, double* const* outs, const double* after) {
+    for (size_t done = first; done < count;) {
         const size_t left = count - done;
         if (left <= few_rows) {
-            evaluate(kernel, xs[done], points, 0, points.size(), outs[done], 0);
+            evaluate(kernel, xs[done], points, from, to, outs[done] + from, 0);
             done += 1;
         } else if (left > small_tile) {
-            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, outs);
+            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
             done += std::min(tile, left);
         } else {
-            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, outs);
+            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
             done += std::min(small_tile, left);
         }
     }
 }
 
 // Kernels of one sum share their passes; others go row by row.
-void rows(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
-          double* const* outs) {
-    if (points.size() == 0) return;
+void rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel, const Points& points,
+          size_t from, size_t to, double* const* outs, const double* after) {
+    if (to <= from) return;
+    if (!after) after = points.dense_line(from / Points::line);  // near anyway
     const bool product = panel.columns() > few_features;
+    const auto share = [&]<KernelOp op, Over over>() {
+        panel_rows<op, over>(kernel, xs, first, count, panel, points, from, to, outs, after);
+    };
     const auto distances = [&]<KernelOp op>() {
-        if (product) panel_rows<op, Over::dot>(kernel, xs, count, panel, points, outs);
-        else panel_rows<op, Over::squares>(kernel, xs, count, panel, points, outs);
+        if (product) share.template operator()<op, Over::dot>();
+        else share.template operator()<op, Over::squares>();
     };
     switch (kernel.op) {
-        case KernelOp::linear: return panel_rows<KernelOp::linear, Over::dot>(kernel, xs, count, panel, points, outs);
+        case KernelOp::linear: return share.template operator()<KernelOp::linear, Over::dot>();
         case KernelOp::rbf: return distances.template operator()<KernelOp::rbf>();
         case KernelOp::epanechnikov: return distances.template operator()<KernelOp::epanechnikov>();
         case KernelOp::box: return distances.template operator()<KernelOp::box>();
         default:
-            for (size_t q = 0; q < count; ++q) row(kernel, xs[q], points, 0, points.size(), outs[q]);
+            for (size_t q = first; q < count; ++q) evaluate(kernel, xs[q], points, from, to, outs[q] + from, 0);
     }
 }
 
@@ -338,51 +361,30 @@ void prepare(const Kernel& kernel, Query& x) {
     if (!x.selves.empty()) fill_selves(kernel, x);
 }
 
-// Rows of an 8 x 8 square as its columns.
-inline void transpose(Eight (&r)[8]) {
-    for (size_t i = 0; i < 8; i += 2) {
-        const Eight a = r[i], b = r[i + 1];
-        r[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
-        r[i + 1] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
-    }
-    for (size_t i : {0, 1, 4, 5}) {
-        const Eight a = r[i], b = r[i + 2];
-        r[i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
-        r[i + 2] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-    for (size_t i = 0; i < 4; ++i) {
-        const Eight a = r[i], b = r[i + 4];
-        r[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-        r[i + 4] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-
-// Up to eight rows as a line of points.
-void write_line(const Query* xs, size_t count, double* to) {
-    const size_t n = xs[0].n;
-    size_t j = 0;
-    for (; count == Points::line && j + 8 <= n; j += 8) {
-        Eight square[8];
-        for (size_t q = 0; q < 8; ++q) square[q] = load(xs[q].x + j);
-        transpose(square);
-        std::memcpy(to + j * Points::line, square, sizeof square);
-    }
-    for (; j < n; ++j)
-        for (size_t q = 0; q < Points::line; ++q) to[j * Points::line + q] = q < count ? xs[q].x[j] : 0.0;
+// Rows into their lanes of a line of points; null where a lane stays.
+void write_line(const double* const* given, size_t n, double* line) {
+    const EightRows rows(given);
+    rows.by_feature(n, [&](size_t j, Eight values) {
+        double* at = line + j * Points::line;
+        store(at, rows.or_else(values, load(at)));
+    });
 }
 
 // As `prepare`, a row in each lane.
 void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) {
     double* z = panel.open(count);
-    for (size_t first = 0; first < count; first += Points::line) {
+    for (size_t first = 0; first < count; first += Points::line, z += panel.columns() * Points::line) {
         const size_t here = std::min(Points::line, count - first);
-        write_line(xs + first, here, z);
+        const double* given[Points::line] = {};
+        for (size_t q = 0; q < here; ++q) given[q] = xs[first + q].x;
+        const EightRows rows(given);
         Eight sums{}, squares{};
-        for (size_t j = 0; j < panel.columns(); ++j, z += Points::line) {
-            const Eight value = load(z);
-            sums += value < all(0.0) ? -value : value;
-            squares += value * value;
-        }
+        rows.by_feature(panel.columns(), [&](size_t j, Eight values) {
+            const Eight column = rows.or_else(values, all(0.0));
+            store(z + j * Points::line, column);
+            sums += absolute(column);
+            squares += column * column;
+        });
         for (size_t q = 0; q < here; ++q) {
             xs[first + q].sum = sums[q];
             xs[first + q].norm = squares[q];
@@ -391,52 +393,6 @@ void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) 
     for (size_t q = 0; q < count; ++q)
         if (!xs[q].selves.empty()) fill_selves(kernel, xs[q]);
     panel.describe(xs);
-}
-
-// A number that is not finite, times 0, is none.
-bool finite(const double* x, size_t n) {
-    Eight all_zero{};
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) all_zero += load(x + i) * all(0.0);
-    double rest = 0.0;
-    for (; i < n; ++i) rest += x[i] * 0.0;
-    for (size_t l = 0; l < 8; ++l) rest += all_zero[l];
-    return rest == 0.0;
-}
-
-size_t first_least(const double* x, size_t n) {
-    double least = x[0];
-    size_t i = 0;
-    if (n >= 8) {
-        Eight lows = load(x);
-        for (i = 8; i + 8 <= n; i += 8) {
-            const Eight here = load(x + i);
-            lows = here < lows ? here : lows;
-        }
-        for (size_t l = 0; l < 8; ++l) least = lows[l] < least ? lows[l] : least;
-    }
-    for (; i < n; ++i) least = x[i] < least ? x[i] : least;
-    for (i = 0; i + 8 <= n; i += 8) {
-        const auto equal = load(x + i) == all(least);
-        int64_t any = 0;
-        for (size_t l = 0; l < 8; ++l) any |= equal[l];
-        if (any) break;
-    }
-    while (x[i] != least) ++i;
-    return i;
-}
-
-double largest(const double* x, size_t n) {
-    Eight most{};
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const Eight here = load(x + i), size = here < all(0.0) ? -here : here;
-        most = size > most ? size : most;
-    }
-    double out = 0.0;
-    for (; i < n; ++i) out = std::max(out, std::abs(x[i]));
-    for (size_t l = 0; l < 8; ++l) out = std::max(out, most[l]);
-    return out;
 }
 
 double dot(const double* a, const double* b, size_t n) { return dot_norm(a, n, b).dot; }
@@ -455,10 +411,10 @@ void axpy(double factor, const double* x, double* y, size_t n) {
 namespace onepass {
 
 const KernelLoops* ONEPASS_NAME(ONEPASS_ISA)() {
-    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare, ONEPASS_ISA::prepare_rows,
-                                      ONEPASS_ISA::row,          ONEPASS_ISA::rows,    ONEPASS_ISA::finite,
-                                      ONEPASS_ISA::first_least,  ONEPASS_ISA::largest, ONEPASS_ISA::dot,
-                                      ONEPASS_ISA::axpy};
+    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare,     ONEPASS_ISA::prepare_rows,
+                                      ONEPASS_ISA::row,          ONEPASS_ISA::rows,        ONEPASS_ISA::write_line,
+                                      ONEPASS_ISA::finite,       ONEPASS_ISA::first_least, ONEPASS_ISA::largest,
+                                      ONEPASS_ISA::dot,          ONEPASS_ISA::axpy};
     return &loops;
 }
 

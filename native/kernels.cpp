@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 namespace onepass {
 
@@ -54,6 +57,24 @@ double diagonal(const Kernel& kernel, double norm, double sum, const double* sel
     return 0.0;
 }
 
+namespace {
+
+constexpr size_t huge_page = size_t(1) << 21;
+
+std::align_val_t alignment_of(size_t bytes) { return std::align_val_t(bytes < 2 * huge_page ? 64 : huge_page); }
+
+}  // namespace
+
+void* allocate_lines(size_t bytes) {
+    void* at = ::operator new(bytes, alignment_of(bytes));
+#ifdef __linux__
+    if (bytes >= 2 * huge_page) madvise(at, bytes, MADV_HUGEPAGE);  // a wish: without it all is the same, but slower
+#endif
+    return at;
+}
+
+void release_lines(void* at, size_t bytes) noexcept { ::operator delete(at, alignment_of(bytes)); }
+
 double* kernel_room(size_t which, size_t n) {
     thread_local std::vector<std::vector<double>> rooms;
     if (rooms.size() <= which) rooms.resize(which + 1);
@@ -89,18 +110,21 @@ void Points::write(size_t at, const Query& row) {
 
 void Points::write_waiting() {
     constexpr size_t features = 64;  // of a line at a time: 4 KB, which stay near while its rows come
+    constexpr size_t many = 4;       // rows of a line: these go together
     for (auto first = waiting_.begin(), end = first; first != waiting_.end(); first = end) {
         const size_t l = first->at / line;
         end = std::find_if(first, waiting_.end(), [l](const Waiting& each) { return each.at / line != l; });
-        for (size_t from = 0; from < columns_; from += features) {
-            double* to = dense_.data() + (l * columns_ + from) * line;
-            const size_t n = std::min(features, columns_ - from);
-            for (auto each = first; each != end; ++each) {  // a slot's last row is the one that stays
-                const double* x = each->x + from;
-                double* lane = to + each->at % line;
-                for (size_t j = 0; j < n; ++j) lane[j * line] = x[j];
-            }
+        double* to = dense_.data() + l * columns_ * line;
+        const double* rows[line] = {};
+        for (auto each = first; each != end; ++each) rows[each->at % line] = each->x;  // a slot's last row stays
+        if (line - size_t(std::count(rows, rows + line, nullptr)) >= many) {
+            kernel_loops->write_line(rows, columns_, to);
+            continue;
         }
+        for (size_t from = 0; from < columns_; from += features)
+            for (size_t q = 0; q < line; ++q)
+                for (size_t j = from; rows[q] && j < std::min(from + features, columns_); ++j)
+                    to[j * line + q] = rows[q][j];
     }
     waiting_.clear();
 }

@@ -69,16 +69,19 @@ inline double diagonal(const Kernel& kernel, const Query& x) {
     return diagonal(kernel, x.norm, x.sum, x.selves.data());
 }
 
-// Memory from the beginning of a cache line: a register full of numbers never lies across two.
+// Memory from the beginning of a cache line: a register full of numbers never lies across two. Much of it comes in huge
+// pages where the system has them: a pass over many points looks up few addresses.
+void* allocate_lines(size_t bytes);
+void release_lines(void* at, size_t bytes) noexcept;
+
 template <class T>
 struct LineAligned {
     using value_type = T;
-    static constexpr std::align_val_t alignment{64};
     LineAligned() = default;
     template <class U>
     LineAligned(const LineAligned<U>&) {}
-    T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
-    void deallocate(T* at, size_t) noexcept { ::operator delete(at, alignment); }
+    T* allocate(size_t n) { return static_cast<T*>(allocate_lines(n * sizeof(T))); }
+    void deallocate(T* at, size_t n) noexcept { release_lines(at, n * sizeof(T)); }
     bool operator==(const LineAligned&) const = default;
 };
 
@@ -171,10 +174,14 @@ struct KernelLoops {
     void (*prepare_rows)(const Kernel& kernel, Query* xs, size_t count, Points& panel);
     // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
-    // The same for several dense rows, which share every pass over the points: outs[q][i] = K(xs[q], z_i), room for
-    // lined(points.size()). `panel` as it was prepared.
-    void (*rows)(const Kernel& kernel, const Query* xs, size_t count, const Points& panel, const Points& points,
-                 double* const* outs);
+    // The same for dense rows first..count-1, which share every pass over the points: outs[q][i] = K(xs[q], z_i) for
+    // from <= i < to, room for whole lines; `first` a multiple of Points::line too. `panel` holds the rows, as
+    // prepared. `after` (or null): a line's worth of numbers that are read before long; they are on their way
+    // meanwhile.
+    void (*rows)(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
+                 const Points& points, size_t from, size_t to, double* const* outs, const double* after);
+    // Rows of n numbers into their lanes of a line of points; null where a lane stays as it is (not all of them).
+    void (*write_line)(const double* const* rows, size_t n, double* line);
     // Are all numbers finite? Where is the first of the smallest (n > 0)? How large is the largest, without its sign?
     bool (*finite)(const double* x, size_t n);
     size_t (*first_least)(const double* x, size_t n);
