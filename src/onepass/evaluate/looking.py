@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..batches import as_batch, is_mappings
 from ..core import Last
-from ..errors import ParameterError
+from ..errors import InputError, ParameterError
 from ..parameters import Parameters, number
 from ..regrets import Regret
 from .reading import Rows
