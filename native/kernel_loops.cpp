@@ -268,11 +268,15 @@ inline void tile_sums(const Points& panel, size_t first, const double* z, const 
     const double* x[lines];
     for (size_t l = 0; l < lines; ++l) x[l] = panel.dense_line(first / line + l) + first % line;
     for (size_t q = 0; q < height; ++q) sums[q] = Eight{};
-    for (size_t j = 0; j < panel.columns() * line; j += line) {
+    const auto add = [&](size_t j) {
         const Eight point = load(z + j);
         __builtin_prefetch(next + j, 0, 2);
         for (size_t q = 0; q < height; ++q) sums[q] += term<over>(all(x[q / line][j + q % line]), point);
-    }
+    };
+    if constexpr (over == Over::dot)
+        for (size_t j : panel.used) add(j);  // the others would add 0, which changes no bit
+    else
+        for (size_t j = 0; j < panel.columns() * line; j += line) add(j);
 }
 
 // K of the rows first.. of a panel, `count` <= height of them, and points from..to-1. Kernels of one sum alone.
@@ -370,6 +374,34 @@ void write_line(const double* const* given, size_t n, double* line) {
     });
 }
 
+// Which features are not 0 in all rows of a panel; all of them where the first row has few zeros.
+void find_used(const Query* xs, size_t count, Points& panel) {
+    const size_t n = panel.columns(), zeros = size_t(std::count(xs[0].x, xs[0].x + n, 0.0));
+    const bool look = zeros > n / 8;
+    if (!look && panel.used.size() == n) return;  // all of them, as before
+    panel.used.resize(n);
+    size_t found = 0;
+    const auto note = [&](size_t j, double most) {
+        panel.used[found] = j * Points::line;
+        found += !look || most != 0.0;
+    };
+    size_t j = 0;
+    for (; j + 8 <= n; j += 8) {
+        Eight most{};
+        for (size_t q = 0; look && q < count; ++q) {
+            const Eight size = absolute(load(xs[q].x + j));
+            most = size > most ? size : most;
+        }
+        for (size_t l = 0; l < 8; ++l) note(j + l, most[l]);
+    }
+    for (; j < n; ++j) {
+        double most = 0.0;
+        for (size_t q = 0; look && q < count; ++q) most = std::max(most, std::abs(xs[q].x[j]));
+        note(j, most);
+    }
+    panel.used.resize(found);
+}
+
 // As `prepare`, a row in each lane.
 void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) {
     double* z = panel.open(count);
@@ -393,6 +425,7 @@ void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) 
     for (size_t q = 0; q < count; ++q)
         if (!xs[q].selves.empty()) fill_selves(kernel, xs[q]);
     panel.describe(xs);
+    find_used(xs, count, panel);
 }
 
 double dot(const double* a, const double* b, size_t n) { return dot_norm(a, n, b).dot; }

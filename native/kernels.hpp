@@ -125,6 +125,8 @@ class Points {
     // Dense: room for this many rows in place of those here. The caller writes it, then says what is known of the rows.
     double* open(size_t count);
     void describe(const Query* rows);
+    // The places of features in a line, without those that are 0 in all of these rows; filled in by `prepare_rows`.
+    std::vector<size_t> used;
     void widen(size_t columns);  // more features, zero so far
     // Writes what waits; before the rows that lasted go.
     void settle() {
