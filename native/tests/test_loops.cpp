@@ -35,7 +35,7 @@ struct Rows {
     size_t rows, columns;
     std::vector<V> dense, values;
     std::vector<I> indices, starts;
-    std::vector<double> y, importance;
+    std::vector<double> y, importance, base;  // base: of models with one row of weights
 
     Rows(size_t n, size_t d, size_t classes, bool regress, uint64_t seed, bool disorder) : rows(n), columns(d) {
         std::mt19937_64 random(seed);
@@ -57,13 +57,14 @@ struct Rows {
             starts.push_back(I(values.size()));
             y.push_back(regress ? normal(random) : double(random() % classes));
             importance.push_back(double(random() % 4) / 2.0);
+            base.push_back(random() % 3 ? normal(random) : 0.0);
         }
     }
     DenseBatch<V> as_dense() const { return {dense.data(), rows, columns}; }
     CsrBatch<V, I> as_csr() const {
         return {values.data(), indices.data(), starts.data(), rows, columns, values.size()};
     }
-    Answers answers() const { return {y.data(), importance.data(), nullptr, nullptr, nullptr}; }
+    Answers answers() const { return {y.data(), importance.data(), nullptr, nullptr, nullptr, base.data()}; }
 };
 
 static bool lazy(int rule) { return rule == 14 || rule == 15; }
