@@ -213,12 +213,31 @@ NB_MODULE(_native, module) {
         },
         nb::arg("X").noconvert(), "relevance"_a, "importance"_a, "begin"_a, "first"_a, "scores"_a.none(),
         nb::arg("learned").noconvert());
+    // Without a base first: what most calls are, and an argument costs some forty instructions.
     engine
-        .def("learn_one", &Engine::learn_one, "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0),
-             "base"_a.none() = nb::float_(0.0))
+        .def(
+            "learn_one",
+            [](Engine& self, nb::handle x, nb::handle y, nb::handle importance) { self.learn_one(x, y, importance); },
+            "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0))
+        .def(
+            "learn_one",
+            [](Engine& self, nb::handle x, nb::handle y, nb::handle importance, nb::handle base) {
+                self.learn_one(x, y, importance, Engine::read_base(base));
+            },
+            "x"_a.none(), "y"_a.none(), "importance"_a.none() = nb::float_(1.0), "base"_a.none())
         .def("learn_direction", &Engine::learn_direction, "x"_a, "target"_a = 1.0, "importance"_a = 1.0)
-        .def("score_one", &Engine::score_one, "x"_a.none(), "base"_a.none() = nb::float_(0.0))
-        .def("predict_one", &Engine::predict_one, "x"_a.none(), "base"_a.none() = nb::float_(0.0))
+        .def(
+            "score_one", [](Engine& self, nb::handle x) { return self.score_one(x); }, "x"_a.none())
+        .def(
+            "score_one",
+            [](Engine& self, nb::handle x, nb::handle base) { return self.score_one(x, Engine::read_base(base)); },
+            "x"_a.none(), "base"_a.none())
+        .def(
+            "predict_one", [](Engine& self, nb::handle x) { return self.predict_one(x); }, "x"_a.none())
+        .def(
+            "predict_one",
+            [](Engine& self, nb::handle x, nb::handle base) { return self.predict_one(x, Engine::read_base(base)); },
+            "x"_a.none(), "base"_a.none())
         .def("why_no_base", &Engine::why_no_base, "known"_a)
         .def("variance_one", &Engine::variance_one, "x"_a.none())
         .def("check_one", &Engine::check_one, "x"_a.none())

@@ -295,14 +295,13 @@ static void check_importance(double importance) {
         raise("InputError", "importance must be a finite number >= 0, got " + std::to_string(importance));
 }
 
-void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, nb::handle begins_at) {
+void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, double base) {
     const double importance = to_double(weight.ptr());
     if (importance == -1.0 && PyErr_Occurred()) {
         PyErr_Clear();
         raise("InputError", "importance must be a finite number >= 0, got " + text_of(weight));
     }
     check_importance(importance);
-    const double base = read_base(begins_at);
     if (model.task == Task::multilabel) {
         require_base(base, true);
         return learn_set(x, y, importance);
@@ -392,9 +391,8 @@ void Engine::scores_of(nb::handle x, double base, double* out) {
     else loops->score_one(model, scratch_.value.data(), scratch_.index.data(), unknown ? 0 : row.n, base, out);
 }
 
-nb::object Engine::score_one(nb::handle x, nb::handle begins_at) {
+nb::object Engine::score_one(nb::handle x, double base) {
     auto lock = own();
-    const double base = read_base(begins_at);
     require_base(base, false);
     std::vector<double> scores(model.w.rows);
     scores_of(x, base, scores.data());
@@ -404,9 +402,8 @@ nb::object Engine::score_one(nb::handle x, nb::handle begins_at) {
     return out;
 }
 
-nb::object Engine::predict_one(nb::handle x, nb::handle begins_at) {
+nb::object Engine::predict_one(nb::handle x, double base) {
     auto lock = own();
-    const double base = read_base(begins_at);
     require_base(base, false);
     double few[32];
     std::vector<double> many;

@@ -139,19 +139,20 @@ class Engine {
                      Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&));
 
     // One example: a mapping of names, or a row of numbers.
-    virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance, nb::handle base);
+    virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance, double base = 0.0);
     void learn_direction(nb::handle x, double target, double importance);
     void learn_together(nb::list directions, Vector<double> importance);  // mappings, each to reach 1: all or none
     template <class Batch>
     void check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t));
-    nb::object score_one(nb::handle x, nb::handle base);
-    nb::object predict_one(nb::handle x, nb::handle base);
+    nb::object score_one(nb::handle x, double base = 0.0);
+    nb::object predict_one(nb::handle x, double base = 0.0);
     void check_one(nb::handle x);
     nb::list row_of(nb::handle x);  // (index, value) pairs, for explanations
 
     // What is wrong with an example that begins at an initial prediction where so many classes are known; empty where
     // nothing is.
     virtual std::string why_no_base(size_t known) const;
+    static double read_base(nb::handle given);
 
     virtual void set_features(size_t d);
     virtual void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
@@ -208,7 +209,6 @@ class Engine {
     [[noreturn]] void refuse(const Outcome& outcome) const;
 
     size_t known_classes(bool learning) const;
-    double read_base(nb::handle given) const;
     void require_base(double base, bool learning) const;
     const double* read_bases(const nb::object& given, size_t rows, size_t known,
                              std::vector<Vector<double>>& keep) const;

@@ -27,7 +27,7 @@ size_t Engine::known_classes(bool learning) const {
     return learning || known > 2 ? known : 2;
 }
 
-double Engine::read_base(nb::handle given) const {
+double Engine::read_base(nb::handle given) {
     const double base = PyFloat_AsDouble(given.ptr());
     if (std::isfinite(base) && !(base == -1.0 && PyErr_Occurred())) return base;
     PyErr_Clear();

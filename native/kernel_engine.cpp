@@ -450,7 +450,7 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
     refuse_row(outcome);
 }
 
-void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight, nb::handle base) {
+void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight, double base) {
     // A label that is new reshapes the coefficients, so a refused round needs the old ones back.
     const int known = model.task == Task::classify ? PyDict_Contains(labels.ptr(), y.ptr()) : 1;
     PyErr_Clear();

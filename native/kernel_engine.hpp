@@ -22,7 +22,7 @@ class KernelEngine : public Engine {
     void check_dense(Matrix<double> X);
     void check_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns);
 
-    void learn_one(nb::handle x, nb::handle y, nb::handle importance, nb::handle base) override;
+    void learn_one(nb::handle x, nb::handle y, nb::handle importance, double base) override;
     std::string why_no_base(size_t) const override { return "but a kernel learner begins at 0; leave it out"; }
     void set_features(size_t d) override;
     void admit_names(nb::list names) override;
