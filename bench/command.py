@@ -69,11 +69,15 @@ def sparse(rows: int, seed: int = 0) -> Any:
     """Labels ±1 and rows of about 60 of 50,000 features, the frequent ones often; 5% of the labels are wrong."""
     rng = np.random.default_rng(seed)
     w = rng.normal(size=50_000)
-    for _ in range(rows):
-        met = np.unique((50_000 * rng.random(60) ** 3).astype(int))
-        values = np.round(rng.random(len(met)), 4)
-        y = 1 if (w[met] @ values > 0) != (rng.random() < 0.05) else -1
-        yield y, met, values
+    for start in range(0, rows, 10_000):
+        shape = (min(10_000, rows - start), 60)
+        drawn = np.sort((50_000 * rng.random(shape) ** 3).astype(int), axis=1)
+        first = np.diff(drawn, axis=1, prepend=-1) > 0
+        values = np.round(rng.random(shape), 4)
+        wrong = rng.random(shape[0]) < 0.05
+        y = np.where((np.sum(w[drawn] * values * first, axis=1) > 0) != wrong, 1, -1)
+        for row in range(shape[0]):
+            yield int(y[row]), drawn[row, first[row]], values[row, first[row]]
 
 
 def write_files(folder: Path, rows: int) -> None:
