@@ -583,10 +583,9 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first.
     const bool copy_first = stored(X) >= model.w.numbers() && !model.w.sigma.full;  // a matrix is never the smaller
     Outcome outcome;
-    Model before;
     auto run = [&] {
         if (copy_first) {
-            before = model;
+            before_ = model;
         } else {
             outcome = check_loop(model, X, 0);
             if (outcome.status != Status::ok) return;
@@ -598,7 +597,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
             if (later.status == Status::ok) return;
             outcome = later;
         }
-        model = before;
+        model = before_;
     };
     if (python_) {
         run();

@@ -220,6 +220,7 @@ class Engine {
     nb::object set_arrays_;
     PythonRule callback_;
     bool python_ = false;
+    Model before_;  // what a batch goes back to; kept, since fresh memory for each would cost more than the copy
     NamedRow scratch_;
     Undo undo_;
     Zeroed<uint32_t> places_;  // see Difference; between calls all are 0

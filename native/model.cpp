@@ -20,14 +20,16 @@ Zeroed<T>::Zeroed(const Zeroed& other) {
 template <class T>
 Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     if (this == &other) return *this;
-    Zeroed copy;
-    if (other.size_) {
-        copy.data_ = static_cast<T*>(std::malloc(other.size_ * sizeof(T)));  // all of it is written now
-        if (!copy.data_) throw std::bad_alloc();
-        copy.size_ = copy.capacity_ = other.size_;
-        std::memcpy(copy.data_, other.data_, other.size_ * sizeof(T));
+    if (other.size_ > capacity_) {
+        T* larger = static_cast<T*>(std::malloc(other.size_ * sizeof(T)));  // all of it is written now
+        if (!larger) throw std::bad_alloc();
+        std::free(data_);
+        data_ = larger;
+        size_ = capacity_ = other.size_;
     }
-    *this = std::move(copy);
+    if (other.size_) std::memcpy(data_, other.data_, other.size_ * sizeof(T));
+    if (other.size_ < size_) std::memset(data_ + other.size_, 0, (size_ - other.size_) * sizeof(T));
+    size_ = other.size_;
     return *this;
 }
 
