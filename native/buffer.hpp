@@ -24,7 +24,8 @@ class Zeroed {
     size_t size() const { return size_; }
 
  private:
-    void* block_ = nullptr;  // as it was allocated
+    void allocate(size_t capacity, void* (*with)(size_t));  // of an empty one; at the beginning of a cache line
+    void* block_ = nullptr;                                 // as it was allocated
     T* data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
 };

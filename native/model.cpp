@@ -21,11 +21,10 @@ template <class T>
 Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     if (this == &other) return *this;
     if (other.size_ > capacity_) {
-        T* larger = static_cast<T*>(std::malloc(other.size_ * sizeof(T)));  // all of it is written now
-        if (!larger) throw std::bad_alloc();
-        std::free(data_);
-        data_ = larger;
-        size_ = capacity_ = other.size_;
+        Zeroed larger;
+        larger.allocate(other.size_, std::malloc);  // all of it is written now
+        larger.size_ = other.size_;
+        *this = std::move(larger);
     }
     if (other.size_) std::memcpy(data_, other.data_, other.size_ * sizeof(T));
     if (other.size_ < size_) std::memset(data_ + other.size_, 0, (size_ - other.size_) * sizeof(T));
@@ -58,19 +57,23 @@ void Zeroed<T>::grow(size_t size) {
     if (size > capacity_) {
         // The first allocation is exact (a table of fixed size stays so); growth is geometric.
         const size_t capacity = capacity_ ? std::max(size, capacity_ + capacity_ / 2) : size;
-        constexpr size_t line = 64;
-        size_t bytes = capacity * sizeof(T) + line;
-        void* block = std::calloc(bytes, 1);
-        if (!block) throw std::bad_alloc();
-        void* begin = block;
-        T* bigger = static_cast<T*>(std::align(line, capacity * sizeof(T), begin, bytes));
-        if (size_) std::memcpy(bigger, data_, size_ * sizeof(T));
-        std::free(block_);
-        block_ = block;
-        data_ = bigger;
-        capacity_ = capacity;
+        Zeroed bigger;
+        bigger.allocate(capacity, [](size_t bytes) { return std::calloc(bytes, 1); });
+        if (size_) std::memcpy(bigger.data_, data_, size_ * sizeof(T));
+        *this = std::move(bigger);
     }
     size_ = size;
+}
+
+template <class T>
+void Zeroed<T>::allocate(size_t capacity, void* (*with)(size_t)) {
+    constexpr size_t line = 64;
+    size_t bytes = capacity * sizeof(T) + line;
+    block_ = with(bytes);
+    if (!block_) throw std::bad_alloc();
+    void* begin = block_;
+    data_ = static_cast<T*>(std::align(line, capacity * sizeof(T), begin, bytes));
+    capacity_ = capacity;
 }
 
 template <class T>

@@ -124,20 +124,20 @@ class Body {
 
     // Features from a stop on, up to the next bar or the end.
     const char* read_one_by_one(const char* at) {
-        const uint32_t* stop = row_.stops.find(line_, size_t(end_ - line_));
-        while (line_ + *stop < at) ++stop;
+        if (!stop_) stop_ = row_.stops.find(line_, size_t(end_ - line_));  // once a line
+        while (line_ + *stop_ < at) ++stop_;
         while (at < end_ && *at != '|') {
             if (!is_blank(*at)) throw Malformed{at, *at == ':' ? "a misplaced ':'" : "a control character"};
             const char* const name = at + 1;
-            at = line_ + *++stop;
+            at = line_ + *++stop_;
             const size_t length = size_t(at - name);
             if (*at == ':') {
                 const char* const text = at + 1;
-                at = line_ + *++stop;
+                at = line_ + *++stop_;
                 Decimal value;
                 if (length > 0 && scale_ == 1.0 && read_short_number(text, size_t(at - text), value) && *at != ':')
                     row_.add(name, length, value);
-                else at = unusual(name, length, text, stop);
+                else at = unusual(name, length, text);
             } else if (length > 0) {
                 row_.add(name, length, scale_);
             }
@@ -146,10 +146,10 @@ class Body {
     }
 
     // A value that is long, or scaled, or a string, or of a feature without a name.
-    const char* unusual(const char* name, size_t length, const char* text, const uint32_t*& stop) {
+    const char* unusual(const char* name, size_t length, const char* text) {
         double value;
         const char* p = text;
-        if (read_number(p, value) == Number::good && p == line_ + *stop && *p != ':') {
+        if (read_number(p, value) == Number::good && p == line_ + *stop_ && *p != ':') {
             if (length == 0) {
                 const std::string place = std::to_string(anonymous_++);
                 name = row_.keep(place);
@@ -158,8 +158,8 @@ class Body {
             row_.add(name, length, scale_ * value);
             return p;
         }
-        while (line_[*stop] == ':') ++stop;  // a string may hold colons
-        const char* const end = line_ + *stop;
+        while (line_[*stop_] == ':') ++stop_;  // a string may hold colons
+        const char* const end = line_ + *stop_;
         if (end == text) throw Malformed{text, "no value after ':'"};
         if (like_a_number(text, end)) {
             number_at(text, end, "a feature's value");
@@ -171,6 +171,7 @@ class Body {
 
     const char *const line_, *const end_;
     RowBuilder& row_;
+    const uint32_t* stop_ = nullptr;  // of the line: the next one, where features are read one by one
     double scale_ = 1.0;
     int anonymous_ = 0;
 };

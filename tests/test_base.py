@@ -340,3 +340,10 @@ def test_what_the_command_says_where_there_is_no_place(
     (tmp_path / "a.vw").write_text(content)
     done = onepass("learn", "a.vw", *flags, "--progress", "none", cwd=tmp_path)
     assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_label_that_is_only_predicted_brings_no_class(tmp_path: Path) -> None:
+    (tmp_path / "learn.vw").write_text("1 1 0.5 | a\n-1 1 -0.5 | b\n" * 5)
+    (tmp_path / "new.vw").write_text("5 1 0.5 't| a\n")
+    onepass("learn", "learn.vw", "--save", "m.onepass", cwd=tmp_path)
+    assert onepass("predict", "m.onepass", "new.vw", cwd=tmp_path).returncode == 0

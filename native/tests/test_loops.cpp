@@ -323,6 +323,31 @@ static void check_weights() {
     expect(murmur3("", 0) == 0, "murmur3 of nothing");
 }
 
+// Copies of numbers that grew, shrank and were copied before; under the sanitisers, that nothing is lost or freed
+// twice.
+static void check_copies() {
+    Buffer small, large, copy;
+    small.grow(3);
+    large.grow(1000);
+    for (size_t i = 0; i < 1000; ++i) large.data()[i] = double(i);
+    small.data()[2] = 7.0;
+    copy.grow(5);
+    copy = large;
+    copy = copy;
+    expect(copy.size() == 1000 && copy.data()[999] == 999.0, "a larger one copied");
+    expect(reinterpret_cast<uintptr_t>(copy.data()) % 64 == 0, "a copy begins with a cache line");
+    copy = small;
+    expect(copy.size() == 3 && copy.data()[2] == 7.0, "a smaller one copied");
+    copy.grow(900);
+    bool zeros = true;
+    for (size_t i = 3; i < 900; ++i) zeros &= copy.data()[i] == 0.0;
+    expect(zeros, "what grows after a smaller copy is zero");
+    copy.grow(5000);
+    Buffer moved(std::move(copy));
+    const Buffer again(moved);
+    expect(again.size() == 5000 && again.data()[2] == 7.0, "a copy of what was moved");
+}
+
 int main() {
     for (int rule = 0; rule < all_rules; ++rule)
         for (Averaging averaging : {Averaging::none, Averaging::predictor, Averaging::post}) {
@@ -342,6 +367,7 @@ int main() {
             if (!lazy(rule) || averaging == Averaging::none) check_pairs(rule, averaging);
     check_damage();
     check_weights();
+    check_copies();
     std::printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

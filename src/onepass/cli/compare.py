@@ -193,7 +193,7 @@ class Race:
         if not self.entries:
             self._begin(chunk)
         for entry in self.entries:
-            check_bases(entry.model, chunk)
+            check_bases(entry.model, chunk, learned=True)
         losses = []
         for entry in self.entries:
             began = perf_counter()

@@ -217,7 +217,7 @@ class Job:
         """Predict, judge and learn the rows of a chunk."""
         if self.model is not None and self.model.task == "oneclass":
             chunk = inside(chunk)
-        check_bases(self.model, chunk)
+        check_bases(self.model, chunk, learned=not self.options.test_only)
         labelled = chunk.labelled()
         self.counts["unlabelled"] += len(chunk) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)

@@ -203,7 +203,7 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str
     )
     header = False
     for chunk in chunks:
-        check_bases(model, chunk)
+        check_bases(model, chunk, learned=False)
         if model.task == "oneclass":
             chunk = inside(chunk)
         scores = scores_of(model, chunk)

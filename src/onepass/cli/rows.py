@@ -92,14 +92,15 @@ def declare_sides(model: Any, chunk: Chunk) -> None:
         model.declare(labels)
 
 
-def check_bases(model: Any, chunk: Chunk) -> None:
-    """Raise, with its number, at an example whose initial prediction the model has no place for."""
+def check_bases(model: Any, chunk: Chunk, learned: bool) -> None:
+    """Raise, with its number, at an example whose initial prediction the model has no place for; labels count where the
+    rows are `learned`, which may bring new classes."""
     if chunk.base is None or not np.any(chunk.base) or model is None:
         return
     if not hasattr(model, "refused_base"):
         chunk.require_no_base("but an ensemble of rules begins at 0; name a rule, or take it out")
-    there = np.flatnonzero(known(chunk.y))
-    refused = model.refused_base(chunk.base[there], as_labels(chunk.y[there]))
+    there = np.flatnonzero(known(chunk.y)) if learned else np.arange(len(chunk))
+    refused = model.refused_base(chunk.base[there], as_labels(chunk.y[there]) if learned else None)
     if refused is not None:
         raise chunk.refused_base(int(there[refused[0]]), refused[1])
 

@@ -22,7 +22,6 @@ from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources
 __all__ = ["Stream", "stream"]
 
 BLOCK = 1 << 21  # bytes parsed together
-CACHED = 1 << 23  # so too where they are kept: read again, larger parts are faster
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
 NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as base"
@@ -133,8 +132,7 @@ class Stream:
 
     def _check(self) -> None:
         if self.block_size is None:
-            block = BLOCK if self.cache is None else CACHED
-            self.block_size = block if self.interactions is None else CROSSED
+            self.block_size = BLOCK if self.interactions is None else CROSSED
         for name, value, allowed in (
             ("format", self.format, (None, *FORMATS)),
             ("on_error", self.on_error, ("raise", "skip")),
