@@ -19,7 +19,7 @@ from . import losses, schedules
 from .class_hindsight import RIVALS, class_values
 from .convex.sets import Array
 from .core import Rule
-from .guarantees import Bounds, Guarantee, equal
+from .guarantees import Bounds, Guarantee, descends, equal, is_plain_descent
 from .losses import Loss
 from .rules.adaline import Adaline, LeastSquares
 from .rules.gaussian import RLS
@@ -80,11 +80,8 @@ def of(rule: Rule, multiclass: str, costs: Any = None) -> Guarantee:
         return _perceptron(rule, multiclass)
     if isinstance(rule, PassiveAggressive):
         return _passive_aggressive(rule, multiclass)
-    if isinstance(rule, SGD):
-        return _descent(rule, losses.make(rule.loss), rule._schedule(), multiclass)
-    if isinstance(rule, Adaline):
-        made = schedules.Constant(rule.rho) if rule.schedule is None else schedules.make(rule.schedule)
-        return _descent(rule, losses.Squared(), made, multiclass)
+    if isinstance(rule, SGD | Adaline):
+        return _descent(rule, *descends(rule), multiclass)
     if isinstance(rule, RLS):
         return _least_squares(rule)
     loss = getattr(rule, "loss", None)
@@ -211,12 +208,7 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, multiclass: st
     A loss over the classes that are known is no larger than that over all, so it holds while classes come, too; but not
     of the squared loss, which counts every row.
     """
-    plain = (
-        getattr(rule, "l2", 0.0) == 0
-        and getattr(rule, "batch_size", 1) == 1
-        and getattr(rule, "clock", "rounds") == "rounds"
-        and multiclass == "rival"
-    )
+    plain = is_plain_descent(rule) and multiclass == "rival"
 
     def bound(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
         if loss.name == "squared" and not np.all(k.known):

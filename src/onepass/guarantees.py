@@ -24,7 +24,7 @@ from .rules.gradient import SGD
 from .rules.passive_aggressive import PA1, PA2, PassiveAggressive
 from .rules.perceptron import Perceptron
 
-__all__ = ["Bounds", "Guarantee", "Looked", "equal", "of", "pull_of"]
+__all__ = ["Bounds", "Guarantee", "Looked", "descends", "equal", "is_plain_descent", "of", "pull_of"]
 
 
 @dataclasses.dataclass
@@ -72,11 +72,8 @@ def of(rule: Rule, task: str) -> Guarantee:
         return of_loss(losses.Hinge(), f"bounds are for classes or numbers, not for task={task!r}")
     if isinstance(rule, PassiveAggressive):
         return _passive_aggressive(rule, task)
-    if isinstance(rule, SGD):
-        return _descent(rule, losses.make(rule.loss), rule._schedule(), task)
-    if isinstance(rule, Adaline):
-        made = schedules.Constant(rule.rho) if rule.schedule is None else schedules.make(rule.schedule)
-        return _descent(rule, losses.Squared(), made, task)
+    if isinstance(rule, SGD | Adaline):
+        return _descent(rule, *descends(rule), task)
     if isinstance(rule, RLS | AROW | AdaGrad):
         return _second_order(rule, task)
     loss = getattr(rule, "loss", None)
@@ -84,6 +81,23 @@ def of(rule: Rule, task: str) -> Guarantee:
     if made_loss is None:
         made_loss = losses.Squared() if task == "regression" else losses.Hinge()
     return of_loss(made_loss, f"no bound of {rule.name} is known here")
+
+
+def descends(rule: SGD | Adaline) -> tuple[Loss, schedules.Schedule]:
+    """The loss along whose gradient a rule steps, and how far."""
+    if isinstance(rule, SGD):
+        return losses.make(rule.loss), rule._schedule()
+    steps = schedules.Constant(rule.rho) if rule.schedule is None else schedules.make(rule.schedule)
+    return losses.Squared(), steps
+
+
+def is_plain_descent(rule: Any) -> bool:
+    """One step a round, without a penalty: what the theorem of descent is about."""
+    return (
+        getattr(rule, "l2", 0.0) == 0
+        and getattr(rule, "batch_size", 1) == 1
+        and getattr(rule, "clock", "rounds") == "rounds"
+    )
 
 
 def _second_order(rule: RLS | AROW | AdaGrad, task: str) -> Guarantee:
@@ -175,11 +189,7 @@ def _passive_aggressive(rule: PassiveAggressive, task: str) -> Guarantee:
 
 
 def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> Guarantee:
-    plain = (
-        getattr(rule, "l2", 0.0) == 0
-        and getattr(rule, "batch_size", 1) == 1
-        and getattr(rule, "clock", "rounds") == "rounds"
-    )
+    plain = is_plain_descent(rule)
 
     def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
         t = np.arange(1, len(k.s) + 1)
