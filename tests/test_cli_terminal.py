@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from command import environment, line, started, write_vw
 
+from onepass.cli.progress import _eight
+
 
 def in_terminal(*args: object, interrupt_after: str = "", columns: int = 80) -> tuple[int, str]:
     """The code it ends with, and all it wrote; with a Ctrl-C once it has written `interrupt_after`."""
@@ -127,3 +129,9 @@ def test_sigterm_while_waiting_for_standard_input(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert "interrupted" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.5, 9.99999999, 10.0, 58.682493, -3.25, -123.456, 999_999.7, 1.5e12, -2e300])
+def test_a_loss_fits_its_column_of_the_table(loss: float) -> None:
+    shown = _eight(loss)
+    assert len(shown) <= 8 and float(shown) == pytest.approx(loss, rel=0.5 if abs(loss) > 1e6 else 1e-5)

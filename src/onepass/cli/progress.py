@@ -134,8 +134,15 @@ class Table(Display):
         self.last = (losses.total, losses.weight)
         since = (losses.total - total) / (losses.weight - weight) if losses.weight > weight else 0.0
         truth, said = (_shown(outcomes, column[row]) for column in (outcomes.truth, outcomes.predicted))
-        print(f"{losses.mean:<9.6f}{since:<10.6f}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
+        print(f"{_eight(losses.mean):<9}{_eight(since):<10}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
               f"{features:>9}", file=self.out, flush=True)  # fmt: skip
+
+
+def _eight(loss: float) -> str:
+    """A loss in at most eight letters: six decimals as in VW, or as many digits as there is room for."""
+    if abs(loss) < 9.9999:
+        return f"{loss:.6f}"[:8]
+    return f"{loss:.6g}" if abs(loss) < 999_999 else f"{loss:.0e}"
 
 
 def _shown(outcomes: Outcomes, value: Any) -> str:

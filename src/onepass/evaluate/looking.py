@@ -84,7 +84,8 @@ class Lookback:
     def require_no_base(rows: Rows) -> None:
         if rows.base is not None:
             raise InputError(
-                "regret compares with fixed weights, whose scores begin at 0: the stream has initial predictions (base)"
+                "the stream has initial predictions (base), but regret compares with fixed weights, whose scores begin "
+                "at 0; leave the regret out, or take the third number of the labels out"
             )
 
     def add_one(self, x: Any, y: Any, weight: float | None, base: float, model: Any) -> None:
