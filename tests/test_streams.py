@@ -567,10 +567,3 @@ def test_rows_survive_svmlight_text(rows):
     data = "\n".join("-1 " + " ".join(f"{index}:{value!r}" for index, value in row.items()) for row in rows).encode()
     read = [x for x, _ in op.stream(io.BytesIO(data), format="svmlight")]
     assert read == [{str(index): value for index, value in row.items()} for row in rows]
-
-
-def test_many_namespaces_read_one_by_one_take_as_long_as_few():
-    """Their stops are found once a line: 40,000 namespaces with an unusual value would else take minutes."""
-    data = ("1 " + " ".join(f"|n{i} x:1e1" for i in range(40_000)) + "\n").encode()
-    [chunk] = op.stream(io.BytesIO(data), format="vw", hash_bits=24, max_line=1 << 24).batches()
-    assert len(chunk.X.indices) > 39_000 and set(chunk.X.data.tolist()) <= {10.0, 20.0}
