@@ -4,11 +4,11 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// v += A * c * x for up to eight class rows, each with its coefficient c.
+// v += A * c * x for up to eight class rows, each with its coefficient c. Features are `pitch` numbers apart.
 template <class Row>
-inline void add_classes(const Row& row, Eight c, double A, double* v) {
+inline void add_classes(const Row& row, Eight c, double A, double* v, size_t pitch) {
     for (size_t i = 0; i < row.n; ++i) {
-        double* at = v + row.column(i) * 8;
+        double* at = v + row.column(i) * pitch;
         const Eight moved = load(at) + A * (c * double(row.x[i]));
         std::memcpy(at, &moved, sizeof moved);
     }
@@ -16,10 +16,10 @@ inline void add_classes(const Row& row, Eight c, double A, double* v) {
 
 // Scores of all class rows: lanes run over classes, features are added one after the other.
 template <int blocks, class Row>
-inline void class_scores_block(const Row& row, const double* v, size_t stride, double* out) {
+inline void class_scores_block(const Row& row, const double* v, size_t pitch, double* out) {
     Eight sum[blocks] = {};
     for (size_t i = 0; i < row.n; ++i) {
-        const double* weights = v + row.column(i) * stride;
+        const double* weights = v + row.column(i) * pitch;
         const double x = double(row.x[i]);
         for (int b = 0; b < blocks; ++b) sum[b] += x * load(weights + 8 * b);
     }
@@ -27,17 +27,17 @@ inline void class_scores_block(const Row& row, const double* v, size_t stride, d
 }
 
 template <class Row>
-inline void class_scores(const Row& row, const double* v, size_t stride, double* out) {
+inline void class_scores(const Row& row, const double* v, size_t pitch, size_t stride, double* out) {
     size_t r = 0;
-    for (; r + 32 <= stride; r += 32) class_scores_block<4>(row, v + r, stride, out + r);
-    for (; r + 8 <= stride; r += 8) class_scores_block<1>(row, v + r, stride, out + r);
+    for (; r + 32 <= stride; r += 32) class_scores_block<4>(row, v + r, pitch, out + r);
+    for (; r + 8 <= stride; r += 8) class_scores_block<1>(row, v + r, pitch, out + r);
 }
 
 // Up to eight classes have one sum only: feature i goes to sum i mod 4, lest each addition wait for the one before it.
 template <class Row>
-inline void class_scores_few(const Row& row, const double* v, double* out) {
+inline void class_scores_few(const Row& row, const double* v, size_t pitch, double* out) {
     Eight sum0{}, sum1{}, sum2{}, sum3{};
-    auto term = [&](size_t i) { return double(row.x[i]) * load(v + row.column(i) * 8); };
+    auto term = [&](size_t i) { return double(row.x[i]) * load(v + row.column(i) * pitch); };
     size_t i = 0;
     for (; i + 4 <= row.n; i += 4) {
         sum0 += term(i);
@@ -53,12 +53,12 @@ inline void class_scores_few(const Row& row, const double* v, double* out) {
 }
 
 template <class Row>
-inline void class_scores_wide(const Row& row, const double* v, size_t stride, double* out) {
+inline void class_scores_wide(const Row& row, const double* v, size_t pitch, size_t stride, double* out) {
     switch (stride) {
-        case 8: return class_scores_few(row, v, out);
-        case 16: return class_scores_block<2>(row, v, stride, out);
-        case 24: return class_scores_block<3>(row, v, stride, out);
-        default: return class_scores(row, v, stride, out);
+        case 8: return class_scores_few(row, v, pitch, out);
+        case 16: return class_scores_block<2>(row, v, pitch, out);
+        case 24: return class_scores_block<3>(row, v, pitch, out);
+        default: return class_scores(row, v, pitch, stride, out);
     }
 }
 

@@ -157,9 +157,8 @@ struct Block {
     template <class Row>
     static void load(const Weights& w, const Row& row, size_t i, size_t n, double* out) {
         for (size_t l = 0; l < n; ++l) {
-            const size_t j = row.column(i + l);
-            out[l] = w.v.data()[j];
-            for (size_t p = 0; p < Rule::count; ++p) out[(p + 1) * width + l] = w.planes.data()[j * Rule::count + p];
+            const double* cell = w.cells.data() + row.column(i + l) * (Rule::count + 1);
+            for (size_t p = 0; p <= Rule::count; ++p) out[p * width + l] = cell[p];
         }
         for (size_t l = n; l < width; ++l)
             for (size_t p = 0; p <= Rule::count; ++p) out[p * width + l] = 0.0;
@@ -167,9 +166,8 @@ struct Block {
     template <class Row>
     static void store(Weights& w, const Row& row, size_t i, size_t n, const double* in) {
         for (size_t l = 0; l < n; ++l) {
-            const size_t j = row.column(i + l);
-            w.v.data()[j] = in[l];
-            for (size_t p = 0; p < Rule::count; ++p) w.planes.data()[j * Rule::count + p] = in[(p + 1) * width + l];
+            double* cell = w.cells.data() + row.column(i + l) * (Rule::count + 1);
+            for (size_t p = 0; p <= Rule::count; ++p) cell[p] = in[p * width + l];
         }
     }
     // What `before` becomes by gradients g: unchanged where there is none. False where a number overflows. Not inlined:
@@ -236,11 +234,9 @@ Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule
     double* const start = undo.at;
     const bool averages = w.averaging != Averaging::none;
     auto z_of = [&](size_t j) { return averages ? w.z.data() + j * w.stride : nullptr; };
-    const size_t width = Rule::count * w.stride;
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
-        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v.data() + j * w.stride,
-                                 w.planes.data() + j * width, z_of(j), &undo);
+        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
     }
     move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr,
                              &undo);
@@ -248,8 +244,7 @@ Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule
     undo.at = start;
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
-        put_back<Rule, many>(w, move, double(row.x[i]), w.v.data() + j * w.stride, w.planes.data() + j * width, z_of(j),
-                             &undo);
+        put_back<Rule, many>(w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
     }
     put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr, &undo);
     return Status::overflow;
@@ -267,7 +262,7 @@ Status move_all(Model& M, const Row& row, const Move& move, const Rule& rule) {
     auto visit = [&](bool write) {
         for (size_t j = 0; j < w.features + (M.constant != 0.0); ++j) {
             const bool bias = j == w.features;
-            double* v = bias ? w.bias.data() : w.v.data() + j * w.stride;
+            double* v = bias ? w.bias.data() : w.v_of(j);
             double* planes = bias ? w.bias_planes.data() : w.planes_of(j);
             for (size_t r = 0; r < rows; ++r) {
                 const double g = -(move.of<many>(r) * (bias ? M.constant : x[j]));
@@ -346,7 +341,7 @@ inline void derive(Model& M) {
         for (size_t r = 0; r < w.rows; ++r) {
             const double* planes = w.planes_of(j) + r;
             const double weight = rule.weight(planes[0], std::sqrt(planes[w.stride]));
-            double& v = w.v.data()[j * w.stride + r];
+            double& v = w.v_of(j)[r];
             if (v != weight) v = weight;  // untouched pages stay untouched
         }
     for (size_t r = 0; r < w.rows; ++r)

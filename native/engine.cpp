@@ -190,11 +190,11 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
             row.columns = nb::cast<size_t>(parts[2]);
             row.n = scratch_.index.size();
         } else if (!read_vector(row.keep.ptr(), row)) {
-            features.read(row.keep, scratch_, model.w.v.data(), model.w.stride);
+            features.read(row.keep, scratch_, model.w.cells.data(), model.w.pitch);
             row.n = scratch_.index.size();
         }
     } else if (mapping) {
-        features.read(x, scratch_, model.w.v.data(), model.w.stride);
+        features.read(x, scratch_, model.w.cells.data(), model.w.pitch);
         row.n = scratch_.index.size();
     }
     if (row.x || row.columns) {

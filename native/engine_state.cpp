@@ -7,20 +7,22 @@
 
 namespace onepass {
 
-// Without the padding: features x rows.
-static nb::object table(const Weights& w, const Buffer& buffer) {
+// Without the padding, features x rows, of a buffer whose features are so many numbers apart.
+static nb::object table(const Weights& w, const Buffer& buffer, size_t apart) {
     std::vector<double> out(buffer.size() ? w.features * w.rows : 0);
     if (!out.empty())
         for (size_t j = 0; j < w.features; ++j)
-            for (size_t r = 0; r < w.rows; ++r) out[j * w.rows + r] = buffer.data()[j * w.stride + r];
+            for (size_t r = 0; r < w.rows; ++r) out[j * w.rows + r] = buffer.data()[j * apart + r];
     return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
 }
 
 // The planes of features (or of the one intercept) without the padding: features x kinds x rows.
 static nb::object plane_table(const Weights& w, size_t features, size_t count, const double* planes) {
     std::vector<double> out(features * count * w.rows);
-    for (size_t i = 0; i < features * count; ++i)
-        for (size_t r = 0; r < w.rows; ++r) out[i * w.rows + r] = planes[i * w.stride + r];
+    for (size_t j = 0; j < features; ++j)
+        for (size_t p = 0; p < count; ++p)
+            for (size_t r = 0; r < w.rows; ++r)
+                out[(j * count + p) * w.rows + r] = planes[j * w.pitch + p * w.stride + r];
     return array({features, count, w.rows}, std::move(out));
 }
 
@@ -41,8 +43,8 @@ nb::dict Engine::state() {
     auto lock = own();
     const Weights& w = model.w;
     nb::dict out;
-    out["v"] = table(w, w.v);
-    out["z"] = table(w, w.z);
+    out["v"] = table(w, w.cells, w.pitch);
+    out["z"] = table(w, w.z, w.stride);
     out["bias"] = array({w.rows}, std::vector<double>(w.bias));
     out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
     if (w.lazy) out["owed_now"] = array<double>({1}, {w.owed});
@@ -57,7 +59,7 @@ nb::dict Engine::state() {
         put(out, "batch_", b.updates);
     }
     if (w.pocketing) {
-        out["pocket"] = table(w, w.pocket);
+        out["pocket"] = table(w, w.pocket, w.stride);
         out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
         std::vector<double> scalars = {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0};
         if (w.ratchet) scalars.push_back(std::isfinite(w.pocket_errors) ? w.pocket_errors : -1.0);  // -1: still empty
@@ -73,7 +75,7 @@ nb::dict Engine::state() {
         out["sigma_waited"] = array<double>({1}, {sigma.waited});
     }
     if (!w.kinds.empty()) {
-        out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes.data());
+        out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes_of(0));
         out["bias_planes"] = plane_table(w, 1, w.kinds.size(), w.bias_planes.data());
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
@@ -82,7 +84,7 @@ nb::dict Engine::state() {
     return out;
 }
 
-static void fill(const Weights& w, Buffer& buffer, nb::object values) {
+static void fill(const Weights& w, Buffer& buffer, size_t apart, nb::object values) {
     auto from = nb::cast<Matrix<double>>(values);
     if (from.shape(0) == 0) return;
     if (from.shape(0) != w.features || from.shape(1) != w.rows)
@@ -91,7 +93,7 @@ static void fill(const Weights& w, Buffer& buffer, nb::object values) {
         for (size_t r = 0; r < w.rows; ++r) {
             const double value = from.data()[j * w.rows + r];
             // Leaves untouched pages untouched; -0.0 is not nothing, it has its own bits.
-            if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[j * w.stride + r] = value;
+            if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[j * apart + r] = value;
         }
 }
 
@@ -99,12 +101,13 @@ static void fill_planes(const Weights& w, size_t features, size_t count, double*
     auto from = nb::cast<nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(values);
     if (from.shape(0) != features || from.shape(1) != count || from.shape(2) != w.rows)
         raise("ModelFileError", "the planes beside the weights have the wrong shape");
-    for (size_t i = 0; i < features * count; ++i)
-        for (size_t r = 0; r < w.rows; ++r) {
-            const double value = from.data()[i * w.rows + r];
-            double& kept = planes[i * w.stride + r];
-            if (std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(kept)) kept = value;
-        }
+    for (size_t j = 0; j < features; ++j)
+        for (size_t p = 0; p < count; ++p)
+            for (size_t r = 0; r < w.rows; ++r) {
+                const double value = from.data()[(j * count + p) * w.rows + r];
+                double& kept = planes[j * w.pitch + p * w.stride + r];
+                if (std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(kept)) kept = value;
+            }
 }
 
 static void fill(std::vector<double>& values, nb::object from) {
@@ -158,8 +161,8 @@ void Engine::set_state(nb::dict state) {
     auto v = nb::cast<Matrix<double>>(state["v"]);
     if (model.task == Task::classify || model.task == Task::multilabel) w.set_rows(v.shape(1));
     w.set_features(v.shape(0));
-    fill(w, w.v, state["v"]);
-    fill(w, w.z, state["z"]);
+    fill(w, w.cells, w.pitch, state["v"]);
+    fill(w, w.z, w.stride, state["z"]);
     fill(w.bias, state["bias"]);
     fill(w.bias_sum, state["bias_sum"]);
     if (w.lazy) {
@@ -170,7 +173,7 @@ void Engine::set_state(nb::dict state) {
             for (size_t j = 0; j < w.features; ++j)
                 for (size_t r = 0; r < w.rows; ++r) {
                     w.owed = then[j];
-                    w.v.data()[j * w.stride + r] = w.raised(w.v.data()[j * w.stride + r]);
+                    w.v_of(j)[r] = w.raised(w.v_of(j)[r]);
                 }
         }
         fill(now, state["owed_now"]);
@@ -188,7 +191,7 @@ void Engine::set_state(nb::dict state) {
         for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.unpack(r, from.data() + r * count);
     }
     if (!w.kinds.empty()) {
-        fill_planes(w, w.features, w.plane_count(), w.planes.data(), state["planes"]);
+        fill_planes(w, w.features, w.plane_count(), w.planes_of(0), state["planes"]);
         fill_planes(w, 1, w.kinds.size(), w.bias_planes.data(), state["bias_planes"]);
     }
     if (w.votes.on) {
@@ -215,7 +218,7 @@ void Engine::set_state(nb::dict state) {
     }
     if (w.pocketing) {
         std::vector<double> pocket(w.ratchet ? 5 : 4);
-        fill(w, w.pocket, state["pocket"]);
+        fill(w, w.pocket, w.stride, state["pocket"]);
         fill(w.pocket_bias, state["pocket_bias"]);
         fill(pocket, state["pocket_scalars"]);
         w.pocket_a = pocket[0];

@@ -62,7 +62,7 @@ class Features {
 
     // Reads a mapping. Unknown names get index -1 - position in row.unknown; nothing is remembered yet.
     // Three short loops, so that the many places in memory are asked for together: values, indices, weights.
-    void read(nb::handle mapping, NamedRow& row, const double* weights, size_t stride) {
+    void read(nb::handle mapping, NamedRow& row, const double* weights, size_t pitch) {
         const uint64_t version = version_of(mapping.ptr());
         if (version != 0 && row.version == version && row.names == names_version_) return;
         row.clear();
@@ -95,7 +95,7 @@ class Features {
         for (size_t i = 0; i < row.name.size(); ++i) {
             const int64_t at = find(row.name[i]);
             row.index[i] = at;
-            if (at >= 0) __builtin_prefetch(weights + size_t(at) * stride);
+            if (at >= 0) __builtin_prefetch(weights + size_t(at) * pitch);
             else row.index[i] = set_aside(row.name[i], row, categorical);
         }
         if (!categorical && row.unknown.empty()) {

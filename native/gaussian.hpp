@@ -2,7 +2,7 @@
 // the change of Sigma that follows, worked out before anything is written. Included once per instruction set. Nothing
 // here may call an out-of-line function of the standard library: the linker could pick another instruction set's copy.
 #pragma once
-#include "moves.hpp"
+#include "diagonal.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
@@ -144,19 +144,6 @@ inline double through_full(const Model& M, const Row& row, size_t r, double* x, 
     return dot_norm(x, n, z).dot;
 }
 
-// The same of a diagonal Sigma, over the row's features and then its intercept; `now` takes their variances.
-template <class Row>
-inline double through_diagonal(const Model& M, const Row& row, size_t r, double* __restrict now, double* __restrict z,
-                               double* constant) {
-    const Weights& w = M.w;
-    const double* __restrict sigma = w.planes.data() + r;
-    const size_t stride = w.stride;
-    for (size_t i = 0; i < row.n; ++i) now[i] = sigma[row.column(i) * stride];
-    for (size_t i = 0; i < row.n; ++i) z[i] = now[i] * double(row.x[i]);
-    *constant = w.bias_planes[r] * M.constant;
-    return dot_norm(row.x, row.n, z).dot + M.constant * *constant;
-}
-
 // Which class rows phi has a part in, and how large; one for all where they share Sigma.
 template <bool many>
 inline size_t parts_of(Model& M, const Move& move) {
@@ -165,14 +152,27 @@ inline size_t parts_of(Model& M, const Move& move) {
     return rows;
 }
 
+// Are weights and variances read and written in one go?
+template <class Path>
+inline bool at_once(const Model& M) {
+    return !Path::many && !M.w.sigma.full && M.w.pitch == 2 && !Path::lazy(M) && !Path::linked(M);
+}
+
 // z and phi' Sigma phi of a round, as its move and its rule see them.
-template <bool many, class Row>
+template <class Path, class Row>
 inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     const Covariance& S = M.w.sigma;
     if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
     const size_t n = S.full ? S.size : row.n, skipped = S.full ? S.constants : 0;
     M.room_along(n);
-    const size_t rows = parts_of<many>(M, move);
+    const size_t rows = parts_of<Path::many>(M, move);
+    if (at_once<Path>(M)) {
+        M.along.constants[0] = M.w.bias_planes[0] * M.constant;
+        move.constants = M.along.constants.data();
+        move.norm = M.along.length;
+        s.xx = M.along.variance + M.constant * M.along.constants[0];
+        return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
+    }
     s.xx = move.norm = 0.0;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];
@@ -180,6 +180,7 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         *constant = 0.0;
         if (part == 0.0) continue;
         double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
+        if (!S.full) read_variances(M.w, row, r, now);
         const double v =
             S.full ? through_full(M, row, r, M.along.x.data(), z) : through_diagonal(M, row, r, now, z, constant);
         if (S.full && S.constants) *constant = z[0];
@@ -250,45 +251,6 @@ inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size
     return Status::ok;
 }
 
-// A variance after a round, which no rounding makes 0: sigma - kappa z^2 is sigma * (forget + gain * others)/whole,
-// where `others` is what the other coordinates have of phi' Sigma phi.
-struct Shrinking {
-    double forget, gain, xx, pp, over;  // pp: the square of the class row's part; over: 1/(whole * forget)
-    double dropped(double variance, double x, double z) const {
-        const double others = xx - pp * x * z;
-        const double made = variance * ((forget + gain * (others > 0.0 ? others : 0.0)) * over);
-        return x == 0.0 ? variance : (made > DBL_MIN ? made : DBL_MIN);
-    }
-    double added(double variance, double x) const {
-        const double made = 1.0 / (forget / variance + gain * pp * x * x);
-        return x == 0.0 ? variance : (made > DBL_MIN ? made : DBL_MIN);
-    }
-};
-
-// The new variances of a row's features and of its intercepts wait in M.along.made.
-template <class Row>
-inline Status plan_diagonal(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows) {
-    const Weights& w = M.w;
-    const double whole = step.forget + step.gain * s.xx, over = 1.0 / (whole * step.forget);
-    if (!finite(whole) || !finite(over)) return Status::overflow;
-    for (size_t r = 0; r < rows; ++r) {
-        const double part = M.along.parts[r];
-        if (part == 0.0) continue;
-        const Shrinking shrinking{step.forget, step.gain, s.xx, part * part, over};
-        const double* __restrict z = M.along.z.data() + r * row.n;
-        double* __restrict made = M.along.made.data() + r * (row.n + 1);  // holds what they are now
-        double& constant = made[row.n] = w.bias_planes[r];
-        if (w.sigma.precisions) {
-            for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.added(made[i], double(row.x[i]));
-            constant = shrinking.added(constant, M.constant);
-        } else {
-            for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.dropped(made[i], double(row.x[i]), z[i]);
-            constant = shrinking.dropped(constant, M.constant, M.along.constants[r]);
-        }
-    }
-    return Status::ok;
-}
-
 template <class Row>
 inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
     if (!(step.gain >= 0.0 && finite(step.gain) && step.forget > 0.0 && step.forget <= 1.0)) return Status::overflow;
@@ -296,7 +258,7 @@ inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step
 }
 
 // Nothing fails here.
-template <class Row>
+template <class Path, class Row>
 inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& change) {
     Weights& w = M.w;
     Covariance& S = w.sigma;
@@ -305,7 +267,7 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
         if (!S.full) {
             if (part == 0.0) continue;
             const double* made = M.along.made.data() + r * (row.n + 1);
-            for (size_t i = 0; i < row.n; ++i) w.planes.data()[row.column(i) * w.stride + r] = made[i];
+            for (size_t i = 0; i < row.n && !at_once<Path>(M); ++i) w.planes_of(row.column(i))[r] = made[i];
             w.bias_planes[r] = made[row.n];
             continue;
         }
@@ -345,7 +307,10 @@ inline Status apply_along(Model& M, const Row& row, const Move& move) {
         else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
     };
     if (S.full) return moved(DenseRow<double>{z + S.constants, M.w.features}, S.shared ? 0 : S.size);
-    return moved(with_values(row, z), row.n);
+    const auto along = with_values(row, z);
+    if (at_once<Path>(M))
+        return apply<Path>(M, Renewed<std::remove_const_t<decltype(along)>>{along, M.along.made.data()}, move);
+    return moved(along, row.n);
 }
 
 // x' Sigma x of a row, for each class row that has its own.
@@ -355,8 +320,10 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
     const size_t n = S.full ? S.size : row.n;
     double* x = covariance_room(2 * n + 16);
     double constant;
-    for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r)
+    for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r) {
+        if (!S.full) read_variances(M.w, row, r, x);
         out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, x + n, &constant);
+    }
 }
 
 // The readout's scores of one row as predictions: the forecast of Vovk, Azoury and Warmuth is over 1 + v; what an

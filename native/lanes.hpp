@@ -15,6 +15,7 @@ namespace onepass::ONEPASS_ISA {
 constexpr size_t lanes = 16;
 typedef double Eight __attribute__((vector_size(64)));
 typedef double Four __attribute__((vector_size(32)));
+typedef double Two __attribute__((vector_size(16)));
 typedef float EightFloats __attribute__((vector_size(32)));
 typedef float FourFloats __attribute__((vector_size(16)));
 
@@ -40,6 +41,12 @@ inline Four load_four(const float* p) {
     FourFloats out;
     std::memcpy(&out, p, sizeof out);
     return __builtin_convertvector(out, Four);
+}
+
+inline Two load_two(const double* p) {
+    Two out;
+    std::memcpy(&out, p, sizeof out);
+    return out;
 }
 
 // Lanes l and l + 8, then l and l + 4, l and l + 2, the last two: the same tree from two eights or four fours.
@@ -84,6 +91,12 @@ struct Minus {
 
 inline Eight load(Minus x) { return load(x.p) - load(x.q); }
 inline Four load_four(Minus x) { return load_four(x.p) - load_four(x.q); }
+
+// One to three, zeros after them.
+template <class X>
+inline Four load_four(X x, size_t count) {
+    return Four{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
+}
 #ifdef __AVX512F__
 inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
 #endif
@@ -171,71 +184,79 @@ inline DotNorm dot_norm(X x, size_t n, const double* v) {
     return {dot.total(), norm.total()};
 }
 
-// Where four weights of a row are: next to each other, or at its indices. The last one to three, zeros after them.
-struct Dense {
-    const double* v;
-    Four four(size_t i) const { return load_four(v + i); }
-    Four four(size_t i, size_t count) const {
-        return Four{v[i], count > 1 ? v[i + 1] : 0.0, count > 2 ? v[i + 2] : 0.0, 0.0};
-    }
-};
+// How far the weights of two features are apart: known to be 1, or a number.
+using Adjacent = std::integral_constant<size_t, 1>;
 
-template <class I>
+// Where four weights of a row are: one after the other, or at its indices. The last one to three, zeros after them.
+template <class Pitch>
+struct InOrder {
+    const double* v;
+    Pitch pitch;
+    double one(size_t i) const { return v[i * pitch]; }
+};
+template <class I, class Pitch = Adjacent>
 struct Indexed {
     const double* v;
     const I* index;
-    Four four(size_t i) const {
-        const I* at = index + i;
-        return Four{v[at[0]], v[at[1]], v[at[2]], v[at[3]]};
-    }
-    Four four(size_t i, size_t count) const {
-        const I* at = index + i;
-        return Four{v[at[0]], count > 1 ? v[at[1]] : 0.0, count > 2 ? v[at[2]] : 0.0, 0.0};
-    }
+    Pitch pitch = {};
+    double one(size_t i) const { return v[size_t(index[i]) * pitch]; }
 };
+
+template <class Where>
+inline Four four_of(const Where& at, size_t i) {
+    return Four{at.one(i), at.one(i + 1), at.one(i + 2), at.one(i + 3)};
+}
+inline Four four_of(const InOrder<Adjacent>& at, size_t i) { return load_four(at.v + i); }
+template <class Where>
+inline Four four_of(const Where& at, size_t i, size_t count) {
+    return Four{at.one(i), count > 1 ? at.one(i + 1) : 0.0, count > 2 ? at.one(i + 2) : 0.0, 0.0};
+}
 
 struct FourSums {
     Four dot{}, norm{};
 
     template <class X, class Weights, class... Count>
     void add(X x, const Weights& weights, size_t i, Count... count) {
-        const Four values = four_of(x + i, count...);
-        dot += values * weights.four(i, count...);
+        const Four values = load_four(x + i, count...);
+        dot += values * four_of(weights, i, count...);
         norm += values * values;
     }
-    template <class X>
-    static Four four_of(X x) {
-        return load_four(x);
-    }
-    template <class X>
-    static Four four_of(X x, size_t count) {
-        return Four{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
-    }
+    FourSums operator+(const FourSums& other) const { return {dot + other.dot, norm + other.norm}; }
 };
+
+// Adds up n elements four at a time, in the lanes above: add(sums, i) takes those from i on, add(sums, i, count) the
+// last one to three.
+template <class Sums, class Add>
+__attribute__((always_inline)) inline Sums in_lanes(size_t n, const Add& add) {
+    Sums a, b, c, d;  // not an array: they should stay in registers
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        add(a, i);
+        add(b, i + 4);
+        add(c, i + 8);
+        add(d, i + 12);
+    }
+    const size_t left = n - i, rest = left % 4;
+    if (left >= 4) add(a, i);
+    if (left >= 8) add(b, i + 4);
+    if (left >= 12) add(c, i + 8);
+    if (rest > 0) switch (left - rest) {
+            case 0: add(a, i, rest); break;
+            case 4: add(b, i + 4, rest); break;
+            case 8: add(c, i + 8, rest); break;
+            default: add(d, i + 12, rest);
+        }
+    return (a + c) + (b + d);
+}
 
 // The same with weights that have to be fetched. Four at a time: putting eight scattered numbers into one register
 // costs more than it saves, and so does the processor's own gather.
 template <class X, class Weights>
 inline DotNorm dot_norm_of(X x, size_t n, const Weights& weights) {
-    FourSums a, b, c, d;  // not an array: they should stay in registers
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        a.add(x, weights, i);
-        b.add(x, weights, i + 4);
-        c.add(x, weights, i + 8);
-        d.add(x, weights, i + 12);
-    }
-    const size_t left = n - i, rest = left % 4;
-    if (left >= 4) a.add(x, weights, i);
-    if (left >= 8) b.add(x, weights, i + 4);
-    if (left >= 12) c.add(x, weights, i + 8);
-    if (rest > 0) switch (left - rest) {
-            case 0: a.add(x, weights, i, rest); break;
-            case 4: b.add(x, weights, i + 4, rest); break;
-            case 8: c.add(x, weights, i + 8, rest); break;
-            default: d.add(x, weights, i + 12, rest);
-        }
-    return {add_up((a.dot + c.dot) + (b.dot + d.dot)), add_up((a.norm + c.norm) + (b.norm + d.norm))};
+    const FourSums sums =
+        in_lanes<FourSums>(n, [&](FourSums& some, size_t i, auto... count)
+                                  __attribute__((always_inline)) { some.add(x, weights, i, count...); });
+    return {add_up(sums.dot), add_up(sums.norm)};
 }
 
 template <class X>

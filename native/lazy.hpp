@@ -37,33 +37,36 @@ struct Paid {
     Debt debt;
     double* kept;
 
-    template <class... Count>
-    Four four(size_t i, Count... count) const {
-        const Four value = debt.paid(stored.four(i, count...));
+    Four keep(size_t i, Four stored_ones) const {
+        const Four value = debt.paid(stored_ones);
         std::memcpy(kept + i, &value, sizeof value);
         return value;
     }
+    friend Four four_of(const Paid& at, size_t i) { return at.keep(i, four_of(at.stored, i)); }
+    friend Four four_of(const Paid& at, size_t i, size_t count) { return at.keep(i, four_of(at.stored, i, count)); }
 };
 
-template <class Row>
-inline auto paid_weights(const Weights& w, const Row& row, double* kept) {
-    const auto stored = row.where(w.v.data());
-    return Paid<decltype(stored)>{stored, Debt(w), kept};
+// Calls use with the paid weights of a row; `kept` is where they stay.
+template <class Row, class Use>
+inline auto with_paid(const Weights& w, const Row& row, double* kept, const Use& use) {
+    auto paid = [&](auto stored) { return use(Paid<decltype(stored)>{stored, Debt(w), kept}); };
+    return w.pitch == 1 ? paid(row.where(w.cells.data(), Adjacent())) : paid(row.where(w.cells.data(), w.pitch));
 }
 
 // The same for class rows, feature after feature.
 template <class Row>
 inline const double* paid_side_by_side(const Weights& w, const Row& row, double* kept) {
     if (w.stride == 1) {
-        const auto weights = paid_weights(w, row, kept);
-        for (size_t i = 0; i + 4 <= row.n; i += 4) weights.four(i);
-        if (row.n % 4) weights.four(row.n - row.n % 4, row.n % 4);
+        with_paid(w, row, kept, [&](const auto& weights) {
+            for (size_t i = 0; i + 4 <= row.n; i += 4) four_of(weights, i);
+            if (row.n % 4) four_of(weights, row.n - row.n % 4, row.n % 4);
+        });
         return kept;
     }
     const Debt debt(w);
     for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < w.stride; r += 8) {
-            const Eight value = debt.paid(load(w.v.data() + row.column(i) * w.stride + r));
+            const Eight value = debt.paid(load(w.v_of(row.column(i)) + r));
             std::memcpy(kept + i * w.stride + r, &value, sizeof value);
         }
     return kept;
@@ -73,20 +76,21 @@ inline const double* paid_side_by_side(const Weights& w, const Row& row, double*
 template <class Row>
 inline void add_to_paid(Weights& w, const Row& row, const double* __restrict kept, double c) {
     const Debt debt(w);
-    double* __restrict v = w.v.data();
+    double* __restrict v = w.cells.data();
+    const size_t pitch = w.pitch;
     size_t i = 0;
     for (; i + 4 <= row.n; i += 4) {
         const Four moved = debt.raised(load_four(kept + i) + c * load_four(row.x + i));
-        for (size_t l = 0; l < 4; ++l) v[row.column(i + l)] = moved[l];
+        for (size_t l = 0; l < 4; ++l) v[row.column(i + l) * pitch] = moved[l];
     }
-    for (; i < row.n; ++i) v[row.column(i)] = w.raised(kept[i] + c * double(row.x[i]));
+    for (; i < row.n; ++i) v[row.column(i) * pitch] = w.raised(kept[i] + c * double(row.x[i]));
 }
 
 // The same for any number of class rows, from the stored weights. Those that do not move are left as they are.
 template <class Row>
 inline void pay_and_add(Weights& w, const Row& row, const double* coefficients, double over) {
     for (size_t i = 0; i < row.n; ++i) {
-        double* v = w.v.data() + row.column(i) * w.stride;
+        double* v = w.v_of(row.column(i));
         const double x = over * double(row.x[i]);
         for (size_t r = 0; r < w.rows; ++r)
             if (coefficients[r] != 0.0) v[r] = w.raised(w.paid(v[r]) + coefficients[r] * x);

@@ -28,10 +28,13 @@ inline Status face(Model& M, const Row& row, double y, double base, Scalars& s, 
     const Weights& w = M.w;
     const bool lazy = Path::lazy(M), straight = !lazy && !Path::linked(M);
     // Paying is fused into the sum: the paid weights are kept on the way.
-    const Reading read =
-        straight || lazy ? Reading{w.v.data(), false, w.a, w.bias.data()} : read_current(M, row, nullptr);
-    const DotNorm d = lazy       ? dot_norm_of(row.x, row.n, paid_weights(w, row, M.room_to_keep(row.n)))
-                      : straight ? row.dot_norm(read.weights)
+    const Reading read = straight || lazy ? Reading::straight(w) : read_current(M, row, nullptr);
+    auto dot_norm_by = [&](const auto& weights) { return dot_norm_of(row.x, row.n, weights); };
+    const bool diagonal = Path::gaussian(M) && at_once<Path>(M);
+    if (diagonal) M.room_along(row.n);
+    const DotNorm d = diagonal   ? face_diagonal(M, row)
+                      : lazy     ? with_paid(w, row, M.room_to_keep(row.n), dot_norm_by)
+                      : straight ? row.dot_norm(read.weights, read.pitch)
                                  : side_by_side(row).dot_norm(read.weights);
     if (!finite(d.norm)) return Status::not_finite;
     const double score = read.a * d.dot;
@@ -257,7 +260,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         for (size_t r = 0; many && r < M.w.rows; ++r) out[r] = M.scores[r];
     }
     const bool gaussian = Path::gaussian(M);
-    if (gaussian && status == Status::ok) status = spread_out<many>(M, row, s, move);
+    if (gaussian && status == Status::ok) status = spread_out<Path>(M, row, s, move);
     if (status != Status::ok) return status;
     if constexpr (!Path::plain)
         if (M.coordinates != Coordinates::none) return learn_coordinates<many>(M, row, y, importance, set, s, move);
@@ -318,7 +321,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
             const size_t own = many && !M.w.sigma.shared ? M.w.rows : 1;  // class rows with a Sigma of their own
             status = plan_change(M, row, s, step, own, change);
             if (status == Status::ok) status = apply_along<Path>(M, row, move);
-            if (status == Status::ok) change_sigma(M, row, own, change);
+            if (status == Status::ok) change_sigma<Path>(M, row, own, change);
         } else {
             status = batched ? join_batch<Path>(M, row, move, skip) : apply<Path>(M, row, move);
         }

@@ -91,39 +91,44 @@ void Zeroed<T>::clear() {
 template class Zeroed<double>;
 template class Zeroed<uint32_t>;
 
-// Gives new elements of planes their start values. Zeros are there already, on pages that nobody touched.
-static void start_planes(const std::vector<Plane>& kinds, size_t count, size_t stride, double* planes, size_t from,
-                         size_t to) {
-    bool zeros = true;
-    for (size_t p = 0; p < count; ++p) zeros &= kinds[p].start == 0.0;
-    for (size_t i = from; i < to && !zeros; ++i) planes[i] = kinds[i / stride % count].start;
+// Gives the first planes of a feature, or of the intercepts, their start values.
+static void start_planes(const std::vector<Plane>& kinds, size_t count, size_t stride, double* planes) {
+    for (size_t p = 0; p < count; ++p)
+        for (size_t r = 0; r < stride; ++r) planes[p * stride + r] = kinds[p].start;
+}
+
+// Calls visit with every v, padding included, and its place where features are only `stride` apart.
+template <class Visit>
+static void each_v(Weights& w, const Visit& visit) {
+    for (size_t j = 0; j < w.features; ++j)
+        for (size_t r = 0; r < w.stride; ++r) visit(w.v_of(j)[r], j * w.stride + r);
 }
 
 void Weights::set_features(size_t d) {
     if (d <= features) return;
-    v.grow(d * stride);
+    cells.grow(d * pitch);
     if (averaging != Averaging::none) z.grow(d * stride);
     if (pocketing) pocket.grow(d * stride);
-    const size_t had = planes.size();
     sigma.set_features(d);
-    planes.grow(d * plane_count() * stride);
-    start_planes(kinds, plane_count(), stride, planes.data(), had, planes.size());
+    bool zeros = true;  // are there already, on pages that nobody touched
+    for (size_t p = 0; p < plane_count(); ++p) zeros &= kinds[p].start == 0.0;
+    for (size_t j = features; j < d && !zeros; ++j) start_planes(kinds, plane_count(), stride, planes_of(j));
     features = d;
 }
 
 void Weights::set_kinds(std::vector<Plane> all, size_t of_rows) {
     kinds = std::move(all);
     row_kinds = of_rows;
+    pitch = (1 + plane_count()) * stride;
     bias_planes.resize(kinds.size() * stride);
-    start_planes(kinds, kinds.size(), stride, bias_planes.data(), 0, bias_planes.size());
+    start_planes(kinds, kinds.size(), stride, bias_planes.data());
 }
 
 void Weights::drop_features(size_t d) {
     if (d >= features) return;
-    v.shrink(d * stride);
+    cells.shrink(d * pitch);
     z.shrink(d * stride);
     pocket.shrink(d * stride);
-    planes.shrink(d * plane_count() * stride);
     sigma.drop_features(d);
     features = d;
 }
@@ -131,14 +136,16 @@ void Weights::drop_features(size_t d) {
 // Row 0 gets -w/2, row 1 +w/2; a weight of zero stays +0.0 in both, as in rows that start at zero.
 static double half_of(double w, size_t row, double half = 0.5) { return row == 0 ? 0.0 - half * w : half * w; }
 
-static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t stride, size_t new_stride,
-                      double half = 0.5) {
+// The weights of one feature for more rows.
+static void widen_row(const double* from, size_t rows, size_t stride, double* to, double half) {
+    for (size_t r = 0; r < std::max<size_t>(rows, 2); ++r) to[r] = stride == 1 ? half_of(from[0], r, half) : from[r];
+}
+
+static Buffer widened(const Buffer& old, size_t features, size_t rows, size_t stride, size_t new_stride) {
     Buffer wide;
     wide.grow(features * new_stride);
     for (size_t j = 0; j < features; ++j)
-        for (size_t r = 0; r < std::max<size_t>(rows, 2); ++r)
-            wide.data()[j * new_stride + r] =
-                stride == 1 ? half_of(old.data()[j], r, half) : old.data()[j * stride + r];
+        widen_row(old.data() + j * stride, rows, stride, wide.data() + j * new_stride, 0.5);
     return wide;
 }
 
@@ -150,16 +157,15 @@ static double part_of(const Plane& kind, double value, size_t row) {
     return half_of(std::copysign(size, value), row, 1.0);
 }
 
-static void widen_planes(const std::vector<Plane>& kinds, size_t count, size_t features, size_t rows, size_t stride,
-                         size_t new_stride, const double* from, double* to) {
-    for (size_t j = 0; j < features; ++j)
-        for (size_t p = 0; p < count; ++p)
-            for (size_t r = 0; r < new_stride; ++r) {
-                const double* old = from + (j * count + p) * stride;
-                double& made = to[(j * count + p) * new_stride + r];
-                if (stride == 1) made = r < 2 ? part_of(kinds[p], old[0], r) : kinds[p].start;
-                else made = r < rows ? old[r] : kinds[p].start;
-            }
+static void widen_planes(const std::vector<Plane>& kinds, size_t count, size_t rows, size_t stride, size_t new_stride,
+                         const double* from, double* to) {
+    for (size_t p = 0; p < count; ++p)
+        for (size_t r = 0; r < new_stride; ++r) {
+            const double* old = from + p * stride;
+            double& made = to[p * new_stride + r];
+            if (stride == 1) made = r < 2 ? part_of(kinds[p], old[0], r) : kinds[p].start;
+            else made = r < rows ? old[r] : kinds[p].start;
+        }
 }
 
 static void widen(std::vector<double>& values, size_t classes, double half = 0.5) {
@@ -174,23 +180,26 @@ void Weights::set_rows(size_t classes) {
     const double half = linked() ? std::pow(2.0, -2.0 / p) : 0.5;  // the part of theta that halves w
     if (stride == 1 || wanted > stride) {
         pay();
-        v = widened(v, features, rows, stride, wanted, half);
+        const size_t new_pitch = pitch / stride * wanted;
+        Buffer wide;
+        wide.grow(features * new_pitch);
+        for (size_t j = 0; j < features; ++j) {
+            double* const to = wide.data() + j * new_pitch;
+            widen_row(v_of(j), rows, stride, to, half);
+            widen_planes(kinds, plane_count(), rows, stride, wanted, planes_of(j), to + wanted);
+        }
+        cells = std::move(wide);
         if (averaging != Averaging::none) z = widened(z, features, rows, stride, wanted);
         if (pocketing) pocket = widened(pocket, features, rows, stride, wanted);
-        if (!kinds.empty()) {
-            Buffer wide;
-            wide.grow(features * plane_count() * wanted);
-            widen_planes(kinds, plane_count(), features, rows, stride, wanted, planes.data(), wide.data());
-            planes = std::move(wide);
-            std::vector<double> bias_wide(kinds.size() * wanted);
-            std::vector<Plane> of_bias = kinds;
-            for (Plane& kind : of_bias) kind.dead = 0.0;  // penalties spare the intercept
-            widen_planes(of_bias, kinds.size(), 1, rows, stride, wanted, bias_planes.data(), bias_wide.data());
-            bias_planes = std::move(bias_wide);
-        }
+        std::vector<double> bias_wide(kinds.size() * wanted);
+        std::vector<Plane> of_bias = kinds;
+        for (Plane& kind : of_bias) kind.dead = 0.0;  // penalties spare the intercept
+        widen_planes(of_bias, kinds.size(), rows, stride, wanted, bias_planes.data(), bias_wide.data());
+        bias_planes = std::move(bias_wide);
         if (stride == 1) ww *= half;
-        raise();
         stride = wanted;
+        pitch = new_pitch;
+        raise();
     }
     sigma.set_rows(classes);
     widen(bias, classes, half);
@@ -200,11 +209,12 @@ void Weights::set_rows(size_t classes) {
 }
 
 void Weights::negate() {
-    for (Buffer* buffer : {&v, &z, &pocket})
+    for (Buffer* buffer : {&z, &pocket})
         for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = 0.0 - buffer->data()[i];
-    const size_t count = plane_count();
-    for (size_t i = 0; i < planes.size(); ++i)
-        if (kinds[i / stride % count].odd) planes.data()[i] = 0.0 - planes.data()[i];
+    for (size_t i = 0; i < cells.size(); ++i) {
+        const size_t plane = i % pitch / stride;
+        if (plane == 0 || kinds[plane - 1].odd) cells.data()[i] = 0.0 - cells.data()[i];
+    }
     for (size_t i = 0; i < bias_planes.size(); ++i)
         if (kinds[i / stride].odd) bias_planes[i] = 0.0 - bias_planes[i];
     for (double& b : bias) b = 0.0 - b;
@@ -216,7 +226,7 @@ void Weights::negate() {
 
 void Weights::anchor() {
     if (undo) undo->put_aside(*this);
-    for (size_t i = 0; i < z.size(); ++i) z.data()[i] -= A * v.data()[i];
+    if (z.size()) each_v(*this, [&](double v, size_t i) { z.data()[i] -= A * v; });
     z_peak += A * peak;
     A = 0.0;
 }
@@ -224,22 +234,22 @@ void Weights::anchor() {
 void Weights::pay() {
     if (owed == 0.0) return;
     if (undo) undo->put_aside(*this);
-    for (size_t i = 0; i < v.size(); ++i) v.data()[i] = paid(v.data()[i]);
+    each_v(*this, [&](double& v, size_t) { v = paid(v); });
     owed = 0.0;
 }
 
 void Weights::raise() {
     if (!lazy || (owed == 0.0 && !flag())) return;
-    for (size_t i = 0; i < v.size(); ++i) v.data()[i] = raised(v.data()[i]);
+    each_v(*this, [&](double& v, size_t) { v = raised(v); });
 }
 
 void Weights::keep() {
-    pocket = v;
+    each_v(*this, [&](double v, size_t i) { pocket.data()[i] = v; });
     pocket_bias = bias;
     pocket_a = a;
     if (!linked()) return;
     const double norm = theta_norm();  // the pocket holds w
-    for (size_t i = 0; i < v.size(); ++i) pocket.data()[i] = link(a * v.data()[i], norm);
+    for (size_t i = 0; i < pocket.size(); ++i) pocket.data()[i] = link(a * pocket.data()[i], norm);
     for (double& b : pocket_bias) b = link(b, norm);
     pocket_a = 1.0;
 }
@@ -275,7 +285,7 @@ void Weights::into_ball() {
 void Weights::fold() {
     anchor();
     pay();
-    for (size_t i = 0; i < v.size(); ++i) v.data()[i] *= a;
+    each_v(*this, [&](double& v, size_t) { v *= a; });
     peak *= std::abs(a);
     a = 1.0;
     raise();
@@ -283,7 +293,7 @@ void Weights::fold() {
 
 void Weights::clear() {
     anchor();
-    v.clear();
+    each_v(*this, [](double& v, size_t) { v = 0.0; });
     a = 1.0;
     ww = peak = 0.0;
 }
@@ -293,19 +303,19 @@ void Weights::recompute_norm() {
     double sum = 0.0;
     if (linked()) {
         double largest = 0.0;
-        for (size_t i = 0; i < v.size(); ++i) largest = std::max(largest, std::abs(v.data()[i]));
-        for (size_t i = 0; i < v.size() && largest > 0.0; ++i) sum += std::pow(std::abs(v.data()[i]) / largest, p);
+        each_v(*this, [&](double v, size_t) { largest = std::max(largest, std::abs(v)); });
+        if (largest > 0.0) each_v(*this, [&](double v, size_t) { sum += std::pow(std::abs(v) / largest, p); });
         const double norm = a * largest * std::pow(sum, 1.0 / p);
         ww = norm * norm;
         return;
     }
-    for (size_t i = 0; i < v.size(); ++i) sum += v.data()[i] * v.data()[i];
+    each_v(*this, [&](double v, size_t) { sum += v * v; });
     ww = a * a * sum;
 }
 
 void Weights::recompute_peaks() {
     peak = z_peak = 0.0;
-    for (size_t i = 0; i < v.size(); ++i) peak = std::max(peak, std::abs(v.data()[i]));
+    each_v(*this, [&](double v, size_t) { peak = std::max(peak, std::abs(v)); });
     for (size_t i = 0; i < z.size(); ++i) z_peak = std::max(z_peak, std::abs(z.data()[i]));
 }
 
@@ -358,11 +368,11 @@ void Undo::begin(const Model& model) {
 void Undo::restore(Model& model) {
     Weights& w = model.w;
     if (all) {
-        std::copy(all_v_.data(), all_v_.data() + all_v_.size(), w.v.data());
+        std::copy(all_cells_.data(), all_cells_.data() + all_cells_.size(), w.cells.data());
         std::copy(all_z_.data(), all_z_.data() + all_z_.size(), w.z.data());
     }
     for (size_t i = index_.size(); i-- > 0;) {  // a weight written twice was put aside twice
-        w.v.data()[index_[i]] = v_[i];
+        w.v_of(size_t(index_[i]))[0] = v_[i];
         if (w.z.size()) w.z.data()[index_[i]] = z_[i];
     }
     const double* from = weights_;
@@ -386,9 +396,9 @@ Undo::Room Undo::room_for(size_t n, bool averaging) {
 void Undo::put_aside(const Weights& w) {
     if (all) return;
     all = true;
-    all_v_.shrink(w.v.size());
-    all_v_.grow(w.v.size());
-    std::copy(w.v.data(), w.v.data() + w.v.size(), all_v_.data());
+    all_cells_.shrink(w.cells.size());
+    all_cells_.grow(w.cells.size());
+    std::copy(w.cells.data(), w.cells.data() + w.cells.size(), all_cells_.data());
     all_z_.shrink(w.z.size());
     all_z_.grow(w.z.size());
     std::copy(w.z.data(), w.z.data() + w.z.size(), all_z_.data());

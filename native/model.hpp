@@ -58,6 +58,7 @@ struct Model {
     // z = Sigma * phi of this round, for each class row with a Sigma of its own; not part of the state.
     struct Along {
         std::vector<double> x, z, made, parts, constants;
+        double variance, length;  // x' Sigma x and |z|^2 over the features of a diagonal's one row
     } along;
     void room_along(size_t size);
 
@@ -97,7 +98,7 @@ struct Undo {
  private:
     std::vector<int64_t> index_;
     std::vector<double> v_, z_;
-    Buffer all_v_, all_z_;
+    Buffer all_cells_, all_z_;
     Weights readout_;  // all of them, where the readout or the rule keeps more than v and z
     MiniBatch batch_;
     double state_[max_slots], weights_[10], counters_[3];

@@ -69,11 +69,11 @@ bool overflows(const Weights& w, const Row& row, const Move& move, double a, dou
     const double kept = kappa == 0.0 ? 0.0 : w.a * kappa / a;
     for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < w.rows; ++r) {
-            const size_t at = row.column(i) * w.stride + r;
-            const double delta = move.of<many>(r) * over * value_of(row, i, r);
-            const double moved = kept * (w.lazy ? w.paid(w.v.data()[at]) : w.v.data()[at]) + delta;
+            const size_t j = row.column(i);
+            const double delta = move.of<many>(r) * over * value_of(row, i, r), v = w.v_of(j)[r];
+            const double moved = kept * (w.lazy ? w.paid(v) : v) + delta;
             if (!finite(moved) || !finite(a * moved)) return true;
-            if (w.averaging != Averaging::none && !finite(w.z.data()[at] + A * delta)) return true;
+            if (w.averaging != Averaging::none && !finite(w.z.data()[j * w.stride + r] + A * delta)) return true;
         }
     return false;
 }
@@ -85,9 +85,8 @@ inline void write(Weights& w, const ClassRows<Row>& row, const Move& move, doubl
         if (c == 0.0) continue;
         for (size_t i = 0; i < row.n; ++i) {
             const double delta = c * row.value(i, r);
-            const size_t at = row.column(i) * w.stride + r;
-            w.v.data()[at] += delta;
-            if (w.A != 0.0) w.z.data()[at] += w.A * delta;
+            w.v_of(row.column(i))[r] += delta;
+            if (w.A != 0.0) w.z.data()[row.column(i) * w.stride + r] += w.A * delta;
         }
     }
 }
@@ -95,37 +94,38 @@ inline void write(Weights& w, const ClassRows<Row>& row, const Move& move, doubl
 template <bool many, class Row>
 inline void write(Weights& w, const Row& row, const Move& move, double over) {
     const double A = w.A;  // stays 0 where nothing is averaged
-    double* v = w.v.data();
+    double* v = w.cells.data();
     double* z = A != 0.0 ? w.z.data() : nullptr;
     const double c = move.coefficient * over;
     if constexpr (!many) {
         if (c == 0.0) return;
-        add(row, c, v);
+        add(row, c, v, w.pitch);
         if (z) add(row, A * c, z);
     } else if (w.stride == 8) {
         // A whole vector of classes: the next score reads it so, and would have to wait for parts of it to be written.
         double of[8] = {};
         for (size_t r = 0; r < w.rows; ++r) of[r] = move.of<many>(r) * over;
-        add_classes(row, load(of), 1.0, v);
-        if (z) add_classes(row, load(of), A, z);
+        add_classes(row, load(of), 1.0, v, w.pitch);
+        if (z) add_classes(row, load(of), A, z, w.stride);
     } else if (!move.coefficients) {
         for (size_t i = 0; i < row.n; ++i) {
             const double delta = c * double(row.x[i]);
-            const size_t at = row.column(i) * w.stride;
-            v[at + move.up] += delta;
-            v[at + move.down] -= delta;
+            double* const at = w.v_of(row.column(i));
+            at[move.up] += delta;
+            at[move.down] -= delta;
             if (z) {
-                z[at + move.up] += A * delta;
-                z[at + move.down] -= A * delta;
+                double* const sum = z + row.column(i) * w.stride;
+                sum[move.up] += A * delta;
+                sum[move.down] -= A * delta;
             }
         }
     } else {
         for (size_t i = 0; i < row.n; ++i) {
             const double x = over * double(row.x[i]);
-            const size_t at = row.column(i) * w.stride;
-            for (size_t r = 0; r < w.rows; ++r) v[at + r] += move.coefficients[r] * x;
+            double* const at = w.v_of(row.column(i));
+            for (size_t r = 0; r < w.rows; ++r) at[r] += move.coefficients[r] * x;
             if (z)
-                for (size_t r = 0; r < w.rows; ++r) z[at + r] += A * (move.coefficients[r] * x);
+                for (size_t r = 0; r < w.rows; ++r) z[row.column(i) * w.stride + r] += A * (move.coefficients[r] * x);
         }
     }
 }
@@ -147,8 +147,7 @@ inline double powers(const Weights& w, const Row& row, const Move& move, double 
     double sum = 0.0;
     for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < (many ? w.rows : 1); ++r)
-            if (move.of<many>(r) != 0.0)
-                sum += std::pow(std::abs(w.a * w.v.data()[row.column(i) * w.stride + r]) / unit, w.p);
+            if (move.of<many>(r) != 0.0) sum += std::pow(std::abs(w.a * w.v_of(row.column(i))[r]) / unit, w.p);
     return sum;
 }
 
@@ -230,7 +229,7 @@ inline void put_aside(const Weights& w, const Row& row) {
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
         room.index[i] = int64_t(j);
-        room.v[i] = w.v.data()[j];
+        room.v[i] = w.v_of(j)[0];
         if (room.z) room.z[i] = w.z.data()[j];
     }
 }

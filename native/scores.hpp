@@ -21,8 +21,13 @@ struct DenseValues {
     X x;
     size_t n;
     size_t column(size_t i) const { return i; }
-    Dense where(const double* v) const { return {v}; }
-    DotNorm dot_norm(const double* v) const { return ONEPASS_ISA::dot_norm(x, n, v); }
+    template <class Pitch>
+    InOrder<Pitch> where(const double* v, Pitch pitch) const {
+        return {v, pitch};
+    }
+    DotNorm dot_norm(const double* v, size_t pitch = 1) const {
+        return pitch == 1 ? ONEPASS_ISA::dot_norm(x, n, v) : dot_norm_of(x, n, where(v, pitch));
+    }
 };
 template <class V>
 using DenseRow = DenseValues<const V*>;
@@ -33,8 +38,13 @@ struct SparseRow {
     const I* index;
     size_t n;
     size_t column(size_t i) const { return size_t(index[i]); }
-    Indexed<I> where(const double* v) const { return {v, index}; }
-    DotNorm dot_norm(const double* v) const { return dot_norm_of(x, n, where(v)); }
+    template <class Pitch>
+    Indexed<I, Pitch> where(const double* v, Pitch pitch) const {
+        return {v, index, pitch};
+    }
+    DotNorm dot_norm(const double* v, size_t pitch = 1) const {
+        return pitch == 1 ? dot_norm_of(x, n, where(v, Adjacent())) : dot_norm_of(x, n, where(v, pitch));
+    }
 };
 
 // v += c * x
@@ -49,6 +59,12 @@ inline void add(const SparseRow<V, I>& row, double c, double* __restrict v) {
     const I* __restrict index = row.index;
 #pragma GCC unroll 8
     for (size_t i = 0; i < row.n; ++i) v[index[i]] += c * double(x[i]);
+}
+template <class Row>
+inline void add(const Row& row, double c, double* __restrict v, size_t pitch) {
+    if (pitch == 1) return add(row, c, v);
+    const auto x = row.x;
+    for (size_t i = 0; i < row.n; ++i) v[row.column(i) * pitch] += c * double(x[i]);
 }
 
 template <class X>
@@ -67,7 +83,7 @@ inline double* gather_linked(const Model& M, const Row& row, double norm) {
     const Weights& w = M.w;
     double* gathered = M.gathered(row.n * w.stride);
     for (size_t i = 0; i < row.n; ++i) {
-        const double* v = w.v.data() + row.column(i) * w.stride;
+        const double* v = w.v_of(row.column(i));
         for (size_t r = 0; r < w.stride; ++r) gathered[i * w.stride + r] = r < w.rows ? w.link(w.a * v[r], norm) : 0.0;
     }
     return gathered;
@@ -76,20 +92,23 @@ inline double* gather_linked(const Model& M, const Row& row, double norm) {
 // Where the current weights of a row are, under which scale, with which bias. `keep` is where paid weights may stay.
 struct Reading {
     const double* weights;
+    size_t pitch;   // from one feature's weights to the next
     bool gathered;  // side by side, not at the row's columns
     double a;
     const double* bias;
+
+    static Reading straight(const Weights& w) { return {w.cells.data(), w.pitch, false, w.a, w.bias.data()}; }
 };
 
 template <class Row>
 inline Reading read_current(const Model& M, const Row& row, double* keep) {
     const Weights& w = M.w;
-    if (w.lazy) return {paid_side_by_side(w, row, keep), true, w.a, w.bias.data()};
-    if (!w.linked()) return {w.v.data(), false, w.a, w.bias.data()};
+    if (w.lazy) return {paid_side_by_side(w, row, keep), w.stride, true, w.a, w.bias.data()};
+    if (!w.linked()) return Reading::straight(w);
     const double norm = w.theta_norm();
     double* bias = M.linked_bias();
     for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
-    return {gather_linked(M, row, norm), true, 1.0, bias};
+    return {gather_linked(M, row, norm), w.stride, true, 1.0, bias};
 }
 
 // All scores of a row by what was read.
@@ -98,11 +117,11 @@ inline void scores_of(const Model& M, const Row& row, const Reading& read, doubl
     const Weights& w = M.w;
     if (w.stride == 1) {
         const double* v = read.weights;
-        scratch[0] = (read.gathered ? side_by_side(row).dot_norm(v) : row.dot_norm(v)).dot;
+        scratch[0] = (read.gathered ? side_by_side(row).dot_norm(v) : row.dot_norm(v, read.pitch)).dot;
     } else if (read.gathered) {
-        class_scores_wide(side_by_side(row), read.weights, w.stride, scratch);
+        class_scores_wide(side_by_side(row), read.weights, read.pitch, w.stride, scratch);
     } else {
-        class_scores_wide(row, read.weights, w.stride, scratch);
+        class_scores_wide(row, read.weights, read.pitch, w.stride, scratch);
     }
     for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
 }
@@ -113,8 +132,8 @@ inline void score_otherwise(const Model& M, const Row& row, double* out, double*
     const Weights& w = M.w;
     const bool pocket = w.pocketing && w.best_run > 0.0;
     double* keep = w.lazy && !pocket ? M.gathered(row.n * w.stride) : nullptr;
-    const Reading read =
-        pocket ? Reading{w.pocket.data(), false, w.pocket_a, w.pocket_bias.data()} : read_current(M, row, keep);
+    const Reading read = pocket ? Reading{w.pocket.data(), w.stride, false, w.pocket_a, w.pocket_bias.data()}
+                                : read_current(M, row, keep);
     scores_of(M, row, read, out, scratch);
 }
 
@@ -138,19 +157,19 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
     if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
     const bool average = w.averaging != Averaging::none && w.averaged > 0;
     if (w.stride == 1) {
-        const double dot = row.dot_norm(w.v.data()).dot;
+        const double dot = row.dot_norm(w.cells.data(), w.pitch).dot;
         out[0] = average
                      ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
                      : w.a * dot + w.bias[0] * M.constant;
         return;
     }
-    class_scores_wide(row, w.v.data(), w.stride, scratch);
+    class_scores_wide(row, w.cells.data(), w.pitch, w.stride, scratch);
     if (!average) {
         for (size_t r = 0; r < w.rows; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
         return;
     }
     for (size_t r = 0; r < w.rows; ++r) out[r] = w.A * scratch[r] + w.bias_sum[r] * M.constant;
-    class_scores_wide(row, w.z.data(), w.stride, scratch);
+    class_scores_wide(row, w.z.data(), w.stride, w.stride, scratch);
     for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
 }
 

@@ -146,11 +146,10 @@ class VowpalRow {
         Weights& w = M.w;
         const bool averages = w.averaging != Averaging::none;
         const size_t stride = w.stride;
-        double *const v = w.v.data() + r, *const p = w.planes.data() + r,
-                      *const z = averages ? w.z.data() + r : nullptr;
+        double *const cells = w.cells.data() + r, *const z = averages ? w.z.data() + r : nullptr;
         auto feature = [&](size_t j, double* copy) {
-            visit(v[j * stride], copy[0]);
-            for (size_t k = 0; k < count; ++k) visit(p[(j * count + k) * stride], copy[(1 + k) * width]);
+            double* const cell = cells + j * (1 + count) * stride;
+            for (size_t k = 0; k <= count; ++k) visit(cell[k * stride], copy[k * width]);
             if (z) visit(z[j * stride], copy[(1 + count) * width]);
         };
         double* copy = at_;
@@ -231,7 +230,7 @@ class VowpalRow {
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
             double* const copy = at_ + i / width * numbers + i % width;
-            copy[(1 + count) * width] += M.w.A * (copy[0] - M.w.v.data()[row.column(i) * M.w.stride + r]);
+            copy[(1 + count) * width] += M.w.A * (copy[0] - M.w.v_of(row.column(i))[r]);
             sound &= finite(copy[(1 + count) * width]);
         }
         return sound;

@@ -1,11 +1,11 @@
 // Weights own the representation: lazy scale, norm, intercept, average. Rules and tasks never touch them.
 //
-//   w = a * v            features, feature-major: v[j * stride + row]; one row, or one row per class
+//   w = a * v            one row of weights, or one per class, and what a rule keeps of each beside it, in planes.
+//   cells                all that belongs to feature j lies together, since it is read together: v of its rows at
+//                        cells[j * pitch + row], plane k of it at cells[j * pitch + (1 + k) * stride + row]
 //   bias[row]            weight of the constant feature, not under the scale
 //   sum of averaged w = A * v - z, with A the sum of the averaged scales (spec 00, section 8)
 //   ww                   |a * v|^2, followed in O(1) and recomputed now and then
-//   planes               what a rule keeps of every weight beside v: planes[(j * count + plane) * stride + row],
-//                        so that all that belongs to a feature lies together
 //
 // In the p-norm geometry (geometry.py) all this is theta, to which steps add; scores read w, its image under the link.
 #pragma once
@@ -19,6 +19,7 @@
 #include "covariance.hpp"
 
 #define ONEPASS_INLINE __attribute__((always_inline)) inline
+#define ONEPASS_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace onepass {
 
@@ -75,7 +76,8 @@ struct Undo;
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
     bool row_each = false;  // a row for every class, even for one or two
-    Buffer v;
+    size_t pitch = 1;       // numbers of a feature: v and the planes of its rows, each padded to the stride
+    Buffer cells;
     double a = 1.0;
     std::vector<double> bias = {0.0};
 
@@ -94,13 +96,15 @@ struct Weights {
 
     // What a rule keeps of every weight. The intercepts have all kinds, features only those before `row_kinds`.
     std::vector<Plane> kinds;
-    size_t row_kinds = 0;  // the last so many kinds are of a row as a whole
-    Buffer planes;
+    size_t row_kinds = 0;             // the last so many kinds are of a row as a whole
     std::vector<double> bias_planes;  // [kind * stride + row]
     size_t plane_count() const { return kinds.size() - row_kinds; }
-    double* planes_of(size_t feature) { return planes.data() + feature * plane_count() * stride; }
-    const double* planes_of(size_t feature) const { return planes.data() + feature * plane_count() * stride; }
     void set_kinds(std::vector<Plane> kinds, size_t row_kinds);
+
+    double* v_of(size_t feature) { return cells.data() + feature * pitch; }
+    const double* v_of(size_t feature) const { return cells.data() + feature * pitch; }
+    double* planes_of(size_t feature) { return v_of(feature) + stride; }
+    const double* planes_of(size_t feature) const { return v_of(feature) + stride; }
 
     Covariance sigma;  // of Gaussian weights
 
@@ -146,7 +150,7 @@ struct Weights {
     void keep();                    // puts the weights into the pocket
     void recompute_norm();
     void recompute_peaks();
-    size_t numbers() const { return v.size() + z.size() + pocket.size() + planes.size(); }
+    size_t numbers() const { return cells.size() + z.size() + pocket.size(); }
 
     // The bit of a stored weight that says it owes nothing; none where all do.
     int64_t flag() const { return threshold < HUGE_VAL; }

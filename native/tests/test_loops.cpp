@@ -176,19 +176,22 @@ static bool same(const Model& p, const Model& q) {
     for (size_t r = 0; r < p.w.sigma.triangle.size(); ++r)
         if (std::memcmp(p.w.sigma.of(r), q.w.sigma.of(r), Covariance::row_at(p.w.sigma.size) * sizeof(double)) != 0)
             return false;
-    return p.w.v.size() == q.w.v.size() &&
-           std::memcmp(p.w.v.data(), q.w.v.data(), p.w.v.size() * sizeof(double)) == 0 &&
+    return p.w.cells.size() == q.w.cells.size() &&
+           std::memcmp(p.w.cells.data(), q.w.cells.data(), p.w.cells.size() * sizeof(double)) == 0 &&
            (p.w.z.size() == 0 || std::memcmp(p.w.z.data(), q.w.z.data(), p.w.z.size() * sizeof(double)) == 0) &&
-           (p.w.planes.size() == 0 ||
-            std::memcmp(p.w.planes.data(), q.w.planes.data(), p.w.planes.size() * sizeof(double)) == 0) &&
            p.w.bias_planes == q.w.bias_planes && std::equal(p.state, p.state + p.slots, q.state) &&
            p.w.bias == q.w.bias && p.w.a == q.w.a && p.w.A == q.w.A && p.t == q.t && p.k == q.k;
 }
 
 static bool close(const Model& p, const Model& q) {
-    auto weight = [](const Weights& w, size_t i) { return w.a * (w.lazy ? w.paid(w.v.data()[i]) : w.v.data()[i]); };
-    for (size_t i = 0; i < p.w.v.size(); ++i)
-        if (std::abs(weight(p.w, i) - weight(q.w, i)) > 1e-9 * std::max(1.0, std::abs(weight(p.w, i)))) return false;
+    auto weight = [](const Weights& w, size_t j, size_t r) {
+        return w.a * (w.lazy ? w.paid(w.v_of(j)[r]) : w.v_of(j)[r]);
+    };
+    for (size_t j = 0; j < p.w.features; ++j)
+        for (size_t r = 0; r < p.w.rows; ++r) {
+            const double one = weight(p.w, j, r);
+            if (std::abs(one - weight(q.w, j, r)) > 1e-9 * std::max(1.0, std::abs(one))) return false;
+        }
     return true;
 }
 
@@ -308,15 +311,15 @@ static void check_weights() {
     Model model = make(4, Task::classify, 2, Averaging::predictor, 3);
     const double x[] = {1, 2, 3}, y[] = {1};
     loops_scalar()->learn_dense_f64(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr, nullptr});
-    const double before = model.w.v.data()[1];
+    const double before = model.w.v_of(1)[0];
     model.w.set_rows(3);
-    expect(model.w.v.data()[model.w.stride] == -before / 2 && model.w.v.data()[model.w.stride + 1] == before / 2 &&
-               model.w.v.data()[model.w.stride + 2] == 0.0,
+    const double* after = model.w.v_of(1);
+    expect(after[0] == -before / 2 && after[1] == before / 2 && after[2] == 0.0,
            "a third class turns w into -w/2, +w/2, 0");
     model.w.set_rows(20);
     model.w.set_features(100);
     model.size_scratch();
-    expect(model.w.v.size() == 100 * model.w.stride, "rows and features grow");
+    expect(model.w.cells.size() == 100 * model.w.pitch, "rows and features grow");
     model.w.drop_features(3);
     expect(model.w.features == 3, "features are dropped again");
     expect(murmur3("hello", 5) == 0x248bfa47, "murmur3 of hello");
