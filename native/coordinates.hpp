@@ -4,6 +4,7 @@
 // Nothing here may call an out-of-line function of the standard library: the linker could pick another
 // instruction set's copy.
 #pragma once
+#include "eights.hpp"
 #include "moves.hpp"
 
 namespace onepass::ONEPASS_ISA {
@@ -14,9 +15,19 @@ inline double faded(double rho, double rounds, double& met) {
     met = rounds;
     return absent > 0.0 ? std::pow(rho, absent) : 1.0;
 }
+inline Eight faded(double rho, double rounds, Eight& met) {
+    Eight fade;
+    for (int l = 0; l < 8; ++l) {
+        double one = met[l];
+        fade[l] = faded(rho, rounds, one);
+        met[l] = one;
+    }
+    return fade;
+}
 
-// The formulas of rules/adaptive.py and rules/ftrl.py. planes[kind * stride] are those of the weight. Parameters come
-// after the loss's two; `rounds` is the rule's own count, this one included.
+// The formulas of rules/adaptive.py and rules/ftrl.py, for one weight or for eight: T is a number or an Eight. `planes`
+// are those beside the weight. Parameters come after the loss's two; `rounds` is the rule's own count, this one
+// included.
 
 struct AdaGrad {
     static constexpr size_t count = 1;
@@ -24,12 +35,12 @@ struct AdaGrad {
     bool inside;
     AdaGrad(const double* p, double) : eta(p[0]), delta(p[1]), inside(p[2] != 0.0) {}
     AdaGrad for_intercept() const { return *this; }
-    double operator()(double w, double g, double* planes, size_t) const {
-        const double G = planes[0] + g * g;
+    template <class T>
+    T operator()(T w, T g, T* planes) const {
+        const T G = planes[0] + g * g;
         planes[0] = G;
-        const double root = inside ? std::sqrt(G + delta) : delta + std::sqrt(G);
-        const double moved = w - eta * g / root;
-        return root > 0.0 ? moved : w;
+        const T root = inside ? root_of(G + delta) : delta + root_of(G);
+        return choose(root > 0.0, w - eta * g / root, w);
     }
 };
 
@@ -39,12 +50,18 @@ struct AdaDelta {
     double rho, eps, lr, rounds;
     AdaDelta(const double* p, double rounds) : rho(p[0]), eps(p[1]), lr(p[2]), rounds(rounds) {}
     AdaDelta for_intercept() const { return *this; }
-    double operator()(double w, double g, double* planes, size_t stride) const {
-        const double fade = exact ? faded(rho, rounds, planes[2 * stride]) : 1.0;
-        const double E = rho * (fade * planes[0]) + (1.0 - rho) * (g * g), before = fade * planes[stride];
-        const double move = -(std::sqrt(before + eps) / std::sqrt(E + eps)) * g;
+    template <class T>
+    T operator()(T w, T g, T* planes) const {
+        T before = planes[1], kept = planes[0];
+        if constexpr (exact) {
+            const T fade = faded(rho, rounds, planes[2]);
+            before = fade * before;
+            kept = fade * kept;
+        }
+        const T E = rho * kept + (1.0 - rho) * (g * g);
+        const T move = -(root_of(before + eps) / root_of(E + eps)) * g;
         planes[0] = E;
-        planes[stride] = rho * before + (1.0 - rho) * (move * move);
+        planes[1] = rho * before + (1.0 - rho) * (move * move);
         return w + lr * move;
     }
 };
@@ -55,11 +72,13 @@ struct RMSProp {
     double eta, rho, eps, rounds;
     RMSProp(const double* p, double rounds) : eta(p[0]), rho(p[1]), eps(p[2]), rounds(rounds) {}
     RMSProp for_intercept() const { return *this; }
-    double operator()(double w, double g, double* planes, size_t stride) const {
-        const double fade = exact ? faded(rho, rounds, planes[stride]) : 1.0;
-        const double E = rho * (fade * planes[0]) + (1.0 - rho) * (g * g);
+    template <class T>
+    T operator()(T w, T g, T* planes) const {
+        T kept = planes[0];
+        if constexpr (exact) kept = faded(rho, rounds, planes[1]) * kept;
+        const T E = rho * kept + (1.0 - rho) * (g * g);
         planes[0] = E;
-        return w - eta * g / std::sqrt(E + eps);
+        return w - eta * g / root_of(E + eps);
     }
 };
 
@@ -74,36 +93,39 @@ struct Adam {
           unbias1(1.0 - std::pow(p[1], rounds)),
           unbias2(1.0 - std::pow(p[2], rounds)) {}
     Adam for_intercept() const { return *this; }
-    double operator()(double w, double g, double* planes, size_t stride) const {
-        const double mean = beta1 * planes[0] + (1.0 - beta1) * g;
-        const double square = beta2 * planes[stride] + (1.0 - beta2) * (g * g);
+    template <class T>
+    T operator()(T w, T g, T* planes) const {
+        const T mean = beta1 * planes[0] + (1.0 - beta1) * g;
+        const T square = beta2 * planes[1] + (1.0 - beta2) * (g * g);
         planes[0] = mean;
-        planes[stride] = square;
-        return w - eta * (mean / unbias1) / (std::sqrt(square / unbias2) + eps);
+        planes[1] = square;
+        return w - eta * (mean / unbias1) / (root_of(square / unbias2) + eps);
     }
 };
 
 struct FTRL {
     static constexpr size_t count = 2;
-    double alpha, beta, lam1, lam2;
-    FTRL(const double* p, double) : alpha(p[0]), beta(p[1]), lam1(p[2]), lam2(p[3]) {}
+    double beta, lam1, lam2, over_alpha;
+    FTRL(const double* p, double) : beta(p[1]), lam1(p[2]), lam2(p[3]), over_alpha(1.0 / p[0]) {}
     FTRL for_intercept() const {  // penalties spare it
         FTRL free = *this;
         free.lam1 = free.lam2 = 0.0;
         return free;
     }
-    double operator()(double w, double g, double* planes, size_t stride) const {
-        const double n = planes[stride] + g * g, root = std::sqrt(n);
-        const double sigma = (root - std::sqrt(planes[stride])) / alpha;
-        const double z = planes[0] + g - sigma * w;
+    template <class T>
+    T operator()(T w, T g, T* planes) const {
+        const T n = planes[1] + g * g, root = root_of(n);
+        const T sigma = (root - root_of(planes[1])) * over_alpha;
+        const T z = planes[0] + g - sigma * w;
         planes[0] = z;
-        planes[stride] = n;
+        planes[1] = n;
         return weight(z, root);
     }
-    double weight(double z, double root) const {
-        const double curvature = (beta + root) / alpha + lam2;
-        const double free = -(z - std::copysign(lam1, z)) / curvature;
-        return (std::abs(z) <= lam1) | (curvature == 0.0) ? 0.0 : free;
+    template <class T>
+    T weight(T z, T root) const {
+        const T curvature = (beta + root) * over_alpha + lam2;
+        const T free = -(z - with_sign_of(z, lam1)) / curvature;
+        return choose((size_of(z) <= lam1) | (curvature == 0.0), T{}, free);
     }
 };
 
@@ -124,10 +146,11 @@ inline void move_feature(const Rule& rule, const Weights& w, const Move& move, d
         const size_t stride = many ? w.stride : 1;
         const double before = v[r];
         undo->keep(before);
-        for (size_t p = 0; p < Rule::count; ++p) undo->keep(planes[p * stride + r]);
-        v[r] = rule(before, g, planes + r, stride);
+        double own[Rule::count];
+        for (size_t p = 0; p < Rule::count; ++p) undo->keep(own[p] = planes[p * stride + r]);
+        v[r] = rule(before, g, own);
         bool sound = finite(v[r]);
-        for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r]);
+        for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r] = own[p]);
         if (z) {
             undo->keep(z[r]);
             z[r] += w.A * (v[r] - before);
@@ -148,76 +171,44 @@ inline void put_back(const Weights& w, const Move& move, double x, double* v, do
     }
 }
 
-// Eight features of a model of one row, side by side: their square roots and divisions are one instruction each.
-template <class Rule>
-struct Block {
-    static constexpr size_t width = 8, numbers = (Rule::count + 1) * width;
-
-    // The weights and planes of n features from the row's place i on; zeros after them.
-    template <class Row>
-    static void load(const Weights& w, const Row& row, size_t i, size_t n, double* out) {
-        for (size_t l = 0; l < n; ++l) {
-            const double* cell = w.cells.data() + row.column(i + l) * (Rule::count + 1);
-            for (size_t p = 0; p <= Rule::count; ++p) out[p * width + l] = cell[p];
-        }
-        for (size_t l = n; l < width; ++l)
-            for (size_t p = 0; p <= Rule::count; ++p) out[p * width + l] = 0.0;
-    }
-    template <class Row>
-    static void store(Weights& w, const Row& row, size_t i, size_t n, const double* in) {
-        for (size_t l = 0; l < n; ++l) {
-            double* cell = w.cells.data() + row.column(i + l) * (Rule::count + 1);
-            for (size_t p = 0; p <= Rule::count; ++p) cell[p] = in[p * width + l];
-        }
-    }
-    // What `before` becomes by gradients g: unchanged where there is none. False where a number overflows. Not inlined:
-    // alone it is compiled to vectors.
-    __attribute__((noinline)) static bool move(const Rule& rule, const double* __restrict g,
-                                               const double* __restrict before, double* __restrict after) {
-        double moved[width], planes[Rule::count * width];
-        for (size_t k = 0; k < Rule::count * width; ++k) planes[k] = before[width + k];
-        for (size_t l = 0; l < width; ++l) moved[l] = rule(before[l], g[l], planes + l, width);
-        int wild = 0;
-        for (size_t l = 0; l < width; ++l) {
-            after[l] = g[l] != 0.0 ? moved[l] : before[l];
-            wild |= !finite(after[l]);
-        }
-        for (size_t p = 0; p < Rule::count; ++p)
-            for (size_t l = 0; l < width; ++l) {
-                const size_t k = p * width + l;
-                after[width + k] = g[l] != 0.0 ? planes[k] : before[width + k];
-                wild |= !finite(after[width + k]);
-            }
-        return !wild;
-    }
-};
-
-// The same for a model of one row whose average nobody keeps. All is read, then moved, then written: a vector would
-// have to wait for numbers that were just written one by one.
+// The same for a model of one row whose average nobody keeps, eight features at a time. What they become waits until
+// all of it is known to be finite.
 template <class Rule, class Row>
-Status move_blocks(Model& M, const Row& row, const Move& move, const Rule& rule) {
-    using Of = Block<Rule>;
+Status move_eights(Model& M, const Row& row, const Move& move, const Rule& rule) {
+    using Of = Eights<Rule::count>;
     Weights& w = M.w;
-    const size_t full = row.n / Of::width * Of::width, rest = row.n - full, blocks = row.n / Of::width + 1;
-    double* const before = M.room_to_keep(blocks * (2 * Of::numbers + Of::width));
-    double* const after = before + blocks * Of::numbers;
-    double* const g = after + blocks * Of::numbers;
-    for (size_t i = 0; i < row.n; ++i) g[i] = -(move.coefficient * double(row.x[i]));
-    for (size_t i = row.n; i < blocks * Of::width; ++i) g[i] = 0.0;
-    auto each = [&](auto visit) {  // place, features, and where the block's numbers are
-        for (size_t i = 0; i < full; i += Of::width) visit(i, Of::width, i / Of::width * Of::numbers);
-        if (rest) visit(full, rest, full / Of::width * Of::numbers);
+    double* const cells = w.cells.data();
+    double* after = M.room_to_keep((row.n / Of::width + 1) * Of::numbers);
+    const Row of = row;  // not a reference: what is written could be part of it, for all that is known
+    const double c = move.coefficient;
+    auto moved = [=](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {  // NaN where a number is not finite, else 0
+        Eight nothing{}, before[1 + Rule::count], now[1 + Rule::count];
+        Of::load(cells, of, i, before, count...);
+        for (size_t p = 0; p <= Rule::count; ++p) now[p] = before[p];
+        const Eight g = -(c * load_eight(of.x + i, count...));
+        now[0] = rule(before[0], g, now + 1);
+        for (size_t p = 0; p <= Rule::count; ++p) {
+            now[p] = g == 0.0 ? before[p] : now[p];
+            nothing += now[p] * 0.0;
+            std::memcpy(after + (i / Of::width) * Of::numbers + p * Of::width, &now[p], sizeof now[p]);
+        }
+        return nothing;
     };
-    bool sound = true;
-    each([&](size_t i, size_t n, size_t at) { Of::load(w, row, i, n, before + at); });
-    each([&](size_t i, size_t, size_t at) { sound &= Of::move(rule, g + i, before + at, after + at); });
+    Eight nothing{};
+    size_t i = 0;
+    for (; i + Of::width <= of.n; i += Of::width) nothing += moved(i);
+    if (i < of.n) nothing += moved(i, of.n - i);
+
     double bias[Rule::count + 1] = {w.bias[0]};
     for (size_t p = 0; p < Rule::count; ++p) bias[p + 1] = w.bias_planes[p];
-    const double of_bias = -(move.coefficient * M.constant);
-    if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1, 1);
+    const double of_bias = -(c * M.constant);
+    if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1);
+    bool sound = true;
+    for (int l = 0; l < 8; ++l) sound &= nothing[l] == 0.0;
     for (size_t p = 0; p <= Rule::count; ++p) sound &= finite(bias[p]);
     if (!sound) return Status::overflow;
-    each([&](size_t i, size_t n, size_t at) { Of::store(w, row, i, n, after + at); });
+    for (i = 0; i + Of::width <= of.n; i += Of::width, after += Of::numbers) Of::store(cells, of, i, after);
+    if (i < of.n) Of::store(cells, of, i, after, of.n - i);
     w.bias[0] = bias[0];
     for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[p + 1];
     return Status::ok;
@@ -228,7 +219,7 @@ template <class Rule, bool many, class Row>
 Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule) {
     Weights& w = M.w;
     if constexpr (!many)
-        if (w.averaging == Averaging::none) return move_blocks<Rule>(M, row, move, rule);
+        if (w.averaging == Averaging::none) return move_eights(M, row, move, rule);
     const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
     Undo undo{M.room_to_keep((row.n + 1) * numbers)};
     double* const start = undo.at;
@@ -268,7 +259,7 @@ Status move_all(Model& M, const Row& row, const Move& move, const Rule& rule) {
                 const double g = -(move.of<many>(r) * (bias ? M.constant : x[j]));
                 double tried[Rule::count];
                 for (size_t p = 0; p < Rule::count; ++p) tried[p] = planes[p * w.stride + r];
-                const double moved = rule(v[r], g, tried, 1);
+                const double moved = rule(v[r], g, tried);
                 double* z = averages && !bias ? w.z.data() + j * w.stride + r : nullptr;
                 const double summed = z ? *z + w.A * (moved - v[r]) : 0.0;
                 if (!write) {

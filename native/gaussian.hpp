@@ -8,15 +8,6 @@ namespace onepass::ONEPASS_ISA {
 
 constexpr int64_t verify_every = 100000;  // rounds between checks that a full Sigma is positive definite
 
-inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
-inline void store(double* to, Four values) { std::memcpy(to, &values, sizeof values); }
-
-inline Four halves_of(Eight all) {
-    Four halves[2];
-    std::memcpy(halves, &all, sizeof halves);
-    return halves[0] + halves[1];
-}
-
 // add_up of four at once.
 inline Four add_up(Four a, Four b, Four c, Four d) {
     const Four ab = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);

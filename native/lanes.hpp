@@ -43,6 +43,9 @@ inline Four load_four(const float* p) {
     return __builtin_convertvector(out, Four);
 }
 
+inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
+inline void store(double* to, Four values) { std::memcpy(to, &values, sizeof values); }
+
 inline Two load_two(const double* p) {
     Two out;
     std::memcpy(&out, p, sizeof out);
@@ -55,15 +58,16 @@ inline double add_up(Four all) {
     return even + odd;
 }
 
+inline Four halves_of(Eight all) {
+    Four halves[2];
+    std::memcpy(halves, &all, sizeof halves);
+    return halves[0] + halves[1];
+}
+inline double add_up(Eight all) { return add_up(halves_of(all)); }
+
 struct Sum {
     Eight low{}, high{};
-
-    double total() const {
-        const Eight all = low + high;
-        Four halves[2];
-        std::memcpy(halves, &all, sizeof halves);
-        return add_up(halves[0] + halves[1]);
-    }
+    double total() const { return add_up(low + high); }
 };
 
 #ifdef __AVX512F__

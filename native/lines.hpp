@@ -11,8 +11,6 @@ namespace onepass::ONEPASS_ISA {
 
 using EightChoices = decltype(Eight{} < Eight{});
 
-inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
-
 inline Eight absolute(Eight x) {
     EightWords bits;
     std::memcpy(&bits, &x, sizeof bits);

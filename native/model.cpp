@@ -119,7 +119,7 @@ void Weights::set_features(size_t d) {
 void Weights::set_kinds(std::vector<Plane> all, size_t of_rows) {
     kinds = std::move(all);
     row_kinds = of_rows;
-    pitch = (1 + plane_count()) * stride;
+    pitch = pitch_of(plane_count(), stride);
     bias_planes.resize(kinds.size() * stride);
     start_planes(kinds, kinds.size(), stride, bias_planes.data());
 }
@@ -180,7 +180,7 @@ void Weights::set_rows(size_t classes) {
     const double half = linked() ? std::pow(2.0, -2.0 / p) : 0.5;  // the part of theta that halves w
     if (stride == 1 || wanted > stride) {
         pay();
-        const size_t new_pitch = pitch / stride * wanted;
+        const size_t new_pitch = pitch_of(plane_count(), wanted);
         Buffer wide;
         wide.grow(features * new_pitch);
         for (size_t j = 0; j < features; ++j) {
@@ -213,7 +213,7 @@ void Weights::negate() {
         for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = 0.0 - buffer->data()[i];
     for (size_t i = 0; i < cells.size(); ++i) {
         const size_t plane = i % pitch / stride;
-        if (plane == 0 || kinds[plane - 1].odd) cells.data()[i] = 0.0 - cells.data()[i];
+        if (plane == 0 || (plane <= plane_count() && kinds[plane - 1].odd)) cells.data()[i] = 0.0 - cells.data()[i];
     }
     for (size_t i = 0; i < bias_planes.size(); ++i)
         if (kinds[i / stride].odd) bias_planes[i] = 0.0 - bias_planes[i];

@@ -105,12 +105,13 @@ class VowpalRow {
         const double pulled = vowpal_pull(rule, of.p, of.y);
         Sums sums;
         for (size_t i = 0; i < blocks(row.n); ++i)
-            meet(rule, importance * (pulled * pulled), x + i * width, at_ + i * numbers, ways + i * width, sums);
+            store(ways + i * width,
+                  meet(rule, importance * (pulled * pulled), load(x + i * width), at_ + i * numbers, sums));
         double kappa = 1.0;
         bool sound = true;
         if (normalized) {
             double* const own = own_copy(row);
-            own[0] = of_row()[0] + importance * total(sums.norms);
+            own[0] = of_row()[0] + importance * add_up(sums.norms);
             own[1] = of_row()[M.w.stride] + importance;
             const double ratio = own[1] / own[0];
             kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
@@ -118,54 +119,64 @@ class VowpalRow {
         }
         double h = rule.eta * importance;
         if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
-        const double q = kappa * total(sums.reach);
+        const double q = kappa * add_up(sums.reach);
         const double b = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * pulled);
-        for (size_t i = 0; i < blocks(row.n); ++i) sound &= walk(b, ways + i * width, at_ + i * numbers);
+        Eight nothing{};  // NaN as soon as a number is not finite
+        for (size_t i = 0; i < blocks(row.n); ++i) nothing += walk(b, load(ways + i * width), at_ + i * numbers);
+        for (int l = 0; l < 8; ++l) sound &= nothing[l] == 0.0;
         return (M.w.averaging == Averaging::none || average(row)) && sound;
     }
 
     template <class Row>
     void write(const Row& row) {
-        each(row, [](double& weight, double& own) { weight = own; });
+        size_t i = 0;
+        if (alone())
+            for (double* const cells = M.w.cells.data(); i + width <= row.n; i += width)
+                Cells::store(cells, row, i, at_ + i / width * numbers);
+        each(row, i, [](double& weight, double& own) { weight = own; });
         if (!normalized) return;
         of_row()[0] = own_copy(row)[0];
         of_row()[M.w.stride] = own_copy(row)[1];
     }
 
  private:
+    using Cells = Eights<count>;
     struct Sums {  // over features, x^2/N^2 and x^2 * r: feature i in lane i mod 8
-        double norms[width] = {}, reach[width] = {};
+        Eight norms{}, reach{};
     };
-    static double total(const double* lane) {
-        return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-    }
 
-    // Calls visit with every number of the row of weights and its copy.
+    // Is this the only row of weights, and has it no average? Then eights of features are copied at once.
+    bool alone() const { return M.w.stride == 1 && M.w.averaging == Averaging::none; }
+
+    // Calls visit with every number of the row of weights and its copy, from the row's place i on.
     template <class Row, class Visit>
-    void each(const Row& row, const Visit& visit) {
+    void each(const Row& row, size_t i, const Visit& visit) {
         Weights& w = M.w;
-        const bool averages = w.averaging != Averaging::none;
-        const size_t stride = w.stride;
-        double *const cells = w.cells.data() + r, *const z = averages ? w.z.data() + r : nullptr;
-        auto feature = [&](size_t j, double* copy) {
-            double* const cell = cells + j * (1 + count) * stride;
-            for (size_t k = 0; k <= count; ++k) visit(cell[k * stride], copy[k * width]);
-            if (z) visit(z[j * stride], copy[(1 + count) * width]);
-        };
-        double* copy = at_;
-        size_t i = 0;
-        for (; i + width <= row.n; i += width, copy += numbers)
-            for (size_t l = 0; l < width; ++l) feature(row.column(i + l), copy + l);
-        for (; i < row.n; ++i) feature(row.column(i), copy++);
+        double* const z = w.averaging != Averaging::none ? w.z.data() + r : nullptr;
+        double* copy;
+        for (; i < row.n; ++i) {
+            double* const cell = w.v_of(row.column(i)) + r;
+            copy = at_ + i / width * numbers + i % width;
+            for (size_t k = 0; k <= count; ++k) visit(cell[k * w.stride], copy[k * width]);
+            if (z) visit(z[row.column(i) * w.stride], copy[(1 + count) * width]);
+        }
         if (M.constant == 0.0) return;
+        copy = at_ + row.n / width * numbers + row.n % width;
         visit(w.bias[r], copy[0]);
-        for (size_t k = 0; k < count; ++k) visit(w.bias_planes[k * stride + r], copy[(1 + k) * width]);
+        for (size_t k = 0; k < count; ++k) visit(w.bias_planes[k * w.stride + r], copy[(1 + k) * width]);
     }
     template <class Row>
     void read(const Row& row) {
         double* const last = at_ + row.n / width * numbers;
         for (size_t k = 0; k < numbers; ++k) last[k] = 0.0;
-        each(row, [](double& weight, double& own) { own = weight; });
+        size_t i = 0;
+        if (alone())
+            for (const double* const cells = M.w.cells.data(); i + width <= row.n; i += width) {
+                Eight eights[1 + count];
+                Cells::load(cells, row, i, eights);
+                std::memcpy(at_ + i / width * numbers, eights, sizeof eights);
+            }
+        each(row, i, [](double& weight, double& own) { own = weight; });
     }
     double* of_row() {  // the sum of norms; of importances
         return M.w.bias_planes.data() + count * M.w.stride + r;
@@ -175,54 +186,49 @@ class VowpalRow {
         return at_ + blocks(row.n) * numbers;
     }
 
-    // Eight features take in their gradient, and leave r_j * x_j in `way`. Short loops, not inlined: so they are
-    // compiled to vectors.
-    __attribute__((noinline)) static void meet(const Vowpal& rule, double gradient, const double* __restrict x,
-                                               double* __restrict at, double* __restrict way, Sums& sums) {
+    // Eight features take in their gradient; gives r_j * x_j.
+    static Eight meet(const Vowpal& rule, double gradient, Eight x, double* at, Sums& sums) {
         const bool shared = rule.shared_power();
-        double g[width], n[width], down[width], rate[width], part[width];
-        for (size_t l = 0; l < width; ++l) g[l] = adaptive ? at[width + l] + gradient * (x[l] * x[l]) : 1.0;
-        for (size_t l = 0; l < width; ++l) n[l] = down[l] = rate[l] = 1.0;
+        const Eight squares = x * x, one = Eight{} + 1.0;
+        Eight g = one, n = one, rate = one;
+        if (adaptive) {
+            g = load(at + width) + gradient * squares;
+            store(at + width, g);
+        }
         if (normalized) {
             double* const N = at + (1 + adaptive) * width;
-            for (size_t l = 0; l < width; ++l) {
-                const double size = std::abs(x[l]), largest = N[l];
-                n[l] = size > largest ? size : largest;
-                down[l] = largest > 0.0 ? largest / n[l] : 1.0;
-                part[l] = n[l] > 0.0 ? x[l] / n[l] : 0.0;
-            }
-            if (!shared)
-                for (size_t l = 0; l < width; ++l) down[l] *= down[l];
-            else if (!half)
-                for (size_t l = 0; l < width; ++l)
+            const Eight size = size_of(x), largest = load(N);
+            n = size > largest ? size : largest;
+            if (any(n != largest)) {
+                Eight down = largest > 0.0 ? largest / n : one;
+                if (!shared) down *= down;
+                for (int l = 0; shared && !half && l < 8; ++l)
                     if (down[l] != 1.0) down[l] = std::pow(down[l], 2.0 * (1.0 - rule.power));
-            for (size_t l = 0; l < width; ++l) {
-                at[l] *= down[l];
-                N[l] = n[l];
-                sums.norms[l] += part[l] * part[l];
+                store(at, load(at) * down);
+                store(N, n);
             }
+            const Eight part = n > 0.0 ? x / n : Eight{};
+            sums.norms += part * part;
         }
         if (adaptive && half) {
-            for (size_t l = 0; l < width; ++l) rate[l] = 1.0 / (std::sqrt(g[l]) * n[l]);
+            rate = 1.0 / (root_of(g) * n);
         } else {
-            for (size_t l = 0; adaptive && l < width; ++l) rate[l] = std::pow(g[l], -rule.power);
-            for (size_t l = 0; normalized && l < width; ++l)
+            for (int l = 0; adaptive && l < 8; ++l) rate[l] = std::pow(g[l], -rule.power);
+            for (int l = 0; normalized && l < 8; ++l)
                 rate[l] *= shared ? std::pow(n[l] * n[l], rule.power - 1.0) : 1.0 / (n[l] * n[l]);
         }
-        for (size_t l = 0; l < width; ++l) {
-            const double r = (x[l] != 0.0) & (g[l] > 0.0) ? rate[l] : 0.0;
-            if (adaptive) at[width + l] = g[l];
-            sums.reach[l] += x[l] * x[l] * r;
-            way[l] = r * x[l];
-        }
+        const Eight r = (x != 0.0) & (g > 0.0) ? rate : Eight{};
+        sums.reach += squares * r;
+        return r * x;
     }
 
-    // Eight weights go b times their way. False where a number overflows.
-    __attribute__((noinline)) static bool walk(double b, const double* __restrict way, double* __restrict at) {
-        int wild = 0;
-        for (size_t l = 0; l < width; ++l) at[l] += b * way[l];
-        for (size_t l = 0; l < (1 + count) * width; ++l) wild |= !finite(at[l]);
-        return !wild;
+    // Eight weights go b times their way. NaN where a number is not finite, else 0.
+    static Eight walk(double b, Eight way, double* at) {
+        const Eight moved = load(at) + b * way;
+        store(at, moved);
+        Eight nothing = moved * 0.0;
+        for (size_t k = 1; k <= count; ++k) nothing += load(at + k * width) * 0.0;
+        return nothing;
     }
 
     template <class Row>

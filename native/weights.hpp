@@ -76,7 +76,7 @@ struct Undo;
 struct Weights {
     size_t features = 0, rows = 1, stride = 1;
     bool row_each = false;  // a row for every class, even for one or two
-    size_t pitch = 1;       // numbers of a feature: v and the planes of its rows, each padded to the stride
+    size_t pitch = 1;       // numbers from one feature to the next
     Buffer cells;
     double a = 1.0;
     std::vector<double> bias = {0.0};
@@ -99,6 +99,11 @@ struct Weights {
     size_t row_kinds = 0;             // the last so many kinds are of a row as a whole
     std::vector<double> bias_planes;  // [kind * stride + row]
     size_t plane_count() const { return kinds.size() - row_kinds; }
+    // v and the planes of its rows, each padded to the stride. With one row 1, 2, 4, …: no feature lies across two
+    // cache lines, and whole vectors are read.
+    static constexpr size_t pitch_of(size_t planes, size_t stride) {
+        return stride == 1 ? std::bit_ceil(1 + planes) : (1 + planes) * stride;
+    }
     void set_kinds(std::vector<Plane> kinds, size_t row_kinds);
 
     double* v_of(size_t feature) { return cells.data() + feature * pitch; }
