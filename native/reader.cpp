@@ -3,9 +3,14 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
 
+#include <bit>
 #include <map>
 
+#include "clones.hpp"
 #include "features.hpp"
 #include "parse_ahead.hpp"
 
@@ -19,6 +24,12 @@ static const std::map<std::string, LineParser> line_parsers = {{"vw", parse_vw},
 template <class T>
 static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
+}
+
+// One that nobody may write to: rows are known to be well formed.
+template <class T>
+static nb::object read_only(nb::handle_t<Rows> self, const Stack<T>& stack) {
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
 // A block of Python's that stays where it is while it is parsed.
@@ -214,6 +225,49 @@ static uint64_t checksum(nb::object buffer) {
     return lanes[0];
 }
 
+ONEPASS_CLONES static bool starts_rise(const int32_t* starts, size_t n, size_t nonzeros) {
+    uint32_t falls = starts[0] < 0 || size_t(starts[n - 1]) > nonzeros;
+    for (size_t i = 1; i < n; ++i) falls |= starts[i] < starts[i - 1];
+    return falls == 0;
+}
+ONEPASS_CLONES static uint32_t largest_index(const int32_t* index, size_t n) {
+    uint32_t largest = 0;  // a negative one is very large
+    for (size_t i = 0; i < n; ++i) largest = uint32_t(index[i]) > largest ? uint32_t(index[i]) : largest;
+    return largest;
+}
+ONEPASS_CLONES static bool all_finite(const double* value, size_t n) {
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n; ++i) bad |= (~std::bit_cast<uint64_t>(value[i]) & 0x7FF0000000000000u) == 0;
+    return bad == 0;
+}
+ONEPASS_CLONES static bool all_finite(const float* value, size_t n) {
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; ++i) bad |= (~std::bit_cast<uint32_t>(value[i]) & 0x7F800000u) == 0;
+    return bad == 0;
+}
+
+// Do starts rise within the arrays, is every index below width, every value finite?
+template <class V>
+static bool well_formed(Vector<int32_t> starts, Vector<int32_t> index, Vector<V> value, size_t width) {
+    nb::gil_scoped_release unlocked;
+    const size_t n = index.shape(0);
+    return starts.shape(0) > 0 && value.shape(0) == n && starts_rise(starts.data(), starts.shape(0), n) &&
+           (n == 0 || largest_index(index.data(), n) < width) && all_finite(value.data(), n);
+}
+
+// Pages of a mapped file need not count as this process's memory: whoever still looks at them finds them in the file.
+static void give_back(nb::object mapped, size_t start, size_t stop) {
+    Py_buffer bytes;
+    if (PyObject_GetBuffer(mapped.ptr(), &bytes, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    if (start < stop && stop <= size_t(bytes.len)) {
+        nb::gil_scoped_release unlocked;
+#ifdef MADV_DONTNEED
+        madvise(static_cast<char*>(bytes.buf) + start, stop - start, MADV_DONTNEED);
+#endif
+    }
+    PyBuffer_Release(&bytes);
+}
+
 void bind_reader(nb::module_& module) {
     module.attr("PADDING") = padding;
     nb::class_<Names>(module, "Names")
@@ -247,17 +301,28 @@ void bind_reader(nb::module_& module) {
         .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
 #define ONEPASS_ARRAY(name) \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return view(self, nb::inst_ptr<Rows>(self)->name); })
-            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
+            ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
+#undef ONEPASS_ARRAY
+#define ONEPASS_ARRAY(name) \
+    .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return read_only(self, nb::inst_ptr<Rows>(self)->name); })
+                ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value)
 #undef ONEPASS_ARRAY
 #define ONEPASS_ARRAY(name, flag)                                            \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) {                        \
         const Rows* rows = nb::inst_ptr<Rows>(self);                         \
         return rows->flag ? view(self, rows->name) : nb::object(nb::none()); \
     })
-                ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
+                    ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
 #undef ONEPASS_ARRAY
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
     module.def("checksum", checksum, "data"_a);
+#define ONEPASS_WELL_FORMED(V)                                                                             \
+    module.def("well_formed", well_formed<V>, nb::arg("starts").noconvert(), nb::arg("index").noconvert(), \
+               nb::arg("value").noconvert(), "width"_a)
+    ONEPASS_WELL_FORMED(double);
+    ONEPASS_WELL_FORMED(float);
+#undef ONEPASS_WELL_FORMED
+    module.def("give_back", give_back, "mapped"_a, "start"_a, "stop"_a);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     nb::class_<Parser>(module, "Parser")
         .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,

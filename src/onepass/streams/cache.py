@@ -45,6 +45,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     key = _key(stream)
     reader = _Reader.open(path, key)
     if reader is not None:
+        reader.named = table is not None and stream.hash_bits is None
         return reader.parts(table, stream.start)
     if stream.start != Position():
         return parts  # from the middle on: not the whole that a cache holds
@@ -124,6 +125,7 @@ class _Reader:
     def __init__(self, path: str, mapped: mmap.mmap, start: int) -> None:
         self.path, self.mapped, self.data, self.start = path, mapped, memoryview(mapped), start
         self.given_back = 0
+        self.names, self.named = 0, False  # those of the records that were checked; do columns stand for them?
 
     @classmethod
     def open(cls, path: str, key: str) -> _Reader | None:
@@ -158,47 +160,38 @@ class _Reader:
                 arrays["index"] = columns[arrays["index"]]
             places = {name: head[name] for name in ("file", "offset", "size", "lines", "hash_bits")}
             bad = [BadLine(**{**each, "text": each["text"].encode("latin-1")}) for each in head["bad"]]
-            yield Part(**places, **arrays, bad=bad, table=None if hashed else table)
+            yield Part(**places, **arrays, bad=bad, table=None if hashed else table, sound=True)
         if not met and start.skip:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 
     def _records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         with ThreadPoolExecutor(1) as ahead:  # reads and checks records while those before them are learned
-            coming = ahead.submit(self._checked_run, self.start)
+            coming, read = ahead.submit(self._checked_run, self.start, 0), 0
             while True:
-                records = coming.result()
-                last, _, end = records[-1]
-                if not last.get("end"):
-                    coming = ahead.submit(self._checked_run, end)
-                for head, at, _ in records:
-                    if head.get("end"):
-                        return
-                    arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
-                    for name, (kind, count) in head["arrays"].items():
-                        arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
-                        at += _padded(arrays[name].nbytes)
-                    yield head, arrays
-                self._give_back(end)
+                records, end = coming.result()
+                ended = "end" in records[-1][0]
+                if not ended:
+                    coming = ahead.submit(self._checked_run, end, read)
+                yield from records[:-1] if ended else records
+                if ended:
+                    return
+                read = end
 
-    def _give_back(self, end: int) -> None:
-        """What was read need not count as this process's memory: whoever still looks at it finds it in the file."""
-        end -= end % mmap.PAGESIZE
-        if hasattr(mmap, "MADV_DONTNEED") and end > self.given_back:
-            self.mapped.madvise(mmap.MADV_DONTNEED, self.given_back, end - self.given_back)
-            self.given_back = end
-
-    def _checked_run(self, at: int) -> list[tuple[dict[str, Any], int, int]]:
-        """The next records of about RUN bytes: two threads that wait for each other at every one would lose more than
-        checking costs."""
-        records: list[tuple[dict[str, Any], int, int]] = []
+    def _checked_run(self, at: int, read: int) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], int]:
+        """The next records of about RUN bytes, and where they end: two threads that wait for each other at every one
+        would lose more than checking costs. What was `read` before is given back."""
+        read -= read % mmap.PAGESIZE
+        _native.give_back(self.mapped, self.given_back, read)
+        self.given_back = max(self.given_back, read)
+        records: list[tuple[dict[str, Any], dict[str, Any]]] = []
         until = at + RUN
-        while at < until and not (records and records[-1][0].get("end")):
-            records.append(self._checked(at))
-            at = records[-1][2]
-        return records
+        while at < until and not (records and "end" in records[-1][0]):
+            head, arrays, at = self._checked(at)
+            records.append((head, arrays))
+        return records, at
 
-    def _checked(self, at: int) -> tuple[dict[str, Any], int, int]:
-        """The head of a record that is whole, where its arrays begin, and where it ends."""
+    def _checked(self, at: int) -> tuple[dict[str, Any], dict[str, Any], int]:
+        """The head and the arrays of a record that is whole, and where it ends."""
         if at + HEAD.size > len(self.data):
             raise self._damaged()
         length, body, checksum = HEAD.unpack_from(self.data, at)
@@ -206,7 +199,31 @@ class _Reader:
         end = at + _padded(length) + body
         if end > len(self.data) or _native.checksum(self.data[at:end]) != checksum:
             raise self._damaged()
-        return json.loads(bytes(self.data[at : at + length])), at + _padded(length), end
+        try:
+            head = json.loads(bytes(self.data[at : at + length]))
+            arrays = {} if "end" in head else self._arrays(head, at + _padded(length), end)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._damaged() from error
+        return head, arrays, end
+
+    def _arrays(self, head: dict[str, Any], at: int, end: int) -> dict[str, Any]:
+        """The arrays of a record. The loops do not look at rows again: a checksum tells damage, not malice."""
+        arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
+        for name, (kind, count) in head["arrays"].items():
+            arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
+            at += _padded(arrays[name].nbytes)
+        self.names += len(head["names"])
+        bits = head["hash_bits"]
+        width = self.names if self.named else 1 << (31 if bits is None else bits)
+        rows = len(arrays["starts"]) - 1
+        if (
+            at > end
+            or not arrays.keys() <= set(ARRAYS)
+            or not _native.well_formed(arrays["starts"], arrays["index"], arrays["value"], width)
+            or any(len(arrays[name]) != rows for name in {"y"} | (arrays.keys() & set(COLUMNS)))
+        ):
+            raise ValueError("the arrays do not fit together")
+        return arrays
 
     def _damaged(self) -> DamagedFileError:
         return DamagedFileError(f"the cache {self.path} is damaged; remove it, and it is made again")
