@@ -29,13 +29,13 @@ from .parts import BadLine, Part
 __all__ = ["cached"]
 
 MAGIC = b"onepass rows\n\0\0\0"
-VERSION = 2
+VERSION = 3
 RUN = 1 << 23  # bytes that are checked at a time
 HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of both
 ARRAYS = ("starts", "index", "value", *COLUMNS)
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
-    "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "block_size", "max_line",
+    "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "max_line",
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def _key(stream: Any) -> str:
         except OSError as error:
             raise InputError(f"cannot read {source.name}: {error.strerror}") from error
         sources.append([os.path.abspath(source.name), status.st_size, status.st_mtime_ns])
-    options = {name: getattr(stream, name) for name in SHAPING}
+    options = {name: getattr(stream, name) for name in SHAPING} | asdict(stream.sizes)
     return json.dumps({"sources": sources, "options": options}, default=list, sort_keys=True)
 
 

@@ -17,11 +17,12 @@ from ..errors import ParameterError
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
 from .parts import BadLine, Parsing, Part, of_text
-from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
+from .sources import FORMATS, Block, Sizes, Source, blocks, detect, line_error, sources_of
 
 __all__ = ["Stream", "stream"]
 
 BLOCK = 1 << 21  # bytes parsed together
+LATER = 1 << 22  # so too after the first block of a file, which shows soon what is learned, and decides how
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
 NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as base"
@@ -125,14 +126,13 @@ class Stream:
             raise ParameterError(f"multilabel=True: sets of labels are read from vw and svmlight, not {self.format}")
         if self.format == "svmlight" and self.interactions is not None:
             raise ParameterError("interactions= are made of names; svmlight's features are numbers")
+        self.sizes = self._sizes()
         if self.sources and (self.keep_names if self.hash_bits is not None else self.format != "svmlight"):
             self.names = _native.Names()
         # In a table only text columns have an order of words; their runs are made where the words are.
         self.expansion = make_expansion(self.interactions, self.ngram if self.format == "vw" else 1)
 
     def _check(self) -> None:
-        if self.block_size is None:
-            self.block_size = BLOCK if self.interactions is None else CROSSED
         for name, value, allowed in (
             ("format", self.format, (None, *FORMATS)),
             ("on_error", self.on_error, ("raise", "skip")),
@@ -142,12 +142,12 @@ class Stream:
         for name, low, high in (
             ("ngram", 1, 100),
             ("base", 0, 1),
-            ("block_size", 1, 1 << 30),
             ("max_line", 1, 1 << 30),
         ):
             _whole(name, getattr(self, name), low, high)
-        if self.hash_bits is not None:
-            _whole("hash_bits", self.hash_bits, 1, 30)
+        for name, low, high in (("hash_bits", 1, 30), ("block_size", 1, 1 << 30)):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), low, high)
         if self.interactions is not None and not isinstance(self.interactions, str | int):
             self.interactions = list(self.interactions) or None
         make_expansion(self.interactions)
@@ -169,6 +169,12 @@ class Stream:
             for name in ("label", "weight", "id", "time", "features", "drop", "text", "categorical"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
+
+    def _sizes(self) -> Sizes:
+        if self.block_size is None and self.interactions is None and self.format in ("vw", "svmlight"):
+            return Sizes(BLOCK, max(BLOCK, min(LATER, self.max_line)))
+        size = self.block_size or (BLOCK if self.interactions is None else CROSSED)
+        return Sizes(size, size)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -225,7 +231,7 @@ class Stream:
 
     def _blocks(self, records: bool = False, spare: list[bytearray] | None = None) -> Iterator[Block]:
         return blocks(
-            self.sources, self.block_size, self.max_line, file=self.start.file, offset=self.start.offset,
+            self.sources, self.sizes, self.max_line, file=self.start.file, offset=self.start.offset,
             follow=self.follow, records=records, spare=spare,
         )  # fmt: skip
 
