@@ -23,7 +23,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import DamagedFileError, InputError, ParameterError
-from .chunk import COLUMNS, Position
+from .chunk import COLUMNS, Position, whole
 from .parts import BadLine, Part
 
 __all__ = ["cached"]
@@ -100,6 +100,8 @@ def _write_record(file: IO[bytes], part: Part, names: list[str]) -> None:
         array = getattr(part, name)
         if array is None:
             continue
+        if name == "y":
+            array = whole(array)  # once, not whenever it is read
         if array.dtype.kind in "OU":
             head["objects"][name] = array.tolist()
             continue

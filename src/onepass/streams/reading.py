@@ -238,23 +238,21 @@ class Stream:
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""
         at = self.start
+        file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: of the part, where the stream begins
         self.skipped = at.skipped
         pieces: list[Chunk] = []
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
             self._quarantined = array("q", [quarantine.size()])
             for part in parts:
-                if part.file != at.file:
-                    at = replace(at, file=part.file, line=1)
-                at = replace(at, offset=part.offset)
-                resumed = at.skip  # rows of this part that came before the stream began
-                row = resumed
-                stops = [bad.row for bad in part.bad if bad.row >= resumed] + [len(part)]
-                bad_lines = [bad for bad in part.bad if bad.row >= resumed]
-                for stop in stops:
+                if part.file != file:
+                    file, line = part.file, 1
+                bad_lines = [bad for bad in part.bad if bad.row >= row]
+                for stop in (*(bad.row for bad in bad_lines), len(part)):
                     while row < stop:
                         until = stop if size is None else min(stop, row + size - held)
-                        at = replace(at, skip=until, example=at.example + until - row, skipped=self.skipped)
+                        example += until - row
+                        at = Position(file, part.offset, line, until, example, self.skipped)
                         pieces.append(part.cut(row, until, at))
                         held += until - row
                         row = until
@@ -266,18 +264,17 @@ class Stream:
                         if self.on_error == "raise" and pieces:
                             yield join(pieces)
                             pieces, held = [], 0
-                        self._meet(bad, at, quarantine)
-                at = replace(
-                    at, offset=part.offset + part.size, line=at.line + part.lines, skip=0, skipped=self.skipped
-                )
+                        self._meet(bad, file, line, quarantine)
+                line, row = line + part.lines, 0
+                at = Position(file, part.offset + part.size, line, 0, example, self.skipped)
                 if part.idle and pieces:
                     yield replace(join(pieces), position=at)
                     pieces, held = [], 0
             if pieces:
                 yield replace(join(pieces), position=at)
 
-    def _meet(self, bad: BadLine, at: Position, quarantine: _Quarantine) -> None:
-        name, line = self.sources[at.file].name, at.line + bad.line
+    def _meet(self, bad: BadLine, file: int, first_line: int, quarantine: _Quarantine) -> None:
+        name, line = self.sources[file].name, first_line + bad.line
         error = line_error(name, line, bad.column, bad.text, bad.what)
         if self.on_error == "raise":
             raise error
