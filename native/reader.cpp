@@ -3,14 +3,10 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#if __has_include(<sys/mman.h>)
-#include <sys/mman.h>
-#endif
 
-#include <bit>
 #include <map>
 
-#include "clones.hpp"
+#include "check_ahead.hpp"
 #include "features.hpp"
 #include "parse_ahead.hpp"
 
@@ -197,75 +193,53 @@ static nb::object hash_names(nb::list names, int bits) {
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
 }
 
-// A checksum for our own files, as fast as memory: four lanes of multiply and rotate over words of 8 bytes.
-static uint64_t checksum(nb::object buffer) {
-    Py_buffer text;
-    if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    uint64_t lanes[4] = {1, 2, 3, 4};
+// The records of a cache, checked ahead: a mapped file of Python's that stays where it is meanwhile.
+class Checker {
+ public:
+    Checker(nb::object mapped, size_t start) {
+        if (PyObject_GetBuffer(mapped.ptr(), &file_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        ahead_ = std::make_unique<CheckAhead>(static_cast<const char*>(file_.buf), size_t(file_.len), start);
+    }
+    ~Checker() { close(); }
+
+    // (where the head begins, its length, starts, nonzeros, bytes of a value, width); () if it is damaged, None
+    // after the last.
+    nb::object take() {
+        if (!ahead_ || ahead_->forked())
+            raise("InputError", "a stream that was begun does not go on in a forked process: begin it there");
+        Record record;
+        {
+            nb::gil_scoped_release unlocked;
+            record = ahead_->take();
+        }
+        if (record.kind == Record::Kind::damaged) return nb::make_tuple();
+        if (record.kind == Record::Kind::closing) return nb::none();
+        return nb::make_tuple(record.head, record.head_length, record.starts, record.nonzeros, record.value_bytes,
+                              record.width);
+    }
+
+    void close() {
+        if (!ahead_) return;
+        if (ahead_->forked()) (void)ahead_.release();
+        ahead_.reset();
+        PyBuffer_Release(&file_);
+    }
+
+ private:
+    Py_buffer file_;
+    std::unique_ptr<CheckAhead> ahead_;
+};
+
+static uint64_t checksum_of(nb::object buffer) {
+    Py_buffer bytes;
+    if (PyObject_GetBuffer(buffer.ptr(), &bytes, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    uint64_t sum;
     {
         nb::gil_scoped_release unlocked;
-        const char* p = static_cast<const char*>(text.buf);
-        const size_t size = size_t(text.len);
-        auto mix = [](uint64_t lane, uint64_t word) {
-            lane = (lane ^ word) * 0x9E3779B97F4A7C15u;
-            return lane << 31 | lane >> 33;
-        };
-        size_t i = 0;
-        for (; i + 32 <= size; i += 32)
-            for (size_t lane = 0; lane < 4; ++lane) {
-                uint64_t word;
-                std::memcpy(&word, p + i + 8 * lane, 8);
-                lanes[lane] = mix(lanes[lane], word);
-            }
-        for (; i < size; ++i) lanes[i & 3] = mix(lanes[i & 3], uint8_t(p[i]));
-        for (size_t lane = 1; lane < 4; ++lane) lanes[0] = mix(lanes[0], lanes[lane]);
-        lanes[0] = mix(lanes[0], size);
-    }
-    PyBuffer_Release(&text);
-    return lanes[0];
-}
-
-ONEPASS_CLONES static bool starts_rise(const int32_t* starts, size_t n, size_t nonzeros) {
-    uint32_t falls = starts[0] < 0 || size_t(starts[n - 1]) > nonzeros;
-    for (size_t i = 1; i < n; ++i) falls |= starts[i] < starts[i - 1];
-    return falls == 0;
-}
-ONEPASS_CLONES static uint32_t largest_index(const int32_t* index, size_t n) {
-    uint32_t largest = 0;  // a negative one is very large
-    for (size_t i = 0; i < n; ++i) largest = uint32_t(index[i]) > largest ? uint32_t(index[i]) : largest;
-    return largest;
-}
-ONEPASS_CLONES static bool all_finite(const double* value, size_t n) {
-    uint64_t bad = 0;
-    for (size_t i = 0; i < n; ++i) bad |= (~std::bit_cast<uint64_t>(value[i]) & 0x7FF0000000000000u) == 0;
-    return bad == 0;
-}
-ONEPASS_CLONES static bool all_finite(const float* value, size_t n) {
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; ++i) bad |= (~std::bit_cast<uint32_t>(value[i]) & 0x7F800000u) == 0;
-    return bad == 0;
-}
-
-// Do starts rise within the arrays, is every index below width, every value finite?
-template <class V>
-static bool well_formed(Vector<int32_t> starts, Vector<int32_t> index, Vector<V> value, size_t width) {
-    nb::gil_scoped_release unlocked;
-    const size_t n = index.shape(0);
-    return starts.shape(0) > 0 && value.shape(0) == n && starts_rise(starts.data(), starts.shape(0), n) &&
-           (n == 0 || largest_index(index.data(), n) < width) && all_finite(value.data(), n);
-}
-
-// Pages of a mapped file need not count as this process's memory: whoever still looks at them finds them in the file.
-static void give_back(nb::object mapped, size_t start, size_t stop) {
-    Py_buffer bytes;
-    if (PyObject_GetBuffer(mapped.ptr(), &bytes, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    if (start < stop && stop <= size_t(bytes.len)) {
-        nb::gil_scoped_release unlocked;
-#ifdef MADV_DONTNEED
-        madvise(static_cast<char*>(bytes.buf) + start, stop - start, MADV_DONTNEED);
-#endif
+        sum = checksum(static_cast<const char*>(bytes.buf), size_t(bytes.len));
     }
     PyBuffer_Release(&bytes);
+    return sum;
 }
 
 void bind_reader(nb::module_& module) {
@@ -315,14 +289,11 @@ void bind_reader(nb::module_& module) {
                     ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
 #undef ONEPASS_ARRAY
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
-    module.def("checksum", checksum, "data"_a);
-#define ONEPASS_WELL_FORMED(V)                                                                             \
-    module.def("well_formed", well_formed<V>, nb::arg("starts").noconvert(), nb::arg("index").noconvert(), \
-               nb::arg("value").noconvert(), "width"_a)
-    ONEPASS_WELL_FORMED(double);
-    ONEPASS_WELL_FORMED(float);
-#undef ONEPASS_WELL_FORMED
-    module.def("give_back", give_back, "mapped"_a, "start"_a, "stop"_a);
+    module.def("checksum", checksum_of, "data"_a);
+    nb::class_<Checker>(module, "CheckAhead")
+        .def(nb::init<nb::object, size_t>(), "mapped"_a, "start"_a)
+        .def("take", &Checker::take)
+        .def("close", &Checker::close);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     nb::class_<Parser>(module, "Parser")
         .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
