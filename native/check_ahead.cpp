@@ -54,14 +54,15 @@ ONEPASS_CLONES static bool all_finite(const float* value, size_t n) {
 static constexpr uint64_t padded(uint64_t length) { return (length + 7) / 8 * 8; }
 
 static bool rows_well_formed(const char* at, uint64_t size, const Record& record) {
-    const uint64_t n = record.nonzeros, width = record.value_bytes;
-    if (record.starts > size / 4 || n > size / 4 || (width != 4 && width != 8)) return false;
+    const uint64_t n = record.nonzeros, bytes = record.value_bytes;
+    if (record.starts > size / 4 || n > size / 4 || (bytes != 4 && bytes != 8)) return false;
+    if (record.width > uint64_t(1) << 31) return false;  // from there on indices would be negative
     const uint64_t index = padded(4 * record.starts), value = index + padded(4 * n);
-    if (value + padded(width * n) > size) return false;
+    if (value + padded(bytes * n) > size) return false;
     const auto* indices = reinterpret_cast<const int32_t*>(at + index);
     return starts_rise(reinterpret_cast<const int32_t*>(at), record.starts, n) &&
            (n == 0 || largest_index(indices, n) < record.width) &&
-           (width == 8 ? all_finite(reinterpret_cast<const double*>(at + value), n)
+           (bytes == 8 ? all_finite(reinterpret_cast<const double*>(at + value), n)
                        : all_finite(reinterpret_cast<const float*>(at + value), n));
 }
 
