@@ -51,10 +51,11 @@ static DenseBatch<V> batch(const Matrix<V>& X) {
 
 template <class V, class I>
 static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, const Vector<I>& starts, size_t columns,
-                            bool distinct = false, bool named = false) {
+                            bool distinct = false, bool named = false, bool sound = false) {
     if (starts.shape(0) == 0 || data.shape(0) != indices.shape(0))
         raise("InputError", "X is not a CSR matrix: its arrays do not fit together");
-    return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0), distinct, named};
+    return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0),
+            distinct,    named,          sound};
 }
 
 #define DENSE(V, suffix)                                                                                       \
@@ -109,22 +110,22 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         "learn_csr",                                                                                                \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,         \
            nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named, \
-           nb::object base) {                                                                                       \
-            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named), y, importance, target, sets,   \
-                       scores, base, loops->learn_##suffix, loops->check_##suffix);                                 \
+           bool sound, nb::object base) {                                                                           \
+            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named, sound), y, importance, target,  \
+                       sets, scores, base, loops->learn_##suffix, loops->check_##suffix);                           \
         },                                                                                                          \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
         "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),                 \
-        "distinct"_a = false, "named"_a = false, "base"_a.none() = nb::none());                                     \
+        "distinct"_a = false, "named"_a = false, "sound"_a = false, "base"_a.none() = nb::none());                  \
     engine.def(                                                                                                     \
         "score_csr",                                                                                                \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores,           \
-           bool distinct, nb::object base) {                                                                        \
-            self.score(batch<V, I>(data, indices, starts, columns, distinct), scores, base, loops->score_##suffix,  \
-                       loops->check_##suffix);                                                                      \
+           bool distinct, bool sound, nb::object base) {                                                            \
+            self.score(batch<V, I>(data, indices, starts, columns, distinct, false, sound), scores, base,           \
+                       loops->score_##suffix, loops->check_##suffix);                                               \
         },                                                                                                          \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
-        "scores"_a, "distinct"_a = false, "base"_a.none() = nb::none());
+        "scores"_a, "distinct"_a = false, "sound"_a = false, "base"_a.none() = nb::none());
 
 #define VARIANCE(V, suffix)                                                                         \
     engine.def(                                                                                     \

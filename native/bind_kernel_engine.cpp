@@ -164,17 +164,18 @@ void bind_kernel_engine(nb::module_& module) {
             "learn_csr",
             [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
                nb::object y, nb::object importance, nb::object, nb::object, nb::object scores, bool distinct,
-               bool named) { self.learn_csr(data, indices, starts, columns, y, importance, scores, distinct, named); },
+               bool named,
+               bool) { self.learn_csr(data, indices, starts, columns, y, importance, scores, distinct, named); },
             nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
             "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),
-            "distinct"_a = false, "named"_a = false)
+            "distinct"_a = false, "named"_a = false, "sound"_a = false)
         .def("score", &KernelEngine::score_dense, nb::arg("X").noconvert(), "scores"_a)
         .def(
             "score_csr",
             [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
-               Out scores, bool) { self.score_csr(data, indices, starts, columns, scores); },
+               Out scores, bool, bool) { self.score_csr(data, indices, starts, columns, scores); },
             nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
-            "scores"_a, "distinct"_a = false)
+            "scores"_a, "distinct"_a = false, "sound"_a = false)
         .def("check", &KernelEngine::check_dense, nb::arg("X").noconvert())
         .def(
             "check_csr",

@@ -533,6 +533,12 @@ static bool named(const Batch& X) {
 }
 
 template <class Batch>
+static bool sound(const Batch& X) {
+    if constexpr (requires { X.sound; }) return X.sound;
+    else return false;
+}
+
+template <class Batch>
 void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
                    nb::object scores, nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
@@ -580,13 +586,14 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     }
     const RuleScope scope(python_ ? &callback_ : nullptr);
     // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
-    // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first.
-    const bool copy_first = stored(X) >= model.w.numbers() && !model.w.sigma.full;  // a matrix is never the smaller
+    // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first. A matrix is
+    // never the smaller thing.
+    const bool copy_first = !sound(X) && stored(X) >= model.w.numbers() && !model.w.sigma.full;
     Outcome outcome;
     auto run = [&] {
         if (copy_first) {
             before_ = model;
-        } else {
+        } else if (!sound(X)) {
             outcome = check_loop(model, X, 0);
             if (outcome.status != Status::ok) return;
         }
@@ -677,7 +684,7 @@ void Engine::score(const Batch& X, Out scores, nb::object base,
     Outcome outcome;
     {
         nb::gil_scoped_release release;
-        outcome = check_loop(model, X, 0);
+        if (!sound(X)) outcome = check_loop(model, X, 0);
         if (outcome.status == Status::ok) score_loop(model, X, begins_at, scores.data());
     }
     if (outcome.status != Status::ok) refuse(outcome);

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "check_ahead.hpp"
 #include "features.hpp"
 #include "parse_ahead.hpp"
 
@@ -19,6 +20,12 @@ static const std::map<std::string, LineParser> line_parsers = {{"vw", parse_vw},
 template <class T>
 static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
+}
+
+// One that nobody may write to: rows are known to be well formed.
+template <class T>
+static nb::object read_only(nb::handle_t<Rows> self, const Stack<T>& stack) {
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
 // A block of Python's that stays where it is while it is parsed.
@@ -186,32 +193,53 @@ static nb::object hash_names(nb::list names, int bits) {
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
 }
 
-// A checksum for our own files, as fast as memory: four lanes of multiply and rotate over words of 8 bytes.
-static uint64_t checksum(nb::object buffer) {
-    Py_buffer text;
-    if (PyObject_GetBuffer(buffer.ptr(), &text, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    uint64_t lanes[4] = {1, 2, 3, 4};
+// The records of a cache, checked ahead: a mapped file of Python's that stays where it is meanwhile.
+class Checker {
+ public:
+    Checker(nb::object mapped, size_t start) {
+        if (PyObject_GetBuffer(mapped.ptr(), &file_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        ahead_ = std::make_unique<CheckAhead>(static_cast<const char*>(file_.buf), size_t(file_.len), start);
+    }
+    ~Checker() { close(); }
+
+    // (where the head begins, its length, starts, nonzeros, bytes of a value, width); () if it is damaged, None
+    // after the last.
+    nb::object take() {
+        if (!ahead_ || ahead_->forked())
+            raise("InputError", "a stream that was begun does not go on in a forked process: begin it there");
+        Record record;
+        {
+            nb::gil_scoped_release unlocked;
+            record = ahead_->take();
+        }
+        if (record.kind == Record::Kind::damaged) return nb::make_tuple();
+        if (record.kind == Record::Kind::closing) return nb::none();
+        return nb::make_tuple(record.head, record.head_length, record.starts, record.nonzeros, record.value_bytes,
+                              record.width);
+    }
+
+    void close() {
+        if (!ahead_) return;
+        if (ahead_->forked()) (void)ahead_.release();
+        ahead_.reset();
+        PyBuffer_Release(&file_);
+    }
+
+ private:
+    Py_buffer file_;
+    std::unique_ptr<CheckAhead> ahead_;
+};
+
+static uint64_t checksum_of(nb::object buffer) {
+    Py_buffer bytes;
+    if (PyObject_GetBuffer(buffer.ptr(), &bytes, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    uint64_t sum;
     {
         nb::gil_scoped_release unlocked;
-        const char* p = static_cast<const char*>(text.buf);
-        const size_t size = size_t(text.len);
-        auto mix = [](uint64_t lane, uint64_t word) {
-            lane = (lane ^ word) * 0x9E3779B97F4A7C15u;
-            return lane << 31 | lane >> 33;
-        };
-        size_t i = 0;
-        for (; i + 32 <= size; i += 32)
-            for (size_t lane = 0; lane < 4; ++lane) {
-                uint64_t word;
-                std::memcpy(&word, p + i + 8 * lane, 8);
-                lanes[lane] = mix(lanes[lane], word);
-            }
-        for (; i < size; ++i) lanes[i & 3] = mix(lanes[i & 3], uint8_t(p[i]));
-        for (size_t lane = 1; lane < 4; ++lane) lanes[0] = mix(lanes[0], lanes[lane]);
-        lanes[0] = mix(lanes[0], size);
+        sum = checksum(static_cast<const char*>(bytes.buf), size_t(bytes.len));
     }
-    PyBuffer_Release(&text);
-    return lanes[0];
+    PyBuffer_Release(&bytes);
+    return sum;
 }
 
 void bind_reader(nb::module_& module) {
@@ -247,17 +275,25 @@ void bind_reader(nb::module_& module) {
         .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
 #define ONEPASS_ARRAY(name) \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return view(self, nb::inst_ptr<Rows>(self)->name); })
-            ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value) ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
+            ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
+#undef ONEPASS_ARRAY
+#define ONEPASS_ARRAY(name) \
+    .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return read_only(self, nb::inst_ptr<Rows>(self)->name); })
+                ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value)
 #undef ONEPASS_ARRAY
 #define ONEPASS_ARRAY(name, flag)                                            \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) {                        \
         const Rows* rows = nb::inst_ptr<Rows>(self);                         \
         return rows->flag ? view(self, rows->name) : nb::object(nb::none()); \
     })
-                ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
+                    ONEPASS_ARRAY(weight, weighted) ONEPASS_ARRAY(base, based) ONEPASS_ARRAY(query, queried);
 #undef ONEPASS_ARRAY
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
-    module.def("checksum", checksum, "data"_a);
+    module.def("checksum", checksum_of, "data"_a);
+    nb::class_<Checker>(module, "CheckAhead")
+        .def(nb::init<nb::object, size_t>(), "mapped"_a, "start"_a)
+        .def("take", &Checker::take)
+        .def("close", &Checker::close);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     nb::class_<Parser>(module, "Parser")
         .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,

@@ -20,6 +20,7 @@ struct CsrBatch {
     // No column stands twice in a row: its elements are taken in the order given, as those of a mapping are.
     bool distinct = false;
     bool named = false;  // columns are the model's own features by name or hash, not places in a table
+    bool sound = false;  // somebody has seen that all rows are well formed and distinct: nothing is left to look for
 };
 
 // Every batch type that has compiled loops.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ class Batch:
     table: Any = None
     hash_bits: int | None = None
     named: bool = False
+    # All rows are well formed for sure. No argument: batches that are made of this one are looked at again.
+    sound: bool = field(default=False, init=False)
 
     def part(self, start: int, stop: int) -> Batch:
         """Some of the rows, without copying."""
@@ -38,7 +40,9 @@ class Batch:
         data, indices, starts = self.csr
         low, high = starts[start], starts[stop]
         csr = (data[low:high], indices[low:high], starts[start : stop + 1] - low)
-        return replace(self, rows=stop - start, csr=csr)
+        part = replace(self, rows=stop - start, csr=csr)
+        part.sound = self.sound
+        return part
 
     def single(self) -> Any:
         """The one row of a batch of one, as `learn_one` takes it."""
@@ -134,6 +138,7 @@ def as_batch(X: Any) -> Batch:
         batch = Batch(matrix.shape[0], matrix.shape[1], csr=csr)
         if getattr(matrix, "distinct", False):  # rows of a stream
             batch.distinct, batch.table, batch.hash_bits = matrix.distinct, matrix.table, matrix.hash_bits
+            batch.sound = getattr(matrix, "sound", False)
         return batch
     names = list(X.columns) if hasattr(X, "columns") else None
     if names is not None and not all(isinstance(name, str) for name in names):

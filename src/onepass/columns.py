@@ -50,15 +50,21 @@ class StreamColumns:
                     f"the stream's features are hashes of {batch.hash_bits} bits, the model has "
                     f"hash_bits={model.hash_bits}: give both the same"
                 )
-            return replace(batch, named=True)
+            return self._same_rows(batch, named=True)
         if model.n_names and not model.positional:
             raise FeatureError("this model has learned named features; the stream's are numbers")
         if model.hash_bits is not None:
             raise FeatureError(f"the stream's features are numbers: give op.stream hash_bits={model.hash_bits} too")
         assert batch.csr is not None
         if learning or model.counts_unknown or batch.columns <= model.n_features:
-            return replace(batch, columns=max(batch.columns, model.n_features))
+            return self._same_rows(batch, columns=max(batch.columns, model.n_features))
         return batch.only(batch.csr[1] < model.n_features, model.n_features)
+
+    @staticmethod
+    def _same_rows(batch: Batch, **changes: Any) -> Batch:
+        placed = replace(batch, **changes)
+        placed.sound = batch.sound
+        return placed
 
     def _named(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
         if model.hash_bits is not None:

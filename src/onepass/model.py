@@ -317,7 +317,7 @@ class LinearModel:
             self._engine.score(batch.dense, scores, **more)
         else:
             assert batch.csr is not None
-            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, **more)
+            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, batch.sound, **more)
 
     def _bases(self, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
         """What each row's score begins at, None where all begin at 0. Raises where one may not begin elsewhere."""
@@ -724,6 +724,8 @@ class LinearModel:
 
     def _check(self, batch: Batch) -> None:
         """Raise what the loops would raise of a malformed row, before any row is learned."""
+        if batch.sound:
+            return
         if batch.dense is not None:
             self._engine.check(batch.dense)
         else:
@@ -819,7 +821,9 @@ class LinearModel:
             self._engine.learn(batch.dense, y, c, None, None, scores)
         else:
             assert batch.csr is not None
-            self._engine.learn_csr(*batch.csr, batch.columns, y, c, None, None, scores, batch.distinct, batch.named)
+            self._engine.learn_csr(
+                *batch.csr, batch.columns, y, c, None, None, scores, batch.distinct, batch.named, batch.sound
+            )
 
     def _run(
         self,
@@ -839,7 +843,7 @@ class LinearModel:
         else:
             assert batch.csr is not None
             self._engine.learn_csr(
-                *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, **more
+                *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.sound, **more
             )
         return None if scores is None or read is None else read(scores[skip:])
 

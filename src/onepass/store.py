@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import itertools
 import json
 import math
@@ -242,6 +241,8 @@ def _pack(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
     match = _CHECKSUM.search(head)
     assert match is not None  # the header above holds it
     start = 8 + match.start(1)
+    import hashlib
+
     # Digest of the copy, not of the arrays: a thread that still learns cannot make the two differ.
     data[start : start + 64] = hashlib.sha256(data).hexdigest().encode()
     return data
@@ -334,6 +335,8 @@ def _check_sum(data: bytes, end: int, metadata: Mapping[str, Any], where: str) -
     matches = list(_CHECKSUM.finditer(data, 8, end))
     if len(matches) != 1 or matches[0][1].decode() != metadata.get("sha256"):
         _damaged(where, "expected one sha256 of 64 hex digits in its header")
+    import hashlib
+
     start, stop = matches[0].span(1)
     view = memoryview(data)
     digest = hashlib.sha256(view[:start])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,5 +53,7 @@ def interval(means: Array, stds: Array, coverage: float) -> tuple[Array, Array]:
     """Where y falls with probability `coverage`, if the model is right: lower and upper ends."""
     if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0 < coverage < 1:
         raise ParameterError(f"coverage={coverage!r}: expected a number between 0 and 1")
+    from statistics import NormalDist
+
     reach = NormalDist().inv_cdf(0.5 + coverage / 2.0) * stds
     return means - reach, means + reach

@@ -15,8 +15,8 @@ import click
 import numpy as np
 
 from ..errors import DamagedFileError, InputError
+from ..streams.reading import LATER
 from .reading import Reading
-from .rows import BLOCK
 
 if TYPE_CHECKING:
     from ..evaluate import Run
@@ -186,7 +186,7 @@ def _end_of_rows(name: str, position: Position) -> int:
     """A byte before which everything was read: rows have a line at least."""
     with open(name, "rb") as file:
         file.seek(position.offset)
-        block = file.read(BLOCK)
+        block = file.read(LATER)
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)[: position.skip]
     return position.offset + (int(ends[-1]) + 1 if len(ends) else 0)
 

@@ -24,7 +24,7 @@ from .judging import Judge, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
 from .radius import Distances
-from .rows import BLOCK, check_bases, cut, declare_sides, inside, runs_of_labels, some, usual_every, whole_queries
+from .rows import check_bases, cut, declare_sides, inside, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -415,7 +415,8 @@ class Job:
         total = sum(self.sizes)
         if not total:
             return None
-        here = (sum(self.sizes[: at.file]) + min(at.offset + BLOCK, self.sizes[at.file])) / total
+        end = at.offset + self.stream.sizes.at(at.offset)
+        here = (sum(self.sizes[: at.file]) + min(end, self.sizes[at.file])) / total
         return (self.pass_number + here) / self.options.passes
 
     def _title(self) -> str:

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import shlex
 import sys
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +183,7 @@ def _check(given: dict[str, Any]) -> None:
     """What would fail at the end fails here, before the work."""
     for name in ("save", "report", "json_path", "invert_hash", "quarantine"):
         path = given[name]
-        if path is not None and not Path(path).absolute().parent.is_dir():
+        if path is not None and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise click.UsageError(f"{path}: there is no such folder")
     if given["quarantine"] and given["on_error"] != "skip":
         raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
@@ -429,13 +428,14 @@ def _reports(job: Job, given: dict[str, Any]) -> None:
     if given["report"] is not None:
         from ..report import write
 
-        title = ", ".join(Path(name).name for name in job.reading.sources[:3])
+        title = ", ".join(os.path.basename(name) for name in job.reading.sources[:3])
         runs = {f"pass {number + 1}": run for number, run in enumerate(job.runs)}
         held = {f"{name} held out, all so far": _held_out(run) for name, run in runs.items() if run.holdout}
         runs = {**held, **runs} if len(runs) > 1 else {title: job.run}
         write(given["report"], runs, f"{len(job.runs)} passes over {title}")
     if given["json_path"] is not None:
-        Path(given["json_path"]).write_text(job.run.to_json(), encoding="utf-8")
+        with open(given["json_path"], "w", encoding="utf-8") as file:
+            file.write(job.run.to_json())
 
 
 def _held_out(run: Run) -> Run:

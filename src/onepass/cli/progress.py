@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -206,6 +205,8 @@ class Bar(Display):
         return "  ".join(parts)
 
     def _write(self, text: str) -> None:
+        import shutil
+
         # One column is left free: a full last column wraps on some terminals.
         text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
         self.out.write("\r" + text.ljust(self.width))

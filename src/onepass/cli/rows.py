@@ -107,12 +107,12 @@ def check_bases(model: Any, chunk: Chunk, learned: bool) -> None:
 
 def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:
     """Consecutive rows of which all have a label, or none."""
-    there = known(chunk.y)
-    if not len(there):
+    if not len(chunk):
         return
-    if there.all() and not one_by_one:
+    if not chunk.unlabelled and not one_by_one:
         yield chunk, True
         return
+    there = known(chunk.y)
     edges = [0, *(np.flatnonzero(np.diff(there)) + 1).tolist(), len(chunk)]
     if one_by_one:
         edges = list(range(len(chunk) + 1))

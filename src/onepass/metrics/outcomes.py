@@ -69,36 +69,35 @@ class Labels:
         return np.array([self.code(label) for label in labels], dtype=np.int64)
 
     def _number_codes(self, labels: NDArray[Any]) -> Codes:
-        values = labels.astype(np.float64, copy=False)
+        values = labels.astype(np.float64, copy=False)  # blurs some of 2^53 and more, but none of _numbers is so large
+        codes = self._known_codes(values)
+        if codes is not None:
+            return codes
         if labels.dtype.kind in "iu" and len(labels) and max(abs(int(labels.min())), abs(int(labels.max()))) >= 2**53:
-            return np.array([self.code(label) for label in labels.tolist()], dtype=np.int64)  # floats would blur them
-        place = self._places(values)
-        if place is None:
-            self._meet(labels[np.sort(np.unique(labels, return_index=True)[1])])
-            known = [
-                (float(value), code) for value, code in self._code.items() if _is_number(value) and abs(value) < 2**53
-            ]
-            known.sort()
-            self._numbers = (np.array([v for v, _ in known]), np.array([c for _, c in known], dtype=np.int64))
-            place = self._places(values)
-            assert place is not None
-        assert self._numbers is not None
-        return self._numbers[1][place]
+            return np.array([self.code(label) for label in labels.tolist()], dtype=np.int64)
+        self._meet(labels[np.sort(np.unique(labels, return_index=True)[1])])
+        known = [(float(value), code) for value, code in self._code.items() if _is_number(value) and abs(value) < 2**53]
+        known.sort()
+        self._numbers = (np.array([v for v, _ in known]), np.array([c for _, c in known], dtype=np.int64))
+        codes = self._known_codes(values)
+        assert codes is not None
+        return codes
 
     def _meet(self, labels: NDArray[Any]) -> None:
         for label in labels.tolist():
             self.code(label)
 
-    def _places(self, values: Array) -> NDArray[np.intp] | None:
-        """Where the values stand among the known numbers; None where one is not known."""
+    def _known_codes(self, values: Array) -> Codes | None:
+        """The codes of numbers; None where one is not known."""
         if self._numbers is None or not len(self._numbers[0]):
             return None
-        ordered = self._numbers[0]
+        ordered, codes = self._numbers
         if len(ordered) == 2:
-            place = (values > ordered[0]).astype(np.intp)
-        else:
-            place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-        return place if np.array_equal(ordered[place], values) else None
+            second = values == ordered[1]
+            all_known = np.count_nonzero(second) + np.count_nonzero(values == ordered[0]) == len(values)
+            return np.where(second, codes[1], codes[0]) if all_known else None
+        place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+        return codes[place] if np.array_equal(ordered[place], values) else None
 
     def positive(self, wanted: Any = None) -> int:
         """The code of the positive class: `wanted`, else the larger label (the latest where they do not sort)."""
@@ -159,6 +158,8 @@ class Outcomes:
         return self._known[key]
 
     def part(self, start: int, stop: int) -> Outcomes:
+        if stop - start == len(self):
+            return self
         cut = slice(start, stop)
         return Outcomes(
             self.kind,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import ClassVar
 
 from .. import losses
@@ -194,6 +193,8 @@ class ConfidenceWeighted(Confident):
         return self.diag == "project"
 
     def quantile(self) -> float:
+        from statistics import NormalDist
+
         return NormalDist().inv_cdf(self.confidence())
 
     def confidence(self) -> float:

@@ -2,10 +2,12 @@
 
     magic · version · length and text of a JSON key · records · a closing record
 
-A record is a JSON head (lengths and kinds of its arrays, what else its part holds) and the arrays, each from a multiple
-of 8 bytes on, under a checksum. A file without its closing record was not finished and is never used; it is written
-under another name and renamed at the end. The key has the sources' sizes and times and the options that shape rows:
-where it differs, the sources are parsed again and the cache is replaced.
+A record is the shape of its rows, a JSON head (what else its part holds, lengths and kinds of its other arrays) and the
+arrays, each from a multiple of 8 bytes on, under a checksum. A native thread checks records ahead of their use
+(native/check_ahead.hpp): that they are whole, and that their rows are well formed, since the loops do not look again.
+A file without its closing record was not finished and is never used; it is written under another name and renamed at
+the end. The key has the sources' sizes and times and the options that shape rows: where it differs, the sources are
+parsed again and the cache is replaced.
 """
 
 from __future__ import annotations
@@ -15,27 +17,27 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import DamagedFileError, InputError, ParameterError
-from .chunk import COLUMNS, Position
+from .chunk import COLUMNS, Position, whole
 from .parts import BadLine, Part
 
 __all__ = ["cached"]
 
 MAGIC = b"onepass rows\n\0\0\0"
-VERSION = 2
-RUN = 1 << 23  # bytes that are checked at a time
-HEAD = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of both
-ARRAYS = ("starts", "index", "value", *COLUMNS)
+VERSION = 3
+FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of all that follows
+SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
+UNBOUNDED = 1 << 31  # of numbers that are no names
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
-    "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "block_size", "max_line",
+    "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "max_line",
 )  # fmt: skip
 
 
@@ -45,7 +47,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     key = _key(stream)
     reader = _Reader.open(path, key)
     if reader is not None:
-        return reader.parts(table, stream.start)
+        return reader.parts(table, stream.hash_bits, stream.start)
     if stream.start != Position():
         return parts  # from the middle on: not the whole that a cache holds
     return _writing(path, key, parts, table)
@@ -61,7 +63,7 @@ def _key(stream: Any) -> str:
         except OSError as error:
             raise InputError(f"cannot read {source.name}: {error.strerror}") from error
         sources.append([os.path.abspath(source.name), status.st_size, status.st_mtime_ns])
-    options = {name: getattr(stream, name) for name in SHAPING}
+    options = {name: getattr(stream, name) for name in SHAPING} | asdict(stream.sizes)
     return json.dumps({"sources": sources, "options": options}, default=list, sort_keys=True)
 
 
@@ -79,9 +81,9 @@ def _writing(path: str, key: str, parts: Iterator[Part], table: Any) -> Iterator
             for part in parts:
                 names = [] if table is None else table.names(known, len(table))
                 known += len(names)
-                _write_record(file, part, names)
+                _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
                 yield part
-            _write(file, {"end": True}, [])
+            _write(file, (0, 0, 0, 0), {}, [])
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
@@ -90,32 +92,40 @@ def _writing(path: str, key: str, parts: Iterator[Part], table: Any) -> Iterator
             os.remove(unfinished)
 
 
-def _write_record(file: IO[bytes], part: Part, names: list[str]) -> None:
+def _width(hash_bits: int | None, names: int | None) -> int:
+    """What indices are below: hashes of so many bits, one of so many names, or any number."""
+    return 1 << hash_bits if hash_bits is not None else UNBOUNDED if names is None else names
+
+
+def _write_part(file: IO[bytes], part: Part, names: list[str], width: int) -> None:
     head: dict[str, Any] = {"names": names, "arrays": {}, "objects": {}}
     head |= {name: getattr(part, name) for name in ("file", "offset", "size", "lines", "hash_bits")}
     head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in part.bad]
-    arrays = []
-    for name in ARRAYS:
+    value: NDArray[Any] = np.asarray(part.value, dtype=np.float64)
+    narrow = value.astype(np.float32)
+    value = narrow if np.array_equal(narrow, value) else value  # half the size where nothing is lost
+    arrays = [np.asarray(part.starts, dtype=np.int32), np.asarray(part.index, dtype=np.int32), value]
+    for name in COLUMNS:
         array = getattr(part, name)
         if array is None:
             continue
+        if name == "y":
+            array = whole(array)  # once, not whenever it is read
         if array.dtype.kind in "OU":
             head["objects"][name] = array.tolist()
-            continue
-        if name == "value":
-            narrow = array.astype(np.float32)
-            array = narrow if np.array_equal(narrow, array) else array  # half the size where nothing is lost
-        head["arrays"][name] = [array.dtype.str, len(array)]
-        arrays.append(array)
-    _write(file, head, arrays)
+        else:
+            head["arrays"][name] = [array.dtype.str, len(array)]
+            arrays.append(array)
+    _write(file, (len(part.starts), len(value), value.itemsize, width), head, arrays)
 
 
-def _write(file: IO[bytes], head: dict[str, Any], arrays: list[Any]) -> None:
+def _write(file: IO[bytes], shape: tuple[int, int, int, int], head: dict[str, Any], arrays: list[Any]) -> None:
     text = json.dumps(head).encode()
-    body = [text.ljust(_padded(len(text)))]
+    body = [SHAPE.pack(*shape), text.ljust(_padded(len(text)))]
     body += [array.tobytes().ljust(_padded(array.nbytes), b"\0") for array in arrays]
     whole = b"".join(body)
-    file.write(HEAD.pack(len(text), len(whole) - len(body[0]), _native.checksum(whole)) + whole)
+    size = len(whole) - len(body[0]) - len(body[1])
+    file.write(FRONT.pack(len(text), size, _native.checksum(whole)) + whole)
 
 
 class _Reader:
@@ -123,7 +133,6 @@ class _Reader:
 
     def __init__(self, path: str, mapped: mmap.mmap, start: int) -> None:
         self.path, self.mapped, self.data, self.start = path, mapped, memoryview(mapped), start
-        self.given_back = 0
 
     @classmethod
     def open(cls, path: str, key: str) -> _Reader | None:
@@ -144,69 +153,56 @@ class _Reader:
             return None
         return cls(path, data, begin + _padded(length))
 
-    def parts(self, table: Any, start: Position) -> Iterator[Part]:
+    def parts(self, table: Any, hash_bits: int | None, start: Position) -> Iterator[Part]:
         columns = np.empty(0, dtype=np.int32)  # of the cache's names in this stream's table
         met = start == Position()
-        for head, arrays in self._records():
+        for width, head, arrays in self._records():
             if table is not None and head["names"]:
                 columns = np.concatenate([columns, np.array(table.intern(head["names"]), dtype=np.int32)])
+            if head["hash_bits"] != hash_bits or width != _width(hash_bits, None if table is None else len(columns)):
+                raise self._damaged()
             met = met or (head["file"], head["offset"]) == (start.file, start.offset)
             if not met:
                 continue
-            hashed = head["hash_bits"] is not None
-            if table is not None and not hashed and not np.array_equal(columns, np.arange(len(columns))):
+            if table is not None and hash_bits is None and not np.array_equal(columns, np.arange(len(columns))):
                 arrays["index"] = columns[arrays["index"]]
             places = {name: head[name] for name in ("file", "offset", "size", "lines", "hash_bits")}
             bad = [BadLine(**{**each, "text": each["text"].encode("latin-1")}) for each in head["bad"]]
-            yield Part(**places, **arrays, bad=bad, table=None if hashed else table)
+            yield Part(**places, **arrays, bad=bad, table=table if hash_bits is None else None, sound=True)
         if not met and start.skip:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 
-    def _records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        with ThreadPoolExecutor(1) as ahead:  # reads and checks records while those before them are learned
-            coming = ahead.submit(self._checked_run, self.start)
-            while True:
-                records = coming.result()
-                last, _, end = records[-1]
-                if not last.get("end"):
-                    coming = ahead.submit(self._checked_run, end)
-                for head, at, _ in records:
-                    if head.get("end"):
-                        return
-                    arrays: dict[str, Any] = {name: _objects(values) for name, values in head["objects"].items()}
-                    for name, (kind, count) in head["arrays"].items():
-                        arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
-                        at += _padded(arrays[name].nbytes)
-                    yield head, arrays
-                self._give_back(end)
+    def _records(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+        """The bound of the indices, the head and the arrays of each."""
+        checked = _native.CheckAhead(self.mapped, self.start)
+        try:
+            while (record := checked.take()) is not None:
+                if not record:
+                    raise self._damaged()
+                yield self._read(*record)
+        finally:
+            checked.close()
 
-    def _give_back(self, end: int) -> None:
-        """What was read need not count as this process's memory: whoever still looks at it finds it in the file."""
-        end -= end % mmap.PAGESIZE
-        if hasattr(mmap, "MADV_DONTNEED") and end > self.given_back:
-            self.mapped.madvise(mmap.MADV_DONTNEED, self.given_back, end - self.given_back)
-            self.given_back = end
-
-    def _checked_run(self, at: int) -> list[tuple[dict[str, Any], int, int]]:
-        """The next records of about RUN bytes: two threads that wait for each other at every one would lose more than
-        checking costs."""
-        records: list[tuple[dict[str, Any], int, int]] = []
-        until = at + RUN
-        while at < until and not (records and records[-1][0].get("end")):
-            records.append(self._checked(at))
-            at = records[-1][2]
-        return records
-
-    def _checked(self, at: int) -> tuple[dict[str, Any], int, int]:
-        """The head of a record that is whole, where its arrays begin, and where it ends."""
-        if at + HEAD.size > len(self.data):
-            raise self._damaged()
-        length, body, checksum = HEAD.unpack_from(self.data, at)
-        at += HEAD.size
-        end = at + _padded(length) + body
-        if end > len(self.data) or _native.checksum(self.data[at:end]) != checksum:
-            raise self._damaged()
-        return json.loads(bytes(self.data[at : at + length])), at + _padded(length), end
+    def _read(
+        self, at: int, length: int, starts: int, nonzeros: int, value_bytes: int, width: int
+    ) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        """A checksum tells damage, not malice: what it does not tell must not do more than to be refused."""
+        try:
+            head = json.loads(bytes(self.data[at : at + length]))
+            arrays: dict[str, Any] = {
+                name: _objects(head["objects"][name]) for name in COLUMNS if name in head["objects"]
+            }
+            kinds = {"starts": ("<i4", starts), "index": ("<i4", nonzeros), "value": (f"<f{value_bytes}", nonzeros)}
+            kinds |= {name: head["arrays"][name] for name in COLUMNS if name in head["arrays"]}
+            at += _padded(length)
+            for name, (kind, count) in kinds.items():
+                arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
+                at += _padded(arrays[name].nbytes)
+            if any(len(arrays[name]) != starts - 1 for name in {"y"} | (arrays.keys() & set(COLUMNS))):
+                raise ValueError("columns of other lengths")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._damaged() from error
+        return width, head, arrays
 
     def _damaged(self) -> DamagedFileError:
         return DamagedFileError(f"the cache {self.path} is damaged; remove it, and it is made again")

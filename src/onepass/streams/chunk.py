@@ -79,7 +79,7 @@ class Chunk:
     @property
     def unlabelled(self) -> bool:
         """Is there a row without a label?"""
-        return not bool(np.all(known(self.y)))
+        return self.y.dtype.kind in "fO" and not bool(known(self.y).all())
 
     def require_no_base(self, why: str) -> None:
         """Refuse rows with an initial prediction where there is no place for one, rather than forget it."""
@@ -95,9 +95,9 @@ class Chunk:
 
     def labelled(self) -> Self:
         """The rows that have a label."""
-        keep = np.flatnonzero(known(self.y))
-        if len(keep) == len(self):
+        if not self.unlabelled:
             return self
+        keep = np.flatnonzero(known(self.y))
         parts: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS
         }

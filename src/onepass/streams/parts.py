@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..datasets.rows import CSR
+from ..datasets.rows import CSR, known_sound
 from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block
 
@@ -61,6 +61,7 @@ class Part:
     idle: bool = False
     table: Any = None
     hash_bits: int | None = None
+    sound: bool = False  # are the rows known to be well formed?
 
     def __len__(self) -> int:
         return len(self.y)
@@ -72,6 +73,8 @@ class Part:
         width = 1 << self.hash_bits if self.hash_bits is not None else int(index.max()) + 1 if len(index) else 0
         starts = self.starts[a : b + 1] - low if low else self.starts[a : b + 1]
         X = CSR(starts, index, self.value[low:high], (b - a, width), True, self.table, self.hash_bits)
+        if self.sound:
+            known_sound(X)
         columns: dict[str, Any] = {
             name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS
         }
@@ -192,6 +195,7 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         idle=block.idle,
         table=names if parsing.hash_bits is None else None,
         hash_bits=parsing.hash_bits,
+        sound=True,  # the parser sees to it
     )
 
 

@@ -17,11 +17,12 @@ from ..errors import ParameterError
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
 from .parts import BadLine, Parsing, Part, of_text
-from .sources import FORMATS, Block, Source, blocks, detect, line_error, sources_of
+from .sources import FORMATS, Block, Sizes, Source, blocks, detect, line_error, sources_of
 
 __all__ = ["Stream", "stream"]
 
 BLOCK = 1 << 21  # bytes parsed together
+LATER = 1 << 22  # so too after the first block of a file, which shows soon what is learned, and decides how
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
 NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as base"
@@ -125,14 +126,13 @@ class Stream:
             raise ParameterError(f"multilabel=True: sets of labels are read from vw and svmlight, not {self.format}")
         if self.format == "svmlight" and self.interactions is not None:
             raise ParameterError("interactions= are made of names; svmlight's features are numbers")
+        self.sizes = self._sizes()
         if self.sources and (self.keep_names if self.hash_bits is not None else self.format != "svmlight"):
             self.names = _native.Names()
         # In a table only text columns have an order of words; their runs are made where the words are.
         self.expansion = make_expansion(self.interactions, self.ngram if self.format == "vw" else 1)
 
     def _check(self) -> None:
-        if self.block_size is None:
-            self.block_size = BLOCK if self.interactions is None else CROSSED
         for name, value, allowed in (
             ("format", self.format, (None, *FORMATS)),
             ("on_error", self.on_error, ("raise", "skip")),
@@ -142,12 +142,12 @@ class Stream:
         for name, low, high in (
             ("ngram", 1, 100),
             ("base", 0, 1),
-            ("block_size", 1, 1 << 30),
             ("max_line", 1, 1 << 30),
         ):
             _whole(name, getattr(self, name), low, high)
-        if self.hash_bits is not None:
-            _whole("hash_bits", self.hash_bits, 1, 30)
+        for name, low, high in (("hash_bits", 1, 30), ("block_size", 1, 1 << 30)):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), low, high)
         if self.interactions is not None and not isinstance(self.interactions, str | int):
             self.interactions = list(self.interactions) or None
         make_expansion(self.interactions)
@@ -169,6 +169,12 @@ class Stream:
             for name in ("label", "weight", "id", "time", "features", "drop", "text", "categorical"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
+
+    def _sizes(self) -> Sizes:
+        if self.block_size is None and self.interactions is None and self.format in ("vw", "svmlight"):
+            return Sizes(BLOCK, max(BLOCK, min(LATER, self.max_line)))
+        size = self.block_size or (BLOCK if self.interactions is None else CROSSED)
+        return Sizes(size, size)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -225,30 +231,28 @@ class Stream:
 
     def _blocks(self, records: bool = False, spare: list[bytearray] | None = None) -> Iterator[Block]:
         return blocks(
-            self.sources, self.block_size, self.max_line, file=self.start.file, offset=self.start.offset,
+            self.sources, self.sizes, self.max_line, file=self.start.file, offset=self.start.offset,
             follow=self.follow, records=records, spare=spare,
         )  # fmt: skip
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""
         at = self.start
+        file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: of the part, where the stream begins
         self.skipped = at.skipped
         pieces: list[Chunk] = []
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
             self._quarantined = array("q", [quarantine.size()])
             for part in parts:
-                if part.file != at.file:
-                    at = replace(at, file=part.file, line=1)
-                at = replace(at, offset=part.offset)
-                resumed = at.skip  # rows of this part that came before the stream began
-                row = resumed
-                stops = [bad.row for bad in part.bad if bad.row >= resumed] + [len(part)]
-                bad_lines = [bad for bad in part.bad if bad.row >= resumed]
-                for stop in stops:
+                if part.file != file:
+                    file, line = part.file, 1
+                bad_lines = [bad for bad in part.bad if bad.row >= row]
+                for stop in (*(bad.row for bad in bad_lines), len(part)):
                     while row < stop:
                         until = stop if size is None else min(stop, row + size - held)
-                        at = replace(at, skip=until, example=at.example + until - row, skipped=self.skipped)
+                        example += until - row
+                        at = Position(file, part.offset, line, until, example, self.skipped)
                         pieces.append(part.cut(row, until, at))
                         held += until - row
                         row = until
@@ -260,18 +264,17 @@ class Stream:
                         if self.on_error == "raise" and pieces:
                             yield join(pieces)
                             pieces, held = [], 0
-                        self._meet(bad, at, quarantine)
-                at = replace(
-                    at, offset=part.offset + part.size, line=at.line + part.lines, skip=0, skipped=self.skipped
-                )
+                        self._meet(bad, file, line, quarantine)
+                line, row = line + part.lines, 0
+                at = Position(file, part.offset + part.size, line, 0, example, self.skipped)
                 if part.idle and pieces:
                     yield replace(join(pieces), position=at)
                     pieces, held = [], 0
             if pieces:
                 yield replace(join(pieces), position=at)
 
-    def _meet(self, bad: BadLine, at: Position, quarantine: _Quarantine) -> None:
-        name, line = self.sources[at.file].name, at.line + bad.line
+    def _meet(self, bad: BadLine, file: int, first_line: int, quarantine: _Quarantine) -> None:
+        name, line = self.sources[file].name, first_line + bad.line
         error = line_error(name, line, bad.column, bad.text, bad.what)
         if self.on_error == "raise":
             raise error

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _native
 from ..errors import InputError, LineError, ParameterError
 
-__all__ = ["FORMATS", "Block", "Source", "blocks", "count_of", "detect", "shorten", "sources_of"]
+__all__ = ["FORMATS", "Block", "Sizes", "Source", "blocks", "count_of", "detect", "shorten", "sources_of"]
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
 SUFFIXES = {
@@ -260,11 +260,23 @@ class Block:
     overlong: int = 0  # instead of lines, one line of so many bytes was left out
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How many bytes blocks have: the `first` of a file, and the `later` ones."""
+
+    first: int
+    later: int
+
+    def at(self, offset: int) -> int:
+        """Of the block there. Nothing but its place decides, so that a stream that is resumed meets the same blocks."""
+        return self.first if 2 * offset < self.first else self.later
+
+
 def blocks(
-    sources: list[Source], size: int, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
+    sources: list[Source], sizes: Sizes, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
     records: bool = False, spare: list[bytearray] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
-    """The sources as blocks of about `size` bytes, from `offset` of source number `file` on.
+    """The sources as blocks of about so many bytes, from `offset` of source number `file` on.
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
     With `records`, quotes may hold line ends (CSV), and a block ends only outside of them.
@@ -275,7 +287,7 @@ def blocks(
         try:
             last = number == len(sources) - 1
             reused = [] if spare is None else spare
-            yield from _of_one(opened, number, size, max_line, offset, follow and last, records, reused)
+            yield from _of_one(opened, number, sizes, max_line, offset, follow and last, records, reused)
         except EOFError as error:
             raise InputError(f"{sources[number].name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
@@ -286,16 +298,18 @@ def blocks(
 
 
 def _of_one(
-    file: Ahead, number: int, size: int, max_line: int, offset: int, follow: bool, records: bool, spare: list[bytearray]
-) -> Iterator[Block]:
+    file: Ahead, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, records: bool,
+    spare: list[bytearray],
+) -> Iterator[Block]:  # fmt: skip
     if offset:
         file.skip(offset)
     elif file.peek(3).startswith(b"\xef\xbb\xbf"):
         file.read(3)
         offset = 3
-    capacity, kept, dropped = size, b"", 0
+    capacity, kept, dropped = sizes.at(offset), b"", 0
     while True:
-        capacity = max(capacity, len(kept))
+        while capacity < len(kept):
+            capacity = min(2 * capacity, max_line)
         buffer = _buffer(capacity + _native.PADDING, spare)
         buffer[: len(kept)] = kept
         filled = len(kept)
@@ -324,19 +338,19 @@ def _of_one(
             dropped += end
             yield Block(number, offset, buffer, 0, overlong=dropped)
             offset += dropped + 1
-            kept, dropped, capacity = bytes(view[end + 1 : filled]), 0, max(size, filled)
+            kept, dropped, capacity = bytes(view[end + 1 : filled]), 0, sizes.at(offset)
             continue
         if cut == 0 and filled >= capacity:
             if capacity >= max_line:
-                dropped, kept, capacity = filled, b"", size
+                dropped, kept, capacity = filled, b"", sizes.at(offset)
             else:
                 kept, capacity = bytes(view[:filled]), min(2 * capacity, max_line)
             continue
-        capacity = size
         if cut:
             yield Block(number, offset, buffer, cut)
         kept = bytes(view[cut:filled])
         offset += cut
+        capacity = sizes.at(offset)
         if ended:
             if not follow:
                 return
