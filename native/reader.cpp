@@ -259,6 +259,7 @@ void bind_reader(nb::module_& module) {
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
     module.def("checksum", checksum, "data"_a);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
+    module.attr("HASH_VERSION") = hash_version;
     nb::class_<Parser>(module, "Parser")
         .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
              "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a)

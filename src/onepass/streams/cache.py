@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import _native
+from .. import _native, hashing
 from ..errors import DamagedFileError, InputError, ParameterError
 from .chunk import COLUMNS, Position
 from .parts import BadLine, Part
@@ -61,7 +61,7 @@ def _key(stream: Any) -> str:
         except OSError as error:
             raise InputError(f"cannot read {source.name}: {error.strerror}") from error
         sources.append([os.path.abspath(source.name), status.st_size, status.st_mtime_ns])
-    options = {name: getattr(stream, name) for name in SHAPING}
+    options = {name: getattr(stream, name) for name in SHAPING} | hashing.record(stream.hash_bits)
     return json.dumps({"sources": sources, "options": options}, default=list, sort_keys=True)
 
 
