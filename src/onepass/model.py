@@ -655,9 +655,13 @@ class LinearModel:
                 "ratchet": self.ratchet,
                 "calibrated": self.calibrated,
                 "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
-                "to_row": to_row,
+                "to_row": self._row,
             },
         )
+
+    def _row(self, x: Any) -> Any:
+        """A single example that is neither a dict nor a float64 vector, as the engine reads it."""
+        return self._columns.row(self, as_batch(x)) if getattr(x, "distinct", False) else to_row(x)
 
     def declare(self, classes: Iterable[Hashable]) -> None:
         """Fix the classes of a model that knows none yet."""
@@ -802,7 +806,7 @@ class LinearModel:
         self._check(batch)  # labels that are new on the way: one by one
         predictions = []
         for i, members in enumerate(collections):
-            if batch.named:  # rows of a stream, already in the model's features
+            if batch.distinct:  # rows of a stream, whose order counts
                 importance = None if c is None else c[i : i + 1]
                 predictions += self._learn_set(batch.part(i, i + 1), members, importance, read)
                 continue
