@@ -295,6 +295,7 @@ void bind_reader(nb::module_& module) {
         .def("take", &Checker::take)
         .def("close", &Checker::close);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
+    module.attr("HASH_VERSION") = hash_version;
     nb::class_<Parser>(module, "Parser")
         .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
              "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a)

@@ -260,6 +260,28 @@ def test_a_model_is_left_as_it_was(tmp_path):
     assert model.names == ["a", "b"]
 
 
+def test_pairs_have_no_place_for_an_importance(tmp_path):
+    path = tmp_path / "a.vw"
+    path.write_text("1 1 | a\n0 | b\n0 2.5 | b\n")
+    with pytest.raises(InputError, match=r"example 3 has an importance \(2.5\).*read batches.*as weight"):
+        list(op.stream(path).chunks(2))
+    path.write_text("1 1 | a\n0 1 | b\n")  # all count alike
+    assert [y.tolist() for _, y in op.stream(path).chunks(1)] == [[1], [0]]
+    (tmp_path / "a.csv").write_text("y,w,a\n1,1,2\n0,0,3\n")
+    with pytest.raises(InputError, match=r"example 2 has an importance \(0\)"):
+        list(op.stream(tmp_path / "a.csv", weight="w").chunks())
+
+
+def test_prequential_counts_the_importances_of_a_stream(tmp_path):
+    """From the stream itself and from its batches alike; chunks of pairs are refused, not counted as 1."""
+    path = tmp_path / "a.vw"
+    path.write_text("1 2 | a\n0 | b:2\n0 2.5 | a b\n1 0 | a:3\n")
+    runs = [op.prequential(op.LinearModel("pa1"), rows) for rows in (op.stream(path), op.stream(path).batches(2))]
+    assert [run.weight for run in runs] == [5.5, 5.5] and runs[0].value == runs[1].value
+    with pytest.raises(InputError, match="example 1 has an importance"):
+        op.prequential(op.LinearModel("pa1"), op.stream(path).chunks(2))
+
+
 def test_an_initial_prediction_is_never_forgotten(tmp_path):
     """VW's prediction is base + w·x; pairs (x, y) and other formats have no place for it and say so."""
     path = tmp_path / "a.vw"

@@ -42,19 +42,11 @@ class StreamColumns:
     def place(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
         """The batch in the model's own features. Learning lets new names in; otherwise they are left out, or, where a
         model's scores read ‖x‖ (`counts_unknown`), stand behind all others."""
+        self._require_fit(model, batch)
         if batch.table is not None:
             return self._named(model, batch, learning)
         if batch.hash_bits is not None:
-            if batch.hash_bits != model.hash_bits:
-                raise FeatureError(
-                    f"the stream's features are hashes of {batch.hash_bits} bits, the model has "
-                    f"hash_bits={model.hash_bits}: give both the same"
-                )
             return self._same_rows(batch, named=True)
-        if model.n_names and not model.positional:
-            raise FeatureError("this model has learned named features; the stream's are numbers")
-        if model.hash_bits is not None:
-            raise FeatureError(f"the stream's features are numbers: give op.stream hash_bits={model.hash_bits} too")
         assert batch.csr is not None
         if learning or model.counts_unknown or batch.columns <= model.n_features:
             return self._same_rows(batch, columns=max(batch.columns, model.n_features))
@@ -66,11 +58,41 @@ class StreamColumns:
         placed.sound = batch.sound
         return placed
 
+    def row(self, model: LinearModel, batch: Batch) -> Any:
+        """A single row as the engine reads it, its features in the order in which a batch of them is learned: a mapping
+        where they have names, otherwise (indices, values, columns), where 0 columns say that these are the model's own.
+        """
+        if batch.rows != 1:
+            raise FeatureError(f"x must be one row of numbers, got {batch.rows}; use learn_many for several")
+        self._require_fit(model, batch)
+        batch.require_finite()
+        assert batch.csr is not None
+        data, indices, _ = batch.csr
+        if batch.table is None:
+            columns = 0 if batch.hash_bits is not None else max(batch.columns, model.n_features)
+            return indices.astype(np.int64), data.astype(np.float64), columns
+        names = [batch.table.names(column, column + 1)[0] for column in indices.tolist()]
+        return dict(zip(names, data.tolist(), strict=True))
+
+    def _require_fit(self, model: LinearModel, batch: Batch) -> None:
+        """Refuse features of another kind than the model's."""
+        if batch.table is not None:
+            if model.hash_bits is not None:
+                raise FeatureError(f"the model hashes its features: give op.stream hash_bits={model.hash_bits} too")
+            if model.positional and not model.n_names:
+                raise FeatureError("this model has learned rows of unnamed features; the stream's have names")
+        elif batch.hash_bits is not None:
+            if batch.hash_bits != model.hash_bits:
+                raise FeatureError(
+                    f"the stream's features are hashes of {batch.hash_bits} bits, the model has "
+                    f"hash_bits={model.hash_bits}: give both the same"
+                )
+        elif model.n_names and not model.positional:
+            raise FeatureError("this model has learned named features; the stream's are numbers")
+        elif model.hash_bits is not None:
+            raise FeatureError(f"the stream's features are numbers: give op.stream hash_bits={model.hash_bits} too")
+
     def _named(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
-        if model.hash_bits is not None:
-            raise FeatureError(f"the model hashes its features: give op.stream hash_bits={model.hash_bits} too")
-        if model.positional and not model.n_names:
-            raise FeatureError("this model has learned rows of unnamed features; the stream's have names")
         at = self.find(model, batch, learning)
         assert batch.csr is not None
         data, indices, starts = batch.csr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -230,7 +229,7 @@ def _made(member: Any) -> Any:
     )
 
 
-def from_state(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path: str | os.PathLike[str]) -> Any:
+def from_state(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
     """The estimator that saved the file, or one that goes on with the command's model."""
     from .reductions.saving import decode
 
@@ -245,4 +244,4 @@ def from_state(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], pa
             made = ExpertEnsemble(**kept)
         return made._adopt(model, model.extra.get("fitted", {}))  # type: ignore[arg-type]
     except (AttributeError, KeyError, TypeError) as error:
-        raise DamagedFileError(f"{os.fspath(path)}: its estimator cannot be made again ({error})") from None
+        raise DamagedFileError(f"its estimator cannot be made again ({error})") from None

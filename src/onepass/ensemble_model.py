@@ -17,7 +17,7 @@ from . import portfolio, store
 from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Rule
 from .ensemble_weights import MemberWeights
-from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .errors import DamagedFileError, FeatureError, InputError, ModelFileError, NumericalError, ParameterError
 from .labels import alike
 from .model import LinearModel, as_labels, as_targets
 
@@ -405,7 +405,7 @@ class EnsembleModel(MemberWeights):
             model.t, model.extra = int(config["t"]), dict(config["extra"])
             model.extra_arrays = {k.removeprefix("extra."): v for k, v in arrays.items() if k.startswith("extra.")}
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, DamagedFileError):
+            if isinstance(error, ModelFileError):
                 raise
             raise DamagedFileError(
                 f"the ensemble's parts do not fit together ({error}); restore it from a backup"

@@ -11,7 +11,8 @@ OnepassError
 ├── ModelFileError (ValueError)      a model file that will not be loaded
 │   ├── DamagedFileError             truncated or altered: its checksum does not match
 │   ├── ForeignFileError             not a onepass model file
-│   └── NewerFileError               written by a later format version
+│   ├── NewerFileError               written by a later format version
+│   └── OlderFileError               written by an earlier onepass, under which it meant something else
 ├── DatasetError (OSError)           a data set that is neither here nor to be had, or whose file is damaged
 └── MissingDependencyError (ImportError)  an optional package is needed: the message names the extra
 
@@ -36,6 +37,7 @@ __all__ = [
     "NewerFileError",
     "NotRealizableError",
     "NumericalError",
+    "OlderFileError",
     "OnepassError",
     "ParameterError",
     "RowError",
@@ -117,6 +119,10 @@ class ForeignFileError(ModelFileError):
 
 class NewerFileError(ModelFileError):
     """A model file of a later format version than this onepass reads."""
+
+
+class OlderFileError(ModelFileError):
+    """A model file of an earlier onepass that would mean something else to this one."""
 
 
 class DatasetError(OnepassError, OSError):

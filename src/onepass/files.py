@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from . import decoders, store
-from .errors import DamagedFileError, ForeignFileError
+from .errors import DamagedFileError, ForeignFileError, ModelFileError
 from .kernel_model import KernelModel
 from .model import KIND, LinearModel, known_parameters
 from .parameters import from_config
@@ -52,24 +52,31 @@ _STATEFUL = {
 def load(path: str | os.PathLike[str]) -> Any:
     """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed."""
     kind, config, arrays = store.read(path)
+    try:
+        return _made(kind, config, arrays)
+    except ModelFileError as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
+
+
+def _made(kind: str, config: dict[str, Any], arrays: dict[str, Any]) -> Any:
     if kind == "reduction":
         return importlib.import_module(".reductions.saving", __package__).from_state(config, arrays)
     if kind == "pipeline":
         return importlib.import_module(".transforms.saving", __package__).from_state(config, arrays)
     if kind == "ensemble":
-        return importlib.import_module(".ensemble", __package__).from_state(config, arrays, path)
+        return importlib.import_module(".ensemble", __package__).from_state(config, arrays)
     if kind == "lasvm":
         return importlib.import_module(".lasvm", __package__).LaSVMClassifier.from_state(config, arrays)
     if kind == "stateful":
         return stateful_of(config, arrays)
     models: dict[str, type[LinearModel]] = {KIND: LinearModel, KernelModel.kind: KernelModel}
     if kind not in models:
-        raise ForeignFileError(f"{os.fspath(path)}: holds a model of kind {kind!r}, which this onepass does not know")
+        raise ForeignFileError(f"holds a model of kind {kind!r}, which this onepass does not know")
     model = models[kind].from_state(config, arrays)
     try:
         return estimator_of(model)
     except (AttributeError, KeyError, TypeError) as error:
-        raise DamagedFileError(f"{os.fspath(path)}: its estimator cannot be made again ({error})") from None
+        raise DamagedFileError(f"its estimator cannot be made again ({error})") from None
 
 
 def stateful_of(config: dict[str, Any], arrays: dict[str, Any]) -> Any:

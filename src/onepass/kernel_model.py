@@ -196,10 +196,14 @@ class KernelModel(LinearModel):
             model._engine.set_classes(classes)
             model._engine.set_names(store.decode_names(parts["names"]))
             model._engine.set_state({**own, "kernel_features": int(config["kernel_features"])})  # type: ignore[dict-item]
+            model._require_hash(config)
         except (KeyError, TypeError, AttributeError, RuntimeError, IndexError) as error:
             detail = f"the model's parts do not fit together ({error})"
             raise DamagedFileError(f"{detail}; restore it from a backup") from None
         return model
+
+    def _learned_places(self) -> NDArray[np.intp]:
+        return np.unique(self.support.nonzero()[1])
 
     def __getstate__(self) -> dict[str, Any]:
         config, arrays = LinearModel.state(self)  # the kernel goes as it is: pickle knows functions

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, geometry, rules, store, uncertainty
+from . import _native, callback, core, geometry, hashing, rules, store, uncertainty
 from .batches import Batch, as_base, as_batch, as_importance, is_mappings, to_row
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
@@ -524,6 +524,7 @@ class LinearModel:
             "bias_in_norm": self.bias_in_norm,
             "readout": to_config(self.readout),
             "hash_bits": self.hash_bits,
+            **hashing.record(self.hash_bits),
             "multiclass": self.multiclass,
             "costs": None if self.costs is None else self.costs.tolist(),
             "radius": self.radius,
@@ -568,10 +569,23 @@ class LinearModel:
             model._engine.set_classes(classes)
             model._engine.set_names(names)
             model._engine.set_state(parts[""])
+            model._require_hash(config)
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             detail = f"the model's parts do not fit together ({error})"
             raise DamagedFileError(f"{detail}; restore it from a backup") from None
         return model
+
+    def _require_hash(self, config: Mapping[str, Any]) -> None:
+        """Refuse places of names under another hash. Rows of numbers have none, and fill their own columns alone."""
+        if self.hash_bits is None or not self.t or (error := hashing.other_hash(config, "the model")) is None:
+            return
+        columns = int(self._engine.columns)
+        if not self.positional or columns == self.n_features or np.any(self._learned_places() >= columns):
+            raise error
+
+    def _learned_places(self) -> NDArray[np.intp]:
+        """The features about which something was learned."""
+        return np.flatnonzero(self.weights(last=True)[0].any(axis=0))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state to a file that `load` resumes from, bit for bit."""
@@ -641,9 +655,13 @@ class LinearModel:
                 "ratchet": self.ratchet,
                 "calibrated": self.calibrated,
                 "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
-                "to_row": to_row,
+                "to_row": self._row,
             },
         )
+
+    def _row(self, x: Any) -> Any:
+        """A single example that is neither a dict nor a float64 vector, as the engine reads it."""
+        return self._columns.row(self, as_batch(x)) if getattr(x, "distinct", False) else to_row(x)
 
     def declare(self, classes: Iterable[Hashable]) -> None:
         """Fix the classes of a model that knows none yet."""
@@ -790,7 +808,7 @@ class LinearModel:
         self._check(batch)  # labels that are new on the way: one by one
         predictions = []
         for i, members in enumerate(collections):
-            if batch.named:  # rows of a stream, already in the model's features
+            if batch.distinct:  # rows of a stream, whose order counts
                 importance = None if c is None else c[i : i + 1]
                 predictions += self._learn_set(batch.part(i, i + 1), members, importance, read)
                 continue

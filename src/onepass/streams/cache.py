@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
+from .. import _native, hashing
 from ..errors import DamagedFileError, InputError, ParameterError
 from .chunk import COLUMNS, Position, whole
 from .parts import BadLine, Part
@@ -63,7 +63,8 @@ def _key(stream: Any) -> str:
         except OSError as error:
             raise InputError(f"cannot read {source.name}: {error.strerror}") from error
         sources.append([os.path.abspath(source.name), status.st_size, status.st_mtime_ns])
-    options = {name: getattr(stream, name) for name in SHAPING} | asdict(stream.sizes)
+    options = {name: getattr(stream, name) for name in SHAPING}
+    options |= asdict(stream.sizes) | hashing.record(stream.hash_bits)
     return json.dumps({"sources": sources, "options": options}, default=list, sort_keys=True)
 
 

@@ -89,9 +89,18 @@ class Chunk:
     def refused_base(self, row: int, why: str) -> InputError:
         """What is wrong with the initial prediction of a row."""
         assert self.base is not None
-        example = self.position.example - len(self) + row + 1
         has = f"has an initial prediction ({self.base[row]:g}, the third number of its label)"
-        return InputError(f"example {example:,} {has}, {why}")
+        return InputError(f"example {self._number(row):,} {has}, {why}")
+
+    def require_no_weight(self, why: str) -> None:
+        """Refuse rows with an importance where there is no place for one, rather than forget it."""
+        if self.weight is not None and np.any(self.weight != 1.0):
+            row = int(np.flatnonzero(self.weight != 1.0)[0])
+            raise InputError(f"example {self._number(row):,} has an importance ({self.weight[row]:g}), {why}")
+
+    def _number(self, row: int) -> int:
+        """Of a row among all examples of the stream, from 1."""
+        return self.position.example - len(self) + row + 1
 
     def labelled(self) -> Self:
         """The rows that have a label."""

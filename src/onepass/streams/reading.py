@@ -25,7 +25,7 @@ BLOCK = 1 << 21  # bytes parsed together
 LATER = 1 << 22  # so too after the first block of a file, which shows soon what is learned, and decides how
 CROSSED = 1 << 16  # so too where interactions make many features of few
 LONGEST = 1 << 24  # bytes of a line
-NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as base"
+NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as "
 
 
 def stream(
@@ -179,20 +179,21 @@ class Stream:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Examples (x, y): x a mapping of names to values, y None where there is no label."""
+        """Examples (x, y), whatever their importance: x maps names to values, y is None where there is no label."""
         # Names are wanted here, not hashes of them; and not all names ever met, only those of a block.
         unhashed = replace_options(self, hash_bits=None)
         try:
             for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
-                chunk.require_no_base(NO_PLACE)
+                chunk.require_no_base(NO_PLACE + "base")
                 yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
         finally:
             self.skipped = unhashed.skipped
 
     def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
-        """(X, y), `size` rows at a time: what `prequential` takes."""
+        """(X, y), `size` rows at a time, where all rows count alike: what `learn_many` takes."""
         for chunk in self.batches(size):
-            chunk.require_no_base(NO_PLACE)
+            chunk.require_no_base(NO_PLACE + "base")
+            chunk.require_no_weight(NO_PLACE + "weight")
             yield chunk.X, chunk.y
 
     def batches(self, size: int | None = None) -> Iterator[Chunk]:

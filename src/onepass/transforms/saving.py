@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import files, store
-from ..errors import DamagedFileError, InputError, ParameterError
+from .. import files, hashing, store
+from ..errors import DamagedFileError, InputError, ModelFileError, ParameterError
 from ..estimator import LinearEstimator
 from ..model import LinearModel
 from ..stateful import StatefulEstimator
@@ -62,6 +62,7 @@ def _transform(step: Transform) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     params = {key: list(v) if isinstance(v, set | tuple) else v for key, v in step.get_params(deep=False).items()}
     config: dict[str, Any] = {"transform": type(step).__name__, "params": params, "learned": None}
     config["fitted"] = LinearEstimator._attributes(step)
+    config |= hashing.record(getattr(step, "hash_bits", None))
     if step._state is None:
         return config, {}
     config["learned"], arrays = step._to_config(step._state)
@@ -97,7 +98,7 @@ def from_state(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         pipeline._check()
         return pipeline
     except (KeyError, IndexError, TypeError, AttributeError, InputError, ParameterError, ValueError) as error:
-        if isinstance(error, DamagedFileError):
+        if isinstance(error, ModelFileError):
             raise
         raise DamagedFileError(
             f"the pipeline's parts do not fit together ({error}); restore it from a backup"
@@ -118,6 +119,8 @@ def _restored(part: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
               for key, v in part["params"].items()}  # fmt: skip
     step = TRANSFORMS[part["transform"]](**params)
     step._new_state()  # checks the parameters
+    if "hash_bits" in params and (error := hashing.other_hash(part, f"its {part['transform']}")) is not None:
+        raise error
     if part["learned"] is not None:
         step._state = step._from_config(part["learned"], arrays)
     fitted = part["fitted"]

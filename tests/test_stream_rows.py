@@ -1,0 +1,104 @@
+"""Rows of a stream's chunk one by one: what `learn_many` makes of the chunk, bit for bit, in the order of each row."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from grid import saved
+
+import onepass as op
+from onepass.errors import FeatureError, InputError
+from onepass.kernel_model import KernelModel
+from onepass.model import LinearModel
+
+BITS = 6
+
+
+def text(format: str) -> bytes:
+    """Rows whose features are in any order, some of them 0, and all of which meet one with the largest number."""
+    rng = np.random.default_rng(3)
+    lines = []
+    for _ in range(40):
+        chosen = rng.permutation(30)[:7].tolist()
+        values = np.append(rng.normal(size=7).round(3), [1.5, 0.0])
+        row = " ".join(f"{j}:{v:g}" for j, v in zip([*chosen, 41, 40], values.tolist(), strict=True))
+        names = " ".join(f"n{each}" for each in row.split())
+        lines.append(f"{rng.choice([-1, 1])} " + (f"| {names}" if format == "vw" else row))
+    return "\n".join(lines).encode()
+
+
+def chunks(format: str, hash_bits: int | None) -> Iterator[Any]:
+    yield from op.stream(io.BytesIO(text(format)), format=format, hash_bits=hash_bits, block_size=300).batches()
+
+
+def made(rule: str, hash_bits: int | None) -> LinearModel:
+    if rule == "kernel":
+        return KernelModel("pa1", "binary", kernel="rbf:gamma=0.1", classes=[-1, 1], hash_bits=hash_bits)
+    return LinearModel(
+        rule, "binary", classes=[-1, 1], hash_bits=hash_bits, readout="average" if rule == "pa1" else "last"
+    )
+
+
+CELLS = [
+    (rule, format, hash_bits)
+    for rule in ("sgd", "pa1", "arow", "adagrad", "kernel")
+    for format, hash_bits in (("vw", BITS), ("vw", None), ("svmlight", BITS), ("svmlight", None))
+    # The d of γ = 1/d is the features of the first row where a chunk has numbers, but its width where a single row has.
+    if (rule, format, hash_bits) != ("kernel", "svmlight", None)
+]
+
+
+@pytest.mark.parametrize(("rule", "format", "hash_bits"), CELLS, ids=str)
+def test_one_by_one_is_the_chunk(rule: str, format: str, hash_bits: int | None) -> None:
+    many, one = made(rule, hash_bits), made(rule, hash_bits)
+    named = (format, hash_bits) == ("vw", None)  # of single rows, names that are new are not scored, not even as 0
+    unsorted = False
+    for chunk in chunks(format, hash_bits):
+        scores = []
+        for i in range(len(chunk)):
+            row = chunk.X[i : i + 1]
+            unsorted |= bool(np.any(np.diff(row.indices) < 0))
+            scores.append(one.score_one(row))
+            one.learn_one(row, int(chunk.y[i]))
+        parts = many.score_then_learn(chunk.X, chunk.y)
+        assert np.allclose(
+            np.concatenate([each for _, each in parts])[:, 0], scores, rtol=1e-14 if named else 0, atol=0
+        )
+        assert saved(one) == saved(many)
+    assert unsorted
+
+
+def test_sets_with_new_labels_keep_the_order_of_their_rows() -> None:
+    """A batch with new labels is learned one by one; row by row, it is in most calls that none is new."""
+    many, one = LinearModel("arow", "multilabel"), LinearModel("arow", "multilabel")
+    for number, chunk in enumerate(chunks("svmlight", None)):
+        sets = [[number], [0, number], [number]][: len(chunk)]
+        many.learn_many(chunk.X[: len(sets)], sets)
+        for i in range(len(sets)):
+            one.learn_many(chunk.X[i : i + 1], sets[i : i + 1])
+        assert saved(one) == saved(many)
+
+
+def test_rows_of_another_kind_are_refused() -> None:
+    hashed, other = next(chunks("vw", BITS)).X, next(chunks("vw", BITS + 1)).X
+    named, numbers = next(chunks("vw", None)).X, next(chunks("svmlight", None)).X
+    model = made("pa1", BITS)
+    model.learn_one(hashed[:1], 1)
+    before = saved(model)
+    broken = replace(hashed[:1], data=np.full_like(hashed[:1].data, np.nan))
+    for x, error, words in (
+        (other[:1], FeatureError, f"hashes of {BITS + 1} bits"),
+        (named[:1], FeatureError, f"give op.stream hash_bits={BITS} too"),
+        (numbers[:1], FeatureError, f"give op.stream hash_bits={BITS} too"),
+        (hashed[:2], FeatureError, "one row of numbers, got 2"),
+        (broken, InputError, "is NaN"),
+    ):
+        for ask in (lambda x=x: model.learn_one(x, 1), lambda x=x: model.predict_one(x)):
+            with pytest.raises(error, match=words):
+                ask()
+    assert saved(model) == before
