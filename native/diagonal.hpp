@@ -54,7 +54,7 @@ inline DotNorm face_diagonal(Model& M, const Row& row) {
         const size_t last = (size_t(0) + ... + count);  // 0: all four are there
         const Two a = pair(i), b = last == 1 ? Two{} : pair(i + 1);
         const Two c = last && last < 3 ? Two{} : pair(i + 2), d = last ? Two{} : pair(i + 3);
-        const Four ac = __builtin_shufflevector(a, c, 0, 1, 2, 3), bd = __builtin_shufflevector(b, d, 0, 1, 2, 3);
+        const Four ac{a[0], a[1], c[0], c[1]}, bd{b[0], b[1], d[0], d[1]};
         sums.add(load_four(of.x + i, count...), __builtin_shufflevector(ac, bd, 0, 4, 2, 6),
                  __builtin_shufflevector(ac, bd, 1, 5, 3, 7), now + i, z + i);
     };
