@@ -22,7 +22,7 @@ def test_memory_and_cost_are_flat(how: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.splitlines()[-1] == "flat"
     memory = [int(each) for each in re.findall(r"(\d+) MB$", result.stdout, re.MULTILINE)]
-    assert len(memory) >= 5 and memory[-1] - memory[1] < 20  # nothing is kept
+    assert len(memory) >= 5 and memory[-1] - memory[1] < 40  # nothing is kept: how many blocks are on their way varies
 
 
 def test_what_is_not_flat_is_said() -> None:
