@@ -5,7 +5,7 @@
 
 namespace onepass {
 
-// What a rule sees of a round: see Scalars in core.py.
+// What a rule sees of a round: see Scalars in scheme.py.
 struct Scalars {
     double m;           // the margin: <w, phi>, and `base` where the example begins at one
     double target;      // what m should reach

@@ -217,7 +217,7 @@ AMONG: dict[str, dict[str, Any]] = {
 }
 # ROMMA divides by how far w and φ are from parallel: on noisy streams it grows, and with it every rounding.
 TOLERANCE = {"romma": 1e-6, "aromma": 1e-6}
-# Rules for ranking pairs alone: tests/test_ranking.py.
+# Rules for ranking pairs alone: tests/ranking_grid.py.
 ELSEWHERE = {"pamir", "mroc"}
 
 READOUTS: dict[str, Any] = {

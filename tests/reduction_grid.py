@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -115,3 +116,17 @@ class Counts:
 
     def predict_one(self, x: Any) -> bool:
         return self.weight[True] > self.weight[False]
+
+
+def integrated(costs: list[float]) -> list[float]:
+    """v_k = ∫₀^{c_k} dL / #{j: c_j ≤ L}, costs counted from the least: a sum over the steps of the integrand."""
+    least = min(costs)
+    steps = sorted({cost - least for cost in costs})
+    out = []
+    for cost in costs:
+        area = 0.0
+        for low, high in itertools.pairwise(steps):
+            if high <= cost - least:
+                area += (high - low) / sum(other - least <= low for other in costs)
+        out.append(area)
+    return out

@@ -1,0 +1,156 @@
+"""Rules, forms of rows and streams of queries for the tests of `Ranker`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from onepass import store
+from onepass.core import Rule, Scalars, Step
+from onepass.ranking import Ranker
+
+NAN, INF = float("nan"), float("inf")
+
+RULES = [
+    "perceptron",
+    "perceptron:beta=1,rho=0.5",
+    "pa",
+    "pa1",
+    "pa1:C=0.1",
+    "pa2:C=0.5",
+    "sgd",
+    "sgd:loss=logistic",
+    "sgd:loss=squared_hinge,eta=0.05,l2=0.01",
+    "sgd:loss=perceptron,schedule=constant,eta=0.1",
+    "sgd:loss=ramp",
+    "pegasos:lam=0.01",
+    "pegasos:lam=0.1,project=true",
+    "mira",
+    "alma",
+    "shifting",
+    "pamir:C=0.1",
+    "mroc:beta=2",
+    "romma",
+    "aromma",
+    "fobos:lam1=0.01",
+    "ftrl:lam1=0.01",
+    "adagrad",
+    "adadelta",
+    "rmsprop",
+    "adam:eta=0.01",
+    "arow",
+    "cw",
+    "scw1",
+    "scw2",
+    "nherd",
+    "ons:covariance=diagonal",
+    "adagrad:loss=hinge",
+    "truncated:gravity=0.01,K=2",
+    "pocket",
+]
+
+
+@dataclasses.dataclass(repr=False)
+class HalfPair(Rule):
+    """A user's rule: half of a hard PA step."""
+
+    name = "half_pair"
+    tasks = ("ranking",)
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=0.5 * self.suffer(s) / s.xx)
+
+
+# -- streams and forms ---------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Data:
+    X: np.ndarray
+    y: np.ndarray
+    qid: list[Any]
+    importance: np.ndarray
+
+
+def data(n: int = 80, d: int = 8, seed: int = 0) -> Data:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    y = np.clip(np.round(X @ rng.normal(size=d) + 2 * rng.normal(size=n)), -1, 2)
+    lengths = rng.integers(1, 12, size=n)
+    qid = np.repeat(np.arange(n), lengths)[:n].tolist()
+    return Data(X, y, qid, rng.choice([0.0, 0.5, 1.0, 2.0], size=n))
+
+
+def pairs(s: Data, room: int = 1000) -> Iterator[tuple[int, int, float]]:
+    """By the definition: (preferred, other, importance), the arriving example against its query, oldest first."""
+    for i in range(len(s.y)):
+        first = next(j for j in range(i, -1, -1) if j == 0 or s.qid[j - 1] != s.qid[i])
+        for j in range(max(first, i - room), i):
+            c = s.importance[i] * s.importance[j]
+            if s.y[i] > s.y[j]:
+                yield i, j, c
+            elif s.y[i] < s.y[j]:
+                yield j, i, c
+
+
+def mappings(X: np.ndarray) -> list[dict[str, float]]:
+    return [{f"f{j}": float(row[j]) for j in np.flatnonzero(row)} for row in X]
+
+
+@dataclasses.dataclass
+class Form:
+    """A way to hold rows: the whole of them, a part, and one."""
+
+    whole: Callable[[np.ndarray], Any]
+    one: Callable[[Any, int], Any] = lambda X, i: X[i]
+    hash_bits: int | None = None
+
+    def part(self, X: Any, start: int, stop: int) -> Any:
+        return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
+
+
+def sparse_row(X: Any, i: int) -> Any:
+    return X[[i]]
+
+
+FORMS = {
+    "dense": Form(lambda X: X),
+    "float32": Form(lambda X: X.astype(np.float32)),
+    "csr32": Form(sparse.csr_array, sparse_row),
+    "csr64": Form(lambda X: csr64(X), sparse_row),
+    "named": Form(mappings),
+    "hashed": Form(mappings, hash_bits=4),
+    "hashed dense": Form(lambda X: X, hash_bits=4),
+    "hashed csr": Form(sparse.csr_array, sparse_row, hash_bits=4),
+}
+
+
+def csr64(X: np.ndarray) -> Any:
+    out = sparse.csr_array(X)
+    out.indices, out.indptr = out.indices.astype(np.int64), out.indptr.astype(np.int64)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for the disk is tested with the store; here it would be most of the time."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def saved(ranker: Ranker, folder: Path) -> bytes:
+    ranker.save(folder / "ranker.onepass")
+    return (folder / "ranker.onepass").read_bytes()
+
+
+def bits(ranker: Ranker, folder: Path) -> bytes:
+    """The saved bytes, but for how many columns scikit-learn was told of: `learn_one` tells it nothing."""
+    _, config, arrays = store.from_bytes(saved(ranker, folder), "ranker")
+    config["extra"]["fitted"].pop("n_features_in_", None)
+    return store.to_bytes("ranker", config, arrays)

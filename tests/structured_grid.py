@@ -1,0 +1,108 @@
+"""Rules, sentences and a decoder for the tests of `StructuredLearner`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onepass import store
+from onepass.core import Rule, Scalars, Step
+from onepass.structured import StructuredLearner
+
+RULES = [
+    "perceptron",
+    "perceptron:beta=1,rho=0.5",
+    "pa",
+    "pa1",
+    "pa1:C=0.1",
+    "pa2:C=0.5",
+    "sgd",
+    "sgd:loss=logistic",
+    "sgd:loss=squared_hinge,eta=0.05,l2=0.01",
+    "sgd:loss=perceptron,schedule=constant,eta=0.1",
+    "sgd:loss=ramp",
+    "pegasos:lam=0.01",
+    "pegasos:lam=0.1,project=true",
+    "romma",
+    "aromma",
+    "fobos:lam1=0.01",
+    "ftrl:lam1=0.01",
+    "adagrad",
+    "adadelta",
+    "rmsprop",
+    "adam:eta=0.01",
+    "arow",
+    "nherd",
+    "ons:covariance=diagonal",
+    "truncated:gravity=0.01,K=2",
+    "pocket",
+]
+TAGS = ("A", "B", "C")
+
+
+@dataclasses.dataclass(repr=False)
+class HalfStructure(Rule):
+    """A user's rule: half of a hard PA step."""
+
+    name = "half_structure"
+    tasks = ("structured",)
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=0.5 * self.suffer(s) / s.xx)
+
+
+@pytest.fixture(autouse=True)
+def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for the disk is tested with the store; here it would be most of the time."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def sentences(n: int = 40, seed: int = 0, *, real: bool = False) -> tuple[list[Any], list[Any], list[float]]:
+    """Positions as words, lists of words, mappings and rows; any length from 0.
+
+    With `real`, only what has real numbers: between counts there are ties, which the last bit of a sum may break.
+    """
+    rng = np.random.default_rng(seed)
+    X: list[Any] = []
+    for _ in range(n):
+        words = rng.choice(list("abcdef"), size=rng.integers(0, 6)).tolist()
+        kinds = [
+            words,
+            [[word, word.upper()] for word in words],
+            [{"word": word, "size": float(rng.normal()), "last": i == len(words) - 1} for i, word in enumerate(words)],
+            rng.normal(size=(len(words), 2)),
+        ]
+        X.append(kinds[rng.integers(2 if real else 0, 4)])
+    Y = [rng.choice(TAGS, size=len(x)).tolist() for x in X]
+    return X, Y, rng.choice([0.0, 0.5, 1.0, 2.0], size=n).tolist()
+
+
+def saved(learner: StructuredLearner, folder: Path) -> bytes:
+    learner.save(folder / "learner.onepass")
+    return (folder / "learner.onepass").read_bytes()
+
+
+def bits(learner: StructuredLearner, folder: Path) -> bytes:
+    """The saved bytes, but for how many columns scikit-learn was told of: `learn_one` tells it nothing."""
+    _, config, arrays = store.from_bytes(saved(learner, folder), "learner")
+    for key in ("n_features_in_", "class_dtype"):
+        config["extra"]["fitted"].pop(key, None)
+    return store.to_bytes("learner", config, arrays)
+
+
+class Fixed:
+    """A decoder of a user's: answers 1 whatever it is asked; answering wrongly costs 2."""
+
+    def decode(self, w: Any, x: Any) -> int:
+        return 1
+
+    def features(self, x: Any, y: int) -> dict[str, float]:
+        return {"wrong" if y else "right": 1.0}
+
+    def cost(self, y: int, y_hat: int) -> float:
+        return 2.0 * (y != y_hat)
