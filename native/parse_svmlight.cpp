@@ -81,7 +81,7 @@ void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& ro
         if (!read_short_whole(p, size_t(colon - p), index))
             index = uint32_t(read_whole(p, colon, std::numeric_limits<int32_t>::max() - 1, "an index"));
         if (index < options.base) refuse(p, end, "indices begin at " + std::to_string(options.base));
-        Decimal value;
+        Decimal value{};
         const bool usual = read_short_number(colon + 1, size_t(at - colon - 1), value);
         const double number = usual ? 0.0 : read_value(colon + 1, at, "a value");
         if (options.names) {
