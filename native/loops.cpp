@@ -7,15 +7,20 @@ namespace onepass::ONEPASS_ISA {
 
 enum class Order { sorted, unsorted, outside };
 
+template <class I>
+inline bool all_inside(const I* index, size_t n, size_t columns) {
+    using Unsigned = std::make_unsigned_t<I>;  // where a negative index is a large one
+    Unsigned largest = 0;
+    for (size_t i = 0; i < n; ++i) largest = Unsigned(index[i]) > largest ? Unsigned(index[i]) : largest;
+    return n == 0 || size_t(largest) < columns;
+}
+
 // Indices that rise strictly from 0 or more to less than columns are inside, and no two are equal.
 template <class I>
 inline Order order(const I* index, size_t n, size_t columns) {
     if (n == 0) return Order::sorted;
     if (rising(index, n)) return size_t(index[n - 1]) < columns ? Order::sorted : Order::outside;
-    using Unsigned = std::make_unsigned_t<I>;  // where a negative index is a large one
-    Unsigned largest = 0;
-    for (size_t i = 0; i < n; ++i) largest = Unsigned(index[i]) > largest ? Unsigned(index[i]) : largest;
-    return size_t(largest) < columns ? Order::unsorted : Order::outside;
+    return all_inside(index, n, columns) ? Order::unsorted : Order::outside;
 }
 
 template <class Row>
@@ -36,7 +41,9 @@ ONEPASS_INLINE Status with_row(const CsrBatch<V, I>& X, size_t i, const Visit& v
     const I begin = X.starts[i], end = X.starts[i + 1];
     if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
     const SparseRow<V, I> row{X.values + begin, X.indices + begin, size_t(end - begin)};
-    const Order found = X.sound ? Order::sorted : order(row.index, row.n, X.columns);
+    if (X.sound)  // but a cache lies in a file, which somebody may write to after it was looked at
+        return all_inside(row.index, row.n, X.columns) ? visit(row) : Status::bad_index;
+    const Order found = order(row.index, row.n, X.columns);
     if (found == Order::outside) return Status::bad_index;
     if (found == Order::sorted || X.distinct) return visit(row);
     const MergedRow merged = merge_row(row.x, row.index, row.n);

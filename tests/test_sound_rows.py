@@ -186,6 +186,11 @@ FORGERIES: dict[str, Callable[[Forgery], object]] = {
     "a label of a foreign kind": lambda made: made.head["arrays"].update(y=["O", ROWS]),
     "labels beyond the file": lambda made: made.head["arrays"].update(y=["<i8", 1 << 40]),
     "no bits": lambda made: made.head.update(hash_bits=-3),
+    "bits left out": lambda made: made.head.pop("hash_bits"),
+    "lines left out": lambda made: made.head.pop("lines"),
+    "an offset of a foreign kind": lambda made: made.head.update(offset=[]),
+    "bad lines that are none": lambda made: made.head.update(bad=11),
+    "a bad line of nothing": lambda made: made.head.update(bad=[{}]),
     "a head of nothing": lambda made: made.head.clear(),
 }
 
@@ -201,3 +206,18 @@ def test_a_forged_cache_is_refused(path: Path, tmp_path: Path, forgery: str, has
     cache.write_bytes(forged(whole, FORGERIES[forgery]))
     with pytest.raises(DamagedFileError, match="remove it"):
         only_chunk(path, hash_bits=hash_bits, cache=cache)
+
+
+@pytest.mark.parametrize("rule", ["sgd", "arow", "ftrl"])
+def test_a_cache_that_is_written_to_after_it_was_looked_at_is_refused(path: Path, tmp_path: Path, rule: str) -> None:
+    cache = tmp_path / "c"
+    only_chunk(path, hash_bits=BITS, cache=cache)
+    chunk = only_chunk(path, hash_bits=BITS, cache=cache)
+    at = cache.read_bytes().find(chunk.X.indices.tobytes())
+    with cache.open("r+b") as file:
+        file.seek(at)
+        file.write(np.full(len(chunk.X.indices), 1 << 30, dtype=np.int32).tobytes())
+    assert chunk.X.sound and chunk.X.indices[0] == 1 << 30  # the same memory
+    model = op.LinearModel(rule, hash_bits=BITS)
+    with pytest.raises(InputError, match="outside"):
+        model.learn_many(chunk.X, chunk.y)

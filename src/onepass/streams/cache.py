@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import operator
 import os
 import struct
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ VERSION = 3
 FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of all that follows
 SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
 UNBOUNDED = 1 << 31  # of numbers that are no names
+PLACES = ("file", "offset", "size", "lines")  # of a part in its sources
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
     "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "max_line",
@@ -100,7 +102,7 @@ def _width(hash_bits: int | None, names: int | None) -> int:
 
 def _write_part(file: IO[bytes], part: Part, names: list[str], width: int) -> None:
     head: dict[str, Any] = {"names": names, "arrays": {}, "objects": {}}
-    head |= {name: getattr(part, name) for name in ("file", "offset", "size", "lines", "hash_bits")}
+    head |= {name: getattr(part, name) for name in (*PLACES, "hash_bits")}
     head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in part.bad]
     value: NDArray[Any] = np.asarray(part.value, dtype=np.float64)
     narrow = value.astype(np.float32)
@@ -167,9 +169,9 @@ class _Reader:
                 continue
             if table is not None and hash_bits is None and not np.array_equal(columns, np.arange(len(columns))):
                 arrays["index"] = columns[arrays["index"]]
-            places = {name: head[name] for name in ("file", "offset", "size", "lines", "hash_bits")}
-            bad = [BadLine(**{**each, "text": each["text"].encode("latin-1")}) for each in head["bad"]]
-            yield Part(**places, **arrays, bad=bad, table=table if hash_bits is None else None, sound=True)
+                arrays["index"].flags.writeable = False
+            places = {name: head[name] for name in (*PLACES, "hash_bits", "bad")}
+            yield Part(**places, **arrays, table=table if hash_bits is None else None, sound=True)
         if not met and start.skip:
             raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
 
@@ -190,6 +192,9 @@ class _Reader:
         """A checksum tells damage, not malice: what it does not tell must not do more than to be refused."""
         try:
             head = json.loads(bytes(self.data[at : at + length]))
+            head |= {name: operator.index(head[name]) for name in PLACES}
+            head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad) for bad in head["bad"]]
+            head.setdefault("hash_bits", -1)  # which is never asked for
             arrays: dict[str, Any] = {
                 name: _objects(head["objects"][name]) for name in COLUMNS if name in head["objects"]
             }
@@ -207,6 +212,11 @@ class _Reader:
 
     def _damaged(self) -> DamagedFileError:
         return DamagedFileError(f"the cache {self.path} is damaged; remove it, and it is made again")
+
+
+def _bad_line(kept: dict[str, Any]) -> BadLine:
+    row, line, column = (operator.index(kept[name]) for name in ("row", "line", "column"))
+    return BadLine(row, line, column, kept["text"].encode("latin-1"), str(kept["what"]))
 
 
 def _objects(values: list[Any]) -> Any:
