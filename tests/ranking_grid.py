@@ -3,69 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from direction_rules import DIRECTION_RULES
 from scipy import sparse
 
 from onepass import store
-from onepass.core import Rule, Scalars, Step
 from onepass.ranking import Ranker
 
 NAN, INF = float("nan"), float("inf")
 
 RULES = [
-    "perceptron",
-    "perceptron:beta=1,rho=0.5",
-    "pa",
-    "pa1",
-    "pa1:C=0.1",
-    "pa2:C=0.5",
-    "sgd",
-    "sgd:loss=logistic",
-    "sgd:loss=squared_hinge,eta=0.05,l2=0.01",
-    "sgd:loss=perceptron,schedule=constant,eta=0.1",
-    "sgd:loss=ramp",
-    "pegasos:lam=0.01",
-    "pegasos:lam=0.1,project=true",
+    *DIRECTION_RULES,
     "mira",
     "alma",
     "shifting",
     "pamir:C=0.1",
     "mroc:beta=2",
-    "romma",
-    "aromma",
-    "fobos:lam1=0.01",
-    "ftrl:lam1=0.01",
-    "adagrad",
-    "adadelta",
-    "rmsprop",
-    "adam:eta=0.01",
-    "arow",
     "cw",
     "scw1",
     "scw2",
-    "nherd",
-    "ons:covariance=diagonal",
     "adagrad:loss=hinge",
-    "truncated:gravity=0.01,K=2",
-    "pocket",
 ]
-
-
-@dataclasses.dataclass(repr=False)
-class HalfPair(Rule):
-    """A user's rule: half of a hard PA step."""
-
-    name = "half_pair"
-    tasks = ("ranking",)
-
-    def step(self, s: Scalars) -> Step:
-        return Step(add=0.5 * self.suffer(s) / s.xx)
 
 
 # -- streams and forms ---------------------------------------------------------------------------------------------
@@ -136,12 +98,6 @@ def csr64(X: np.ndarray) -> Any:
     out = sparse.csr_array(X)
     out.indices, out.indptr = out.indices.astype(np.int64), out.indptr.astype(np.int64)
     return out
-
-
-@pytest.fixture(autouse=True)
-def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting for the disk is tested with the store; here it would be most of the time."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def saved(ranker: Ranker, folder: Path) -> bytes:

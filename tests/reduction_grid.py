@@ -91,11 +91,6 @@ def costs_for(y: np.ndarray, seed: int = 0) -> list[dict[int, float]]:
     return [dict(zip(LABELS, row.tolist(), strict=True)) for row in table]
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda handle: None)
-
-
 def refuses(model: Any, error: type[Exception], message: str, call: Callable[[], Any]) -> None:
     before = saved(model)
     attributes = {key: repr(value) for key, value in vars(model).items() if key != "_core"}

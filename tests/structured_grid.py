@@ -1,65 +1,16 @@
-"""Rules, sentences and a decoder for the tests of `StructuredLearner`."""
+"""Sentences and a decoder for the tests of `StructuredLearner`."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from onepass import store
-from onepass.core import Rule, Scalars, Step
 from onepass.structured import StructuredLearner
 
-RULES = [
-    "perceptron",
-    "perceptron:beta=1,rho=0.5",
-    "pa",
-    "pa1",
-    "pa1:C=0.1",
-    "pa2:C=0.5",
-    "sgd",
-    "sgd:loss=logistic",
-    "sgd:loss=squared_hinge,eta=0.05,l2=0.01",
-    "sgd:loss=perceptron,schedule=constant,eta=0.1",
-    "sgd:loss=ramp",
-    "pegasos:lam=0.01",
-    "pegasos:lam=0.1,project=true",
-    "romma",
-    "aromma",
-    "fobos:lam1=0.01",
-    "ftrl:lam1=0.01",
-    "adagrad",
-    "adadelta",
-    "rmsprop",
-    "adam:eta=0.01",
-    "arow",
-    "nherd",
-    "ons:covariance=diagonal",
-    "truncated:gravity=0.01,K=2",
-    "pocket",
-]
 TAGS = ("A", "B", "C")
-
-
-@dataclasses.dataclass(repr=False)
-class HalfStructure(Rule):
-    """A user's rule: half of a hard PA step."""
-
-    name = "half_structure"
-    tasks = ("structured",)
-
-    def step(self, s: Scalars) -> Step:
-        return Step(add=0.5 * self.suffer(s) / s.xx)
-
-
-@pytest.fixture(autouse=True)
-def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting for the disk is tested with the store; here it would be most of the time."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def sentences(n: int = 40, seed: int = 0, *, real: bool = False) -> tuple[list[Any], list[Any], list[float]]:

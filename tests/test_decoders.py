@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
-from structured_grid import no_power_cuts, saved  # noqa: F401 (a fixture is used by being there)
+from structured_grid import saved
 
 from onepass import decoders
 from onepass.decoders import CKY, DependencyTree, Matching, identity
 from onepass.errors import InputError, LabelError, NumericalError, ParameterError
 from onepass.structured import StructuredLearner
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- every answer --------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from structured_grid import no_power_cuts, saved  # noqa: F401 (a fixture is used by being there)
+from structured_grid import saved
 
 import onepass as op
 from onepass import decoders
 from onepass.decoders import CKY, DECODERS, Decoder, DependencyTree, Matching, Multiclass, Sequence
 from onepass.structured import StructuredLearner
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- learning ------------------------------------------------------------------------------------------------------
 

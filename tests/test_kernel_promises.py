@@ -28,10 +28,7 @@ from onepass.errors import (
 from onepass.kernel import KernelClassifier, KernelRegressor
 from onepass.kernel_model import KernelModel
 
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda handle: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def feed(model: Any, cell: KernelCell, s: grid.Stream, start: int, stop: int) -> None:

@@ -33,9 +33,7 @@ from onepass.errors import (
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda handle: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def saved(model: LaSVMClassifier, folder: Path) -> bytes:

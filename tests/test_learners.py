@@ -25,9 +25,7 @@ from onepass.transforms import StandardScaler
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda handle: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 LEARNERS: dict[str, Callable[[], Any]] = {

@@ -28,10 +28,7 @@ def cuts(rng: np.random.Generator, n: int, most: int) -> list[int]:
     return [*ends[ends < n].tolist(), n]
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of files here; that they survive a power cut is test_store's business."""
-    monkeypatch.setattr("os.fsync", lambda handle: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def feed(model: Any, cell: Cell, s: Stream, start: int, stop: int, importance: bool = True) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ranking_grid import (  # noqa: F401 (a fixture is used by being there)
+from direction_rules import HalfStep
+from ranking_grid import (
     FORMS,
     RULES,
-    HalfPair,
     bits,
     data,
     mappings,
-    no_power_cuts,
     pairs,
     saved,
 )
@@ -25,6 +24,8 @@ from onepass import core, rules
 from onepass.batches import Batch, as_batch, to_row
 from onepass.queries import Stream
 from onepass.ranking import Ranker
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- the scheme ----------------------------------------------------------------------------------------------------
 
@@ -61,7 +62,7 @@ def admitted(every: list[Any]) -> list[tuple[Any, str]]:
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "hashed"])  # whose names may collide: see below
-@pytest.mark.parametrize(("rule", "readout"), admitted([*RULES, HalfPair()]), ids=str)
+@pytest.mark.parametrize(("rule", "readout"), admitted([*RULES, HalfStep()]), ids=str)
 def test_agrees_with_the_core(rule, readout, form):
     s = data()
     s.X = s.X.astype(np.float32).astype(np.float64)
@@ -131,7 +132,7 @@ def test_learns_to_rank():
 
 CELLS = [(rule, "last", form) for rule in RULES for form in ("dense", "csr32", "named")]
 CELLS += [("pa1", "average", form) for form in FORMS]
-CELLS += [(HalfPair(), "average", "dense"), ("pegasos:lam=0.01", "average", "csr64")]
+CELLS += [(HalfStep(), "average", "dense"), ("pegasos:lam=0.01", "average", "csr64")]
 
 
 @pytest.mark.parametrize(("rule", "readout", "form"), CELLS, ids=str)

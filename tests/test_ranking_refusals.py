@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from ranking_grid import (  # noqa: F401 (a fixture is used by being there)
+from ranking_grid import (
     FORMS,
     INF,
     NAN,
     bits,
     data,
-    no_power_cuts,
     saved,
 )
 from scipy import sparse
@@ -22,6 +21,8 @@ from scipy import sparse
 from onepass.core import Rule, Scalars, Step
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
 from onepass.ranking import Ranker
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- promise 2 -----------------------------------------------------------------------------------------------------
 

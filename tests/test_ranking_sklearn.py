@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from ranking_grid import (  # noqa: F401 (a fixture is used by being there)
+from ranking_grid import (
     FORMS,
     INF,
     NAN,
     RULES,
     data,
-    no_power_cuts,
     saved,
 )
 from scipy import sparse
@@ -25,6 +24,8 @@ import onepass as op
 from onepass import rules, store
 from onepass.errors import DamagedFileError, InputError
 from onepass.ranking import Ranker
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- the scikit-learn façade ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import grid
 import numpy as np
 import pytest
 from grid import REPRESENTATIONS, dicts
-from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
+from reduction_grid import (
     CODE,
     LABELS,
     NAN,
@@ -24,7 +24,6 @@ from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
     integrated,
     make,
     model_bytes,
-    no_waiting_for_the_disk,
     refuses,
     saved,
 )
@@ -48,6 +47,8 @@ from onepass.reductions import (
 )
 from onepass.reductions.multiclass import pair
 from onepass.reductions.sampling import uniform
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- each is what its base learners are --------------------------------------------------------------------------------
 

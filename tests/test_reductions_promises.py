@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grid import REPRESENTATIONS, csr, dicts
-from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
+from reduction_grid import (
     INF,
     LABELS,
     NAN,
@@ -23,7 +23,6 @@ from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
     Counts,
     costs_for,
     make,
-    no_waiting_for_the_disk,
     refuses,
     saved,
 )
@@ -52,6 +51,8 @@ from onepass.reductions import (
     OneVsAll,
     OneVsOne,
 )
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- promise 1: the same answer however the data arrives ---------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from grid import csr, stream
-from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
+from reduction_grid import (
     LABELS,
     NAN,
     REDUCTIONS,
@@ -18,7 +18,6 @@ from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
     STREAM,
     C,
     make,
-    no_waiting_for_the_disk,
     refuses,
     saved,
 )
@@ -49,6 +48,8 @@ from onepass.reductions import (
     OneVsOne,
 )
 from onepass.reductions.examples import count, singles, take
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.mark.filterwarnings("default")

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reduction_grid import (  # noqa: F401 (a fixture is used by being there)
+from reduction_grid import (
     Counts,
     K,
     integrated,
-    no_waiting_for_the_disk,
 )
 
 from onepass.reductions import (
@@ -25,6 +24,8 @@ from onepass.reductions.codes import CODES, DECODERS, decode, exhaustive, make_c
 from onepass.reductions.costs import all_pairs_values
 from onepass.reductions.multiclass import pair, tournament
 from onepass.reductions.sampling import uniform, uniforms
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def test_the_exhaustive_code_of_dietterich_and_bakiri() -> None:

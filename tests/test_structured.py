@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from direction_rules import DIRECTION_RULES, HalfStep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
 from sklearn.utils.estimator_checks import check_estimator
-from structured_grid import (  # noqa: F401 (a fixture is used by being there)
-    RULES,
+from structured_grid import (
     TAGS,
     Fixed,
-    HalfStructure,
-    no_power_cuts,
     sentences,
 )
 
@@ -29,6 +27,8 @@ from onepass import core, rules, tasks
 from onepass.decoders import Decoder, Multiclass, Sequence, identity
 from onepass.errors import ParameterError
 from onepass.structured import StructuredLearner, WeightView
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- exact search --------------------------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ def test_invalid_decoders(make):
 
 
 def test_every_rule_for_structures_is_tested():
-    assert {rules.make(rule).name for rule in RULES} == {
+    assert {rules.make(rule).name for rule in DIRECTION_RULES} == {
         name for name, kind in rules.RULES.items() if "structured" in kind.tasks
     }
 
@@ -145,7 +145,7 @@ class Predicting(Sequence):
 
 @pytest.mark.parametrize("selection", ["max_loss", "prediction"])
 @pytest.mark.parametrize("readout", ["last", "average"])
-@pytest.mark.parametrize("rule", [*RULES, HalfStructure()], ids=str)
+@pytest.mark.parametrize("rule", [*DIRECTION_RULES, HalfStep()], ids=str)
 def test_agrees_with_the_core(rule, readout, selection):
     if rules.make(rule).uses_soft() and readout == "average":
         with pytest.raises(ParameterError, match="lazy L1"):
@@ -306,7 +306,7 @@ def test_learns_a_hidden_chain(rule):
 
 
 @pytest.mark.parametrize("selection", ["max_loss", "prediction"])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", DIRECTION_RULES)
 def test_scikit_learn_contract(rule, selection):
     """As a classifier, without a decoder."""
     learner = StructuredLearner(rule, selection=selection)

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from direction_rules import DIRECTION_RULES, HalfStep
 from scipy import sparse
-from structured_grid import (  # noqa: F401 (a fixture is used by being there)
-    RULES,
+from structured_grid import (
     TAGS,
     Fixed,
-    HalfStructure,
     bits,
-    no_power_cuts,
     saved,
     sentences,
 )
@@ -26,13 +24,15 @@ from onepass.decoders import Multiclass, Sequence
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
 from onepass.structured import StructuredLearner
 
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
+
 # -- promise 1 -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hash_bits", [None, 5])
 @pytest.mark.parametrize(
     ("rule", "readout"),
-    [(rule, "last") for rule in RULES] + [("pa1", "average"), (HalfStructure(), "average")],
+    [(rule, "last") for rule in DIRECTION_RULES] + [("pa1", "average"), (HalfStep(), "average")],
     ids=str,
 )
 def test_chunks_do_not_matter(rule, readout, hash_bits, tmp_path):
