@@ -1,6 +1,5 @@
 #include "check_ahead.hpp"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <system_error>
 
 #include "clones.hpp"
+#include "without_signals.hpp"
 
 namespace onepass {
 
@@ -92,15 +92,12 @@ Record check_record(const char* file, size_t size, size_t at) {
 
 CheckAhead::CheckAhead(const char* file, size_t size, size_t start)
     : file_(file), size_(size), at_(start), taken_(start), handed_(start), process_(int(getpid())) {
-    sigset_t all, before;  // signals are for the thread that takes
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const WithoutSignals here;
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {
         // Whoever takes a record checks it.
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 CheckAhead::~CheckAhead() {

@@ -1,23 +1,20 @@
 #include "parse_ahead.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <system_error>
 
+#include "without_signals.hpp"
+
 namespace onepass {
 
 ParseAhead::ParseAhead(size_t threads) : process_(int(getpid())) {
-    // Signals are for the thread that takes: one that reads from a pipe must be woken by Ctrl-C.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const WithoutSignals here;
     try {
         for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
     } catch (const std::system_error&) {
         // As many as there are must do.
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ParseAhead::~ParseAhead() {

@@ -335,3 +335,12 @@ def test_products_of_a_table_that_overflow_are_a_bad_row(tmp_path):
     (chunk,) = read.batches(10)
     assert chunk.y.tolist() == [0, 1] and read.skipped == 2
     assert [line.split("\t")[0].rpartition(":")[2] for line in (tmp_path / "q").read_text().splitlines()] == ["2", "3"]
+
+
+@pytest.mark.parametrize("place", ["nowhere/c", "."])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, place):
+    path = tmp_path / "a.vw"
+    path.write_text("1 | a\n")
+    with pytest.raises(InputError, match=r"(write|read) the cache .*: (No such file|Is a directory)"):
+        list(op.stream(path, cache=tmp_path / place).batches())
+    assert not list(tmp_path.glob("**/*unfinished"))

@@ -18,6 +18,7 @@ import operator
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -77,22 +78,36 @@ def _padded(length: int) -> int:
 def _writing(path: str, key: str, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     unfinished = f"{path}.{os.getpid()}.unfinished"
     known = 0
+    text = key.encode()
     try:
-        with open(unfinished, "wb") as file:
-            text = key.encode()
+        with _said(path):
+            file = open(unfinished, "wb")
+        with file:
             file.write(MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
             for part in parts:
                 names = [] if table is None else table.names(known, len(table))
                 known += len(names)
-                _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
+                with _said(path):
+                    _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
                 yield part
-            _write(file, (0, 0, 0, 0), {}, [])
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+            with _said(path):
+                _write(file, (0, 0, 0, 0), {}, [])
+                file.flush()
+                os.fsync(file.fileno())
+        with _said(path):
+            os.replace(unfinished, path)
     finally:
         if os.path.exists(unfinished):
             os.remove(unfinished)
+
+
+@contextmanager
+def _said(path: str) -> Iterator[None]:
+    """Where the cache cannot be written: by its own name, not that of the file it is written under."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write the cache {path}: {error.strerror}; name another, or leave it out") from error
 
 
 def _width(hash_bits: int | None, names: int | None) -> int:
