@@ -1,0 +1,207 @@
+// Batches of rows: learned whole or not at all, scored, looked at, kept as the set that a ratchet judges by.
+#include "engine.hpp"
+
+namespace onepass {
+
+template <class Batch>
+static size_t stored(const Batch& X) {
+    if constexpr (requires { X.nonzeros; }) return X.nonzeros;
+    else return X.rows * X.columns;
+}
+
+template <class Batch>
+static bool named(const Batch& X) {
+    if constexpr (requires { X.named; }) return X.named;
+    else return false;
+}
+
+template <class Batch>
+static bool sound(const Batch& X) {
+    if constexpr (requires { X.sound; }) return X.sound;
+    else return false;
+}
+
+template <class Batch>
+void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
+                   nb::object scores, nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+                   Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    require_judge();
+    std::vector<Vector<double>> keep;
+    Answers in{numbers(y, X.rows, "y", keep),
+               numbers(importance, X.rows, "importance", keep),
+               numbers(target, X.rows, "target", keep),
+               nullptr,
+               nullptr,
+               read_bases(base, X.rows, known_classes(true), keep)};
+    nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> marks;
+    if (!sets.is_none()) {
+        marks = nb::cast<decltype(marks)>(sets);
+        if (marks.shape(0) != X.rows || marks.shape(1) != model.w.rows)
+            raise("InputError", "the label sets have the wrong shape");
+        in.sets = marks.data();
+    } else if (model.task == Task::multilabel) {
+        raise("LabelError", "multilabel learning needs label sets");
+    }
+    if (!scores.is_none()) {
+        Out out = nb::cast<Out>(scores);
+        if (out.shape(0) != X.rows || out.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
+        in.scores = out.data();
+    }
+    for (size_t i = 0; i < X.rows; ++i) {
+        if (in.y && !std::isfinite(in.y[i]))
+            raise("LabelError", "y must hold finite numbers, but y[" + std::to_string(i) + "] is not");
+        if (in.y && model.task == Task::classify && !(in.y[i] >= 0.0 && in.y[i] < double(nb::len(classes))))
+            raise("LabelError", "y must hold class indices, but y[" + std::to_string(i) + "] is outside the classes");
+        if (in.importance && !(in.importance[i] >= 0.0 && std::isfinite(in.importance[i])))
+            raise("InputError", "importance must be finite and >= 0, but entry " + std::to_string(i) + " is " +
+                                    std::to_string(in.importance[i]));
+    }
+    require_room(X.columns);
+    const size_t features_before = model.w.features;
+    const double t_before = model.t;
+    const bool was_positional = positional;
+    const size_t columns_before = columns;
+    model.w.set_features(X.columns);
+    if (!named(X)) {
+        positional = true;
+        columns = X.columns;
+    }
+    const RuleScope scope(python_ ? &callback_ : nullptr);
+    // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
+    // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first. A matrix is
+    // never the smaller thing.
+    const bool copy_first = !sound(X) && stored(X) >= model.w.numbers() && !model.w.sigma.full;
+    Outcome outcome;
+    auto run = [&] {
+        if (copy_first) {
+            before_ = model;
+        } else if (!sound(X)) {
+            outcome = check_loop(model, X, 0);
+            if (outcome.status != Status::ok) return;
+        }
+        outcome = learn_loop(model, X, in);
+        if (outcome.status == Status::ok || !copy_first) return;
+        if (outcome.status == Status::overflow || outcome.status == Status::full) {
+            const Outcome later = check_loop(model, X, outcome.row + 1);
+            if (later.status == Status::ok) return;
+            outcome = later;
+        }
+        model = before_;
+    };
+    if (python_) {
+        run();
+    } else {
+        nb::gil_scoped_release release;
+        run();
+    }
+    if (outcome.status == Status::ok) return;
+    if (model.t == t_before) {
+        model.w.drop_features(features_before);
+        positional = was_positional;
+        columns = columns_before;
+    }
+    refuse(outcome);
+}
+
+template <class Batch>
+struct StoredSet {
+    Batch X;
+    std::vector<double> y, importance;
+    double (*errors)(const Model&, const Batch&, const double*, const double*);
+
+    static double judge(const Model& model, const void* set) {
+        const auto* self = static_cast<const StoredSet*>(set);
+        return self->errors(model, self->X, self->y.data(),
+                            self->importance.empty() ? nullptr : self->importance.data());
+    }
+};
+
+template <class Batch>
+void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance,
+                      double (*errors)(const Model&, const Batch&, const double*, const double*),
+                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    const Outcome outcome = check_loop(model, X, 0);
+    if (outcome.status != Status::ok) refuse(outcome);
+    auto set = std::make_shared<StoredSet<Batch>>(StoredSet<Batch>{X, {y.data(), y.data() + y.shape(0)}, {}, errors});
+    std::vector<Vector<double>> keep;
+    if (const double* c = numbers(importance, X.rows, "importance", keep)) set->importance.assign(c, c + X.rows);
+    if (set->y.size() != X.rows) raise("InputError", "y must hold a class for every row of the set");
+    if (X.columns > model.w.features) set_features(X.columns);
+    set_arrays_ = arrays;
+    model.errors = StoredSet<Batch>::judge;
+    model.set = set.get();
+    set_ = std::move(set);
+}
+
+void Engine::flush() {
+    auto lock = own();
+    loops->finish_batch(model);
+}
+
+void Engine::forget_set() {
+    auto lock = own();
+    model.errors = nullptr;
+    model.set = nullptr;
+    set_.reset();
+    set_arrays_.reset();
+}
+
+template <class Batch>
+void Engine::check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    const Outcome outcome = check_loop(model, X, 0);
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
+template <class Batch>
+void Engine::score(const Batch& X, Out scores, nb::object base,
+                   void (*score_loop)(const Model&, const Batch&, const double*, double*),
+                   Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    std::vector<Vector<double>> keep;
+    const double* begins_at = read_bases(base, X.rows, known_classes(false), keep);
+    if (scores.shape(0) != X.rows || scores.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
+    if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
+    Outcome outcome;
+    {
+        nb::gil_scoped_release release;
+        if (!sound(X)) outcome = check_loop(model, X, 0);
+        if (outcome.status == Status::ok) score_loop(model, X, begins_at, scores.data());
+    }
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
+template <class Batch>
+void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model&, const Batch&, double*),
+                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+    auto lock = own();
+    require_spread();
+    if (out.shape(0) != X.rows || out.shape(1) != variances()) raise("InputError", "variances has the wrong shape");
+    if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
+    Outcome outcome;
+    {
+        nb::gil_scoped_release release;
+        outcome = check_loop(model, X, 0);
+        if (outcome.status == Status::ok) variance_loop(model, X, out.data());
+    }
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
+#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                       \
+    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
+                                       nb::object, Outcome (*)(Model&, const Batch&, const Answers&),            \
+                                       Outcome (*)(const Model&, const Batch&, size_t));                         \
+    template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                  \
+                                          double (*)(const Model&, const Batch&, const double*, const double*),  \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
+    template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
+    template void Engine::variance<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),      \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
+    template void Engine::score<Batch>(const Batch&, Out, nb::object,                                            \
+                                       void (*)(const Model&, const Batch&, const double*, double*),             \
+                                       Outcome (*)(const Model&, const Batch&, size_t));
+ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
+
+}  // namespace onepass
