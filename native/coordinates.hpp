@@ -300,7 +300,7 @@ Status dispatch(Model& M, const Row& row, const Move& move, const double* state)
 template <bool many, class Move>
 inline Status covering(Model& M, const Move& move_weights) {
     Weights& w = M.w;
-    const bool covered = Path<many, false>::covered(M), predictor = w.averaging == Averaging::predictor;
+    const bool covered = Path<many>::covered(M), predictor = w.averaging == Averaging::predictor;
     const double A = w.A, averaged = w.averaged;
     double* sums = M.scratch();
     for (size_t r = 0; r < (many ? w.rows : 1); ++r) sums[r] = w.bias_sum[r];

@@ -23,18 +23,57 @@ inline double through_diagonal(const Model& M, const Row& row, size_t r, const d
     return dot_norm(row.x, row.n, z).dot + M.constant * *constant;
 }
 
-// Sums over a row's features: x.v, x.x, x' Sigma x and |z|^2.
+// Four features that lie beside their variances.
+struct Pairs {
+    Four v, variance;
+};
+
+// Two pairs in one register. GCC's own way takes them apart first.
+inline Four two_pairs(const double* first, const double* second) {
+#ifdef __AVX__
+    return Four(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(first)), _mm_loadu_pd(second), 1));
+#else
+    return Four{first[0], first[1], second[0], second[1]};
+#endif
+}
+inline void put_two_pairs(double* first, double* second, Four pairs) {
+#ifdef __AVX__
+    _mm_storeu_pd(second, _mm256_extractf128_pd(__m256d(pairs), 1));
+    _mm_storeu_pd(first, _mm256_castpd256_pd128(__m256d(pairs)));
+#else
+    std::memcpy(second, &pairs[2], sizeof(Two));
+    std::memcpy(first, &pairs, sizeof(Two));
+#endif
+}
+
+// From the row's place i on, all four or so many; then the first of them stands in for those left out.
+template <class Row, class... Count>
+inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... count) {
+    const size_t n = (size_t(4) - ... - (4 - count));
+    auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + row.column(l < n ? i + l : i) * 2; };
+    const Four ac = two_pairs(at(0), at(2)), bd = two_pairs(at(1), at(3));
+    return {__builtin_shufflevector(ac, bd, 0, 4, 2, 6), __builtin_shufflevector(ac, bd, 1, 5, 3, 7)};
+}
+
+// Back to where they came from, the first one last: it has the last word about its place.
+template <class Row, class... Count>
+inline void store_pairs(double* cells, const Row& row, size_t i, const Pairs& pairs, Count... count) {
+    const size_t n = (size_t(4) - ... - (4 - count));
+    auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + row.column(l < n ? i + l : i) * 2; };
+    put_two_pairs(at(1), at(3), __builtin_shufflevector(pairs.v, pairs.variance, 1, 5, 3, 7));
+    put_two_pairs(at(0), at(2), __builtin_shufflevector(pairs.v, pairs.variance, 0, 4, 2, 6));
+}
+
+// Sums over a row's features: x.v, x.x, x' Sigma x and |z|^2, where z = Sigma x.
 struct SpreadSums {
     Four dot{}, norm{}, variance{}, length{};
 
-    void add(Four x, Four v, Four variances, double* now, double* z) {
-        const Four along = variances * x;
-        dot += x * v;
+    void add(Four x, const Pairs& pairs) {
+        const Four z = pairs.variance * x;
+        dot += x * pairs.v;
         norm += x * x;
-        variance += x * along;
-        length += along * along;
-        std::memcpy(now, &variances, sizeof variances);
-        std::memcpy(z, &along, sizeof along);
+        variance += x * z;
+        length += z * z;
     }
     SpreadSums operator+(const SpreadSums& other) const {
         return {dot + other.dot, norm + other.norm, variance + other.variance, length + other.length};
@@ -42,88 +81,89 @@ struct SpreadSums {
 };
 
 // What a round begins with where there is one row of weights, each next to its variance: x.v and x.x, as dot_norm gives
-// them; the variances, z, x' Sigma x and |z|^2 (the intercept apart) wait in M.along.
+// them; x' Sigma x and |z|^2 (the intercept apart) wait in M.along.
 template <class Row>
 inline DotNorm face_diagonal(Model& M, const Row& row) {
-    double* const now = M.along.made.data();
-    double* const z = M.along.z.data();
     const double* const cells = M.w.cells.data();
-    const Row of = row;  // as what is written could be part of `row` itself, for all that is known
-    auto pair = [=](size_t i) { return load_two(cells + of.column(i) * 2); };
-    auto add = [=](SpreadSums& sums, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-        const size_t last = (size_t(0) + ... + count);  // 0: all four are there
-        const Two a = pair(i), b = last == 1 ? Two{} : pair(i + 1);
-        const Two c = last && last < 3 ? Two{} : pair(i + 2), d = last ? Two{} : pair(i + 3);
-        const Four ac{a[0], a[1], c[0], c[1]}, bd{b[0], b[1], d[0], d[1]};
-        sums.add(load_four(of.x + i, count...), __builtin_shufflevector(ac, bd, 0, 4, 2, 6),
-                 __builtin_shufflevector(ac, bd, 1, 5, 3, 7), now + i, z + i);
-    };
-    const SpreadSums sums = in_lanes<SpreadSums>(row.n, add);
+    const SpreadSums sums =
+        in_lanes<SpreadSums>(row.n, [&](SpreadSums& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            some.add(load_four(row.x + i, count...), load_pairs(cells, row, i, count...));
+        });
     M.along.variance = add_up(sums.variance);
     M.along.length = add_up(sums.length);
     return {add_up(sums.dot), add_up(sums.norm)};
 }
 
 // A variance after a round, which no rounding makes 0: sigma - kappa z^2 is sigma * (forget + gain * others)/whole,
-// where `others` is what the other coordinates have of phi' Sigma phi.
+// where `others` is what the other coordinates have of phi' Sigma phi. The same for one and for four.
 struct Shrinking {
-    double forget, gain, xx, pp, over;  // pp: the square of the class row's part; over: 1/(whole * forget)
-    double dropped(double variance, double x, double z) const {
-        const double others = xx - pp * x * z;
-        const double made = variance * ((forget + gain * (others > 0.0 ? others : 0.0)) * over);
-        return x == 0.0 ? variance : (made > DBL_MIN ? made : DBL_MIN);
+    double forget, gain, xx, over;  // over: 1/(whole * forget)
+    bool precisions;                // are the inverses added up?
+    double pp = 1.0;                // the square of the class row's part
+
+    bool from(const Scalars& s, const Step& step) {
+        const double whole = step.forget + step.gain * s.xx;
+        forget = step.forget;
+        gain = step.gain;
+        xx = s.xx;
+        over = 1.0 / (whole * step.forget);
+        return finite(whole) && finite(over);
     }
-    double added(double variance, double x) const {
-        const double made = 1.0 / (forget / variance + gain * pp * x * x);
-        return x == 0.0 ? variance : (made > DBL_MIN ? made : DBL_MIN);
+    template <class T>
+    T dropped(T variance, T x, T z) const {
+        const T others = xx - pp * x * z, none{};
+        return variance * ((forget + gain * (others > none ? others : none)) * over);
+    }
+    template <class T>
+    T added(T variance, T x) const {
+        return 1.0 / (forget / variance + gain * pp * x * x);
+    }
+    template <class T>
+    T made(T variance, T x, T z) const {
+        const T none{}, least = none + DBL_MIN, made = precisions ? added(variance, x) : dropped(variance, x, z);
+        return x == none ? variance : (made > least ? made : least);
     }
 };
 
 // The new variances of a row's features and of its intercepts wait in M.along.made.
 template <class Row>
-inline Status plan_diagonal(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows) {
-    const Weights& w = M.w;
-    const double whole = step.forget + step.gain * s.xx, over = 1.0 / (whole * step.forget);
-    if (!finite(whole) || !finite(over)) return Status::overflow;
+inline void plan_diagonal(Model& M, const Row& row, Shrinking shrinking, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];
         if (part == 0.0) continue;
-        const Shrinking shrinking{step.forget, step.gain, s.xx, part * part, over};
+        shrinking.pp = part * part;
         const double* __restrict z = M.along.z.data() + r * row.n;
         double* __restrict made = M.along.made.data() + r * (row.n + 1);  // holds what they are now
-        double& constant = made[row.n] = w.bias_planes[r];
-        if (w.sigma.precisions) {
-            for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.added(made[i], double(row.x[i]));
-            constant = shrinking.added(constant, M.constant);
-        } else {
-            for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.dropped(made[i], double(row.x[i]), z[i]);
-            constant = shrinking.dropped(constant, M.constant, M.along.constants[r]);
-        }
+        for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.made(made[i], double(row.x[i]), z[i]);
+        made[row.n] = shrinking.made(M.w.bias_planes[r], M.constant, M.along.constants[r]);
     }
-    return Status::ok;
 }
 
-// z of a row, and the variances that its features get as they move along it.
+// A row whose features move along z and get new variances on the way.
 template <class Row>
 struct Renewed : Row {
-    const double* made;
+    const double* cells;
+    Shrinking shrinking;
 };
+template <class Row>
+inline double value_of(const Renewed<Row>& row, size_t i, size_t) {
+    return row.cells[row.column(i) * 2 + 1] * double(row.x[i]);
+}
 
 template <bool many, class Row>
 inline void write(Weights& w, const Renewed<Row>& row, const Move& move, double over) {
     const double c = move.coefficient * over;
-    double* __restrict const cells = w.cells.data();
-    const Renewed<Row> of = row;
-    if (c == 0.0) {
-        for (size_t i = 0; i < of.n; ++i) cells[of.column(i) * 2 + 1] = of.made[i];
-        return;
-    }
-    for (size_t i = 0; i < of.n; ++i) {
-        double* const cell = cells + of.column(i) * 2;
-        const Two moved{cell[0] + c * of.x[i], of.made[i]};
-        std::memcpy(cell, &moved, sizeof moved);
-    }
-    if (w.A != 0.0) add(static_cast<const Row&>(row), w.A * c, w.z.data());
+    double* const cells = w.cells.data();
+    const Renewed<Row> of = row;  // as what is written could be part of `row` itself, for all that is known
+    auto renew = [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+        const Four x = load_four(of.x + i, count...);
+        const Pairs now = load_pairs(cells, of, i, count...);
+        const Four z = now.variance * x;
+        store_pairs(cells, of, i, {now.v + c * z, of.shrinking.made(now.variance, x, z)}, count...);
+    };
+    size_t i = 0;
+    for (; i + 4 <= of.n; i += 4) renew(i);
+    if (i < of.n) renew(i, of.n - i);
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -143,27 +143,21 @@ inline size_t parts_of(Model& M, const Move& move) {
     return rows;
 }
 
-// Are weights and variances read and written in one go?
-template <class Path>
-inline bool at_once(const Model& M) {
-    return !Path::many && !M.w.sigma.full && M.w.pitch == 2 && !Path::lazy(M) && !Path::linked(M);
-}
-
 // z and phi' Sigma phi of a round, as its move and its rule see them.
 template <class Path, class Row>
 inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     const Covariance& S = M.w.sigma;
-    if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
-    const size_t n = S.full ? S.size : row.n, skipped = S.full ? S.constants : 0;
-    M.room_along(n);
-    const size_t rows = parts_of<Path::many>(M, move);
-    if (at_once<Path>(M)) {
+    if (Path::at_once) {
         M.along.constants[0] = M.w.bias_planes[0] * M.constant;
         move.constants = M.along.constants.data();
         move.norm = M.along.length;
         s.xx = M.along.variance + M.constant * M.along.constants[0];
         return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
     }
+    if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
+    const size_t n = S.full ? S.size : row.n, skipped = S.full ? S.constants : 0;
+    M.room_along(n);
+    const size_t rows = parts_of<Path::many>(M, move);
     s.xx = move.norm = 0.0;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];
@@ -191,6 +185,7 @@ struct Change {
     double kappa = 0.0;  // full: Sigma - kappa z z'
     double over = 1.0;   // then times this
     bool waits = false;  // it would have forgotten, but for `largest`
+    Shrinking diagonal;
 };
 
 // The diagonals as they will be, four entries at a time: are all finite and above 0, and which is the largest?
@@ -242,10 +237,14 @@ inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size
     return Status::ok;
 }
 
-template <class Row>
+template <class Path, class Row>
 inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
     if (!(step.gain >= 0.0 && finite(step.gain) && step.forget > 0.0 && step.forget <= 1.0)) return Status::overflow;
-    return M.w.sigma.full ? plan_full(M, s, step, rows, change) : plan_diagonal(M, row, s, step, rows);
+    if (Path::full(M)) return plan_full(M, s, step, rows, change);
+    change.diagonal.precisions = M.w.sigma.precisions;
+    if (!change.diagonal.from(s, step)) return Status::overflow;
+    if (!Path::at_once) plan_diagonal(M, row, change.diagonal, rows);
+    return Status::ok;
 }
 
 // Nothing fails here.
@@ -253,12 +252,16 @@ template <class Path, class Row>
 inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& change) {
     Weights& w = M.w;
     Covariance& S = w.sigma;
+    if (Path::at_once) {  // its features have changed with their weights
+        w.bias_planes[0] = change.diagonal.made(w.bias_planes[0], M.constant, M.along.constants[0]);
+        return;
+    }
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];
-        if (!S.full) {
+        if (!Path::full(M)) {
             if (part == 0.0) continue;
             const double* made = M.along.made.data() + r * (row.n + 1);
-            for (size_t i = 0; i < row.n && !at_once<Path>(M); ++i) w.planes_of(row.column(i))[r] = made[i];
+            for (size_t i = 0; i < row.n; ++i) w.planes_of(row.column(i))[r] = made[i];
             w.bias_planes[r] = made[row.n];
             continue;
         }
@@ -290,18 +293,16 @@ inline SparseRow<double, I> with_values(const SparseRow<V, I>& row, const double
 
 // Moves along z.
 template <class Path, class Row>
-inline Status apply_along(Model& M, const Row& row, const Move& move) {
+inline Status apply_along(Model& M, const Row& row, const Move& move, const Change& change) {
     const Covariance& S = M.w.sigma;
     const double* z = M.along.z.data();
     auto moved = [&](const auto& values, size_t between) {
         if constexpr (!Path::many) return apply<Path>(M, values, move);
         else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
     };
-    if (S.full) return moved(DenseRow<double>{z + S.constants, M.w.features}, S.shared ? 0 : S.size);
-    const auto along = with_values(row, z);
-    if (at_once<Path>(M))
-        return apply<Path>(M, Renewed<std::remove_const_t<decltype(along)>>{along, M.along.made.data()}, move);
-    return moved(along, row.n);
+    if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, M.w.features}, S.shared ? 0 : S.size);
+    if (Path::at_once) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
+    return moved(with_values(row, z), row.n);
 }
 
 // x' Sigma x of a row, for each class row that has its own.

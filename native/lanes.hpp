@@ -109,6 +109,10 @@ inline Four load_four(X x, size_t count) {
     return Four{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
 }
 #ifdef __AVX512F__
+inline Four load_four(const double* p, size_t count) { return Four(_mm256_maskz_loadu_pd(Rest(count).low, p)); }
+inline Four load_four(const float* p, size_t count) {
+    return Four(_mm256_cvtps_pd(_mm_maskz_loadu_ps(Rest(count).low, p)));
+}
 inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
 #endif
 

@@ -114,11 +114,21 @@ inline Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
     return {};
 }
 
+// Calls run(path) with the path that fits the model best.
+template <class Run>
+inline auto by_path(const Model& M, const Run& run) {
+    switch (kind_of(M)) {
+        case Kind::plain: return run(Path<false, Kind::plain>());
+        case Kind::lazy: return run(Path<false, Kind::lazy>());
+        case Kind::diagonal: return run(Path<false, Kind::diagonal>());
+        case Kind::any: break;
+    }
+    return M.w.stride > 1 ? run(Path<true>()) : run(Path<false>());
+}
+
 template <class Batch>
 Outcome learn(Model& M, const Batch& X, const Answers& in) {
-    if (is_plain(M))
-        return M.w.lazy ? learn_rows<Path<false, true, true>>(M, X, in) : learn_rows<Path<false, true>>(M, X, in);
-    return M.w.stride > 1 ? learn_rows<Path<true, false>>(M, X, in) : learn_rows<Path<false, false>>(M, X, in);
+    return by_path(M, [&](auto path) { return learn_rows<decltype(path)>(M, X, in); });
 }
 
 // Looks for malformed rows without learning. Rows whose norm overflows are well formed.
@@ -166,8 +176,8 @@ inline bool dense_enough(const Model& M, const int64_t* index, size_t n) {
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
                  const uint8_t* set, double base) {
     auto learn = [&](const auto& row) {
-        return M.w.stride > 1 ? learn_row<Path<true, false>>(M, row, y, importance, target, set, nullptr)
-                              : learn_row<Path<false, false>>(M, row, y, importance, target, nullptr, nullptr, base);
+        return by_path(
+            M, [&](auto path) { return learn_row<decltype(path)>(M, row, y, importance, target, set, nullptr, base); });
     };
     if (dense_enough(M, index, n)) return learn(DenseRow<double>{x, n});
     return learn(SparseRow<double, int64_t>{x, index, n});

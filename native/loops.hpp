@@ -30,12 +30,10 @@ inline Status face(Model& M, const Row& row, double y, double base, Scalars& s, 
     // Paying is fused into the sum: the paid weights are kept on the way.
     const Reading read = straight || lazy ? Reading::straight(w) : read_current(M, row, nullptr);
     auto dot_norm_by = [&](const auto& weights) { return dot_norm_of(row.x, row.n, weights); };
-    const bool diagonal = Path::gaussian(M) && at_once<Path>(M);
-    if (diagonal) M.room_along(row.n);
-    const DotNorm d = diagonal   ? face_diagonal(M, row)
-                      : lazy     ? with_paid(w, row, M.room_to_keep(row.n), dot_norm_by)
-                      : straight ? row.dot_norm(read.weights, read.pitch)
-                                 : side_by_side(row).dot_norm(read.weights);
+    const DotNorm d = Path::at_once ? face_diagonal(M, row)
+                      : lazy        ? with_paid(w, row, M.room_to_keep(row.n), dot_norm_by)
+                      : straight    ? row.dot_norm(read.weights, read.pitch)
+                                    : side_by_side(row).dot_norm(read.weights);
     if (!finite(d.norm)) return Status::not_finite;
     const double score = read.a * d.dot;
     double full = score + read.bias[0] * M.constant, sign = 1.0;
@@ -53,7 +51,7 @@ inline Status face(Model& M, const Row& row, double y, double base, Scalars& s, 
     move.coefficients = nullptr;
     move.norm = move.phi_norm = d.norm;
     move.inner = sign * score;
-    if (w.linked()) measure(M, s, move, row_p_norm(row, w.p));
+    if (Path::linked(M)) measure(M, s, move, row_p_norm(row, w.p));
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
@@ -225,7 +223,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
         if (moves) status = move_coordinates<many>(M, row, move, state);
     }
     if (status != Status::ok) return status;
-    if ((skip || !(moves || vowpal)) && Path<many, false>::covered(M)) cover<many>(M.w);
+    if ((skip || !(moves || vowpal)) && Path<many>::covered(M)) cover<many>(M.w);
     for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
     M.k += moves;
     M.t += 1.0;
@@ -234,8 +232,10 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
 }
 
 // Is what a round begins with, the scores by the current weights, also the prediction? Then it is added up once.
+template <class Path>
 inline bool predicts_current(const Model& M) {
     const Weights& w = M.w;
+    if (!Path::any) return !Path::lazy(M);
     return w.averaging == Averaging::none && !w.votes.on && !w.pocketing && !w.lazy && !w.linked() && !w.sigma.vaw &&
            !M.clips;
 }
@@ -250,7 +250,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
               0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0,
               M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
     Move move;
-    const bool current = out && predicts_current(M);
+    const bool current = out && predicts_current<Path>(M);
     if (out && !current) predict_row(M, row, out, M.scores.data(), base);
     Status status;
     if constexpr (many) status = face_classes(M, row, y, set, s, move);
@@ -262,7 +262,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
     const bool gaussian = Path::gaussian(M);
     if (gaussian && status == Status::ok) status = spread_out<Path>(M, row, s, move);
     if (status != Status::ok) return status;
-    if constexpr (!Path::plain)
+    if constexpr (Path::any)
         if (M.coordinates != Coordinates::none) return learn_coordinates<many>(M, row, y, importance, set, s, move);
     if (Path::linked(M)) s.ww = M.w.theta_norm() * M.w.theta_norm();
     else if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
@@ -319,8 +319,8 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
         if (gaussian) {
             Change change;
             const size_t own = many && !M.w.sigma.shared ? M.w.rows : 1;  // class rows with a Sigma of their own
-            status = plan_change(M, row, s, step, own, change);
-            if (status == Status::ok) status = apply_along<Path>(M, row, move);
+            status = plan_change<Path>(M, row, s, step, own, change);
+            if (status == Status::ok) status = apply_along<Path>(M, row, move, change);
             if (status == Status::ok) change_sigma<Path>(M, row, own, change);
         } else {
             status = batched ? join_batch<Path>(M, row, move, skip) : apply<Path>(M, row, move);

@@ -445,10 +445,6 @@ void Model::room_along(size_t size) {
         along.made.resize(all);
     }
     if (along.x.size() < size + 16) along.x.resize(size + 16);
-    if (along.parts.size() < w.rows) {
-        along.parts.resize(w.rows);
-        along.constants.resize(w.rows);
-    }
 }
 
 double* Model::room_to_keep(size_t size) {

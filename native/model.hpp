@@ -77,6 +77,8 @@ struct Model {
         const size_t n = std::max<size_t>(w.stride, 8);
         scores.resize(n);
         coefficients.resize(n);
+        along.parts.resize(n);
+        along.constants.resize(n);
     }
 };
 

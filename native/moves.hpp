@@ -172,28 +172,35 @@ inline void cover(Weights& w) {
     for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] += w.bias[r];
 }
 
-// What a round has to ask about, settled before the loop. `plain` is the commonest: one row of weights, the last ones
-// predict, no |w|, no mini-batch. There the questions about all else are compiled away, and with or without L1 are two.
-template <bool many_, bool plain_, bool lazy_ = false>
+// What a round has to ask about, settled before the loop. The commonest models have one row of weights, the last ones
+// predict, no |w|, no mini-batch; then `plain` weights are all there is, or L1 makes them `lazy`, or each lies beside
+// its variance in a `diagonal`. There the questions about all else are compiled away.
+enum class Kind { any, plain, lazy, diagonal };
+
+template <bool many_, Kind kind = Kind::any>
 struct Path {
-    static constexpr bool many = many_, plain = plain_;
-    static bool lazy(const Model& M) { return plain ? lazy_ : M.w.lazy; }
-    static bool averages(const Model& M) { return !plain && M.w.averaging != Averaging::none; }
+    static constexpr bool many = many_, any = kind == Kind::any;
+    static bool lazy(const Model& M) { return any ? M.w.lazy : kind == Kind::lazy; }
+    static bool averages(const Model& M) { return any && M.w.averaging != Averaging::none; }
     static bool covered(const Model& M) { return averages(M) && M.t + 1.0 >= M.w.average_from; }
-    static bool votes(const Model& M) { return !plain && M.w.votes.on; }
-    static bool pockets(const Model& M) { return !plain && M.w.pocketing; }
-    static bool uses_ww(const Model& M) { return !plain && M.uses_ww; }
-    static bool linked(const Model& M) { return !plain && M.w.linked(); }
-    static bool batched(const Model& M) { return !plain && M.w.batch.on(); }
-    static bool gaussian(const Model& M) { return !plain && M.w.sigma.on; }
-    static bool oneclass(const Model& M) { return !many && !plain && M.task == Task::oneclass; }
+    static bool votes(const Model& M) { return any && M.w.votes.on; }
+    static bool pockets(const Model& M) { return any && M.w.pocketing; }
+    static bool uses_ww(const Model& M) { return any && M.uses_ww; }
+    static bool linked(const Model& M) { return any && M.w.linked(); }
+    static bool batched(const Model& M) { return any && M.w.batch.on(); }
+    static bool gaussian(const Model& M) { return any ? M.w.sigma.on : kind == Kind::diagonal; }
+    static bool full(const Model& M) { return any && M.w.sigma.full; }
+    static bool oneclass(const Model& M) { return !many && any && M.task == Task::oneclass; }
+    static constexpr bool at_once = kind == Kind::diagonal;  // are weights and variances read and written in one go?
 };
 
-inline bool is_plain(const Model& M) {
-    using Any = Path<false, false>;
-    return M.w.stride == 1 && M.coordinates == Coordinates::none && !Any::averages(M) && !Any::votes(M) &&
-           !Any::pockets(M) && !Any::uses_ww(M) && !Any::linked(M) && !Any::batched(M) && !Any::gaussian(M) &&
-           !Any::oneclass(M);
+inline Kind kind_of(const Model& M) {
+    using Any = Path<false>;
+    if (M.w.stride != 1 || M.coordinates != Coordinates::none || Any::averages(M) || Any::votes(M) || Any::pockets(M) ||
+        Any::uses_ww(M) || Any::linked(M) || Any::batched(M) || Any::oneclass(M) || M.w.sigma.vaw || M.clips)
+        return Kind::any;
+    if (!Any::gaussian(M)) return Any::lazy(M) ? Kind::lazy : Kind::plain;
+    return Any::full(M) || Any::lazy(M) ? Kind::any : Kind::diagonal;
 }
 
 // Is a scale too far from 1 to divide by?

@@ -137,8 +137,8 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference&
 
 template <class Batch>
 Outcome learn_pairs(Model& M, const Batch& X, const Meetings& in, Difference& room) {
-    return is_plain(M) && !M.w.lazy ? learn_pairs_by<Path<false, true>>(M, X, in, room)
-                                    : learn_pairs_by<Path<false, false>>(M, X, in, room);
+    return kind_of(M) == Kind::plain ? learn_pairs_by<Path<false, Kind::plain>>(M, X, in, room)
+                                     : learn_pairs_by<Path<false>>(M, X, in, room);
 }
 
 }  // namespace onepass::ONEPASS_ISA
