@@ -76,18 +76,25 @@ inline Outcome explain(const Batch& X, size_t i, Status status) {
 // Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
 constexpr size_t ahead = 12, most_lines = 16;
 
+// GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
+// it may not leave out, says otherwise.
+inline void ask_for(const char* line) {
+    __builtin_prefetch(line);
+    asm volatile("" : : "r"(line));
+}
+
 // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
 template <class T, class I>
 inline void prefetch(const T* from, I begin, I end) {
     const char* line = reinterpret_cast<const char*>(from + begin);
     const char* last = reinterpret_cast<const char*>(from + end);
-    for (size_t lines = 0; line < last && lines < most_lines; line += 64, ++lines) __builtin_prefetch(line);
+    for (size_t lines = 0; line < last && lines < most_lines; line += 64, ++lines) ask_for(line);
 }
 template <class V>
 inline void fetch(const DenseBatch<V>& X, size_t i) {
     if (i + ahead >= X.rows) return;
     const char* values = reinterpret_cast<const char*>(X.values + (i + ahead) * X.columns);
-    for (size_t at = 0; at < X.columns * sizeof(V); at += 64) __builtin_prefetch(values + at, 0, 2);
+    for (size_t at = 0; at < X.columns * sizeof(V); at += 64) ask_for(values + at);
 }
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {

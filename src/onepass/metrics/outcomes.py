@@ -94,8 +94,12 @@ class Labels:
         ordered, codes = self._numbers
         if len(ordered) == 2:
             second = values == ordered[1]
-            all_known = np.count_nonzero(second) + np.count_nonzero(values == ordered[0]) == len(values)
-            return np.where(second, codes[1], codes[0]) if all_known else None
+            if np.count_nonzero(second) + np.count_nonzero(values == ordered[0]) != len(values):
+                return None
+            chosen = second.astype(np.int64)  # np.where of two numbers takes three times as long
+            chosen *= codes[1] - codes[0]
+            chosen += codes[0]
+            return chosen
         place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
         return codes[place] if np.array_equal(ordered[place], values) else None
 
@@ -173,7 +177,8 @@ class Outcomes:
 
     def weighted(self, factors: Array) -> Outcomes:
         """The same examples, each counting `factors` as much."""
-        return dataclasses.replace(self, weight=self.weight * factors)
+        return Outcomes(self.kind, self.truth, self.predicted, self.weight * factors,
+                        self.scores, self.probabilities, self.labels, self._known)  # fmt: skip
 
     @staticmethod
     def join(parts: Sequence[Outcomes]) -> Outcomes:
