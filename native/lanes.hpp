@@ -116,7 +116,7 @@ inline Four load_four(const float* p, size_t count) {
 inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
 #endif
 
-// Do the elements rise strictly, from 0 or more?
+// Do the elements rise strictly, from 0 or more? Which is the largest, where a negative one is a large one?
 #ifdef __AVX512F__
 struct Narrow {
     static constexpr size_t width = 16;
@@ -126,6 +126,8 @@ struct Narrow {
     static unsigned falls(__m512i here, __m512i before) {
         return _mm512_cmple_epi32_mask(here, _mm512_alignr_epi32(here, before, 15));
     }
+    static __m512i larger(__m512i a, __m512i b) { return _mm512_max_epu32(a, b); }
+    static uint32_t largest(__m512i all) { return _mm512_reduce_max_epu32(all); }
 };
 struct Wide {
     static constexpr size_t width = 8;
@@ -133,10 +135,14 @@ struct Wide {
     static unsigned falls(__m512i here, __m512i before) {
         return _mm512_cmple_epi64_mask(here, _mm512_alignr_epi64(here, before, 7));
     }
+    static __m512i larger(__m512i a, __m512i b) { return _mm512_max_epu64(a, b); }
+    static uint64_t largest(__m512i all) { return _mm512_reduce_max_epu64(all); }
 };
 template <class I>
+using Register = std::conditional_t<sizeof(I) == 4, Narrow, Wide>;
+template <class I>
 inline bool rising(const I* index, size_t n) {
-    using Register = std::conditional_t<sizeof(I) == 4, Narrow, Wide>;
+    using Register = Register<I>;
     constexpr size_t width = Register::width;
     unsigned falls = 0;
     __m512i before = _mm512_set1_epi32(-1);
@@ -148,12 +154,27 @@ inline bool rising(const I* index, size_t n) {
     const unsigned rest = (1u << n) - 1u;
     return (falls | (rest & Register::falls(Register::load(index, rest), before))) == 0;
 }
+template <class I>
+inline std::make_unsigned_t<I> largest(const I* index, size_t n) {
+    using Register = Register<I>;
+    constexpr size_t width = Register::width;
+    __m512i most = _mm512_setzero_si512();
+    for (; n >= width; n -= width, index += width) most = Register::larger(most, _mm512_loadu_si512(index));
+    return Register::largest(Register::larger(most, Register::load(index, (1u << n) - 1u)));
+}
 #else
 template <class I>
 inline bool rising(const I* index, size_t n) {
     bool all = n == 0 || index[0] >= 0;
     for (size_t i = 1; i < n; ++i) all &= index[i - 1] < index[i];
     return all;
+}
+template <class I>
+inline std::make_unsigned_t<I> largest(const I* index, size_t n) {
+    std::make_unsigned_t<I> most = 0;
+    for (size_t i = 0; i < n; ++i)
+        most = std::make_unsigned_t<I>(index[i]) > most ? std::make_unsigned_t<I>(index[i]) : most;
+    return most;
 }
 #endif
 

@@ -9,10 +9,7 @@ enum class Order { sorted, unsorted, outside };
 
 template <class I>
 inline bool all_inside(const I* index, size_t n, size_t columns) {
-    using Unsigned = std::make_unsigned_t<I>;  // where a negative index is a large one
-    Unsigned largest = 0;
-    for (size_t i = 0; i < n; ++i) largest = Unsigned(index[i]) > largest ? Unsigned(index[i]) : largest;
-    return n == 0 || size_t(largest) < columns;
+    return n == 0 || size_t(largest(index, n)) < columns;
 }
 
 // Indices that rise strictly from 0 or more to less than columns are inside, and no two are equal.
@@ -74,22 +71,15 @@ inline Outcome explain(const Batch& X, size_t i, Status status) {
 }
 
 // Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
-constexpr size_t ahead = 12, most_lines = 16;
+constexpr size_t ahead = 12, most = 256;
 
 // GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
 // it may not leave out, says otherwise.
-inline void ask_for(const char* line) {
+inline void ask_for(const void* line) {
     __builtin_prefetch(line);
     asm volatile("" : : "r"(line));
 }
 
-// Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
-template <class T, class I>
-inline void prefetch(const T* from, I begin, I end) {
-    const char* line = reinterpret_cast<const char*>(from + begin);
-    const char* last = reinterpret_cast<const char*>(from + end);
-    for (size_t lines = 0; line < last && lines < most_lines; line += 64, ++lines) ask_for(line);
-}
 template <class V>
 inline void fetch(const DenseBatch<V>& X, size_t i) {
     if (i + ahead >= X.rows) return;
@@ -99,8 +89,15 @@ inline void fetch(const DenseBatch<V>& X, size_t i) {
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {
     if (i + ahead >= X.rows) return;
-    prefetch(X.values, X.starts[i + ahead], X.starts[i + ahead + 1]);
-    prefetch(X.indices, X.starts[i + ahead], X.starts[i + ahead + 1]);
+    // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
+    constexpr size_t value_line = 64 / sizeof(V), index_line = 64 / sizeof(I),
+                     step = value_line > index_line ? value_line : index_line;
+    const size_t begin = size_t(X.starts[i + ahead]), all = size_t(X.starts[i + ahead + 1]) - begin;
+    const size_t n = all < most ? all : most;
+    for (size_t at = begin; at < begin + n; at += step) {  // one loop for both: its end is a guess that often fails
+        for (size_t k = 0; k < step; k += value_line) ask_for(X.values + at + k);
+        for (size_t k = 0; k < step; k += index_line) ask_for(X.indices + at + k);
+    }
 }
 
 template <class Path, class Batch>
