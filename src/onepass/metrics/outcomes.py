@@ -96,7 +96,7 @@ class Labels:
             second = values == ordered[1]
             if np.count_nonzero(second) + np.count_nonzero(values == ordered[0]) != len(values):
                 return None
-            chosen = second.astype(np.int64)  # np.where of two numbers takes three times as long
+            chosen: Codes = second.astype(np.int64)  # np.where of two numbers takes three times as long
             chosen *= codes[1] - codes[0]
             chosen += codes[0]
             return chosen
