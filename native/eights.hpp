@@ -88,15 +88,18 @@ struct Eights {
         for (size_t p = 0; p <= planes; ++p) out[p] = both(low[p], high[p]);
     }
 
+    // Back to where they came from, the first one last: it has the last word about its place.
     template <class Row, class... Count>
     static void store(double* __restrict cells, const Row& row, size_t i, const double* in, Count... count) {
         const size_t n = (size_t(width) - ... - (width - count));
-        for (size_t half = 0; half < n; half += 4) {
+        for (size_t half = 8; half > 0;) {
+            half -= 4;
             Four four[4] = {};
             for (size_t p = 0; p <= planes; ++p) four[p] = load_four(in + p * width + half);
             transpose(four);
-            for (size_t l = 0; l < 4 && half + l < n; ++l)
-                std::memcpy(cells + row.column(i + half + l) * pitch, &four[l], pitch * sizeof(double));
+            for (size_t l = 4; l-- > 0;)
+                std::memcpy(cells + row.column(half + l < n ? i + half + l : i) * pitch, &four[l],
+                            pitch * sizeof(double));
         }
     }
 

@@ -90,7 +90,9 @@ struct Rest {
 };
 
 inline Eight load(const double* p, __mmask8 mask) { return Eight(_mm512_maskz_loadu_pd(mask, p)); }
-inline Eight load(const float* p, __mmask8 mask) { return Eight(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))); }
+inline Eight load(const float* p, __mmask8 mask) {
+    return Eight(_mm512_maskz_cvtps_pd(0xff, _mm256_maskz_loadu_ps(mask, p)));
+}
 #endif
 
 // The difference p - q of two arrays, read like an array of its own but never written down.
@@ -116,7 +118,7 @@ inline Four load_four(const float* p, size_t count) {
 inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
 #endif
 
-// Do the elements rise strictly, from 0 or more? Which is the largest, where a negative one is a large one?
+// Do the elements rise strictly, from 0 or more? Are they below a limit, and none negative?
 #ifdef __AVX512F__
 struct Narrow {
     static constexpr size_t width = 16;
@@ -126,8 +128,9 @@ struct Narrow {
     static unsigned falls(__m512i here, __m512i before) {
         return _mm512_cmple_epi32_mask(here, _mm512_alignr_epi32(here, before, 15));
     }
-    static __m512i larger(__m512i a, __m512i b) { return _mm512_max_epu32(a, b); }
-    static uint32_t largest(__m512i all) { return _mm512_reduce_max_epu32(all); }
+    static unsigned beyond(__m512i here, uint32_t limit) {
+        return _mm512_cmpge_epu32_mask(here, _mm512_set1_epi32(int32_t(limit)));
+    }
 };
 struct Wide {
     static constexpr size_t width = 8;
@@ -135,8 +138,9 @@ struct Wide {
     static unsigned falls(__m512i here, __m512i before) {
         return _mm512_cmple_epi64_mask(here, _mm512_alignr_epi64(here, before, 7));
     }
-    static __m512i larger(__m512i a, __m512i b) { return _mm512_max_epu64(a, b); }
-    static uint64_t largest(__m512i all) { return _mm512_reduce_max_epu64(all); }
+    static unsigned beyond(__m512i here, uint64_t limit) {
+        return _mm512_cmpge_epu64_mask(here, _mm512_set1_epi64(int64_t(limit)));
+    }
 };
 template <class I>
 using Register = std::conditional_t<sizeof(I) == 4, Narrow, Wide>;
@@ -155,12 +159,13 @@ inline bool rising(const I* index, size_t n) {
     return (falls | (rest & Register::falls(Register::load(index, rest), before))) == 0;
 }
 template <class I>
-inline std::make_unsigned_t<I> largest(const I* index, size_t n) {
+inline bool all_below(const I* index, size_t n, std::make_unsigned_t<I> limit) {
     using Register = Register<I>;
     constexpr size_t width = Register::width;
-    __m512i most = _mm512_setzero_si512();
-    for (; n >= width; n -= width, index += width) most = Register::larger(most, _mm512_loadu_si512(index));
-    return Register::largest(Register::larger(most, Register::load(index, (1u << n) - 1u)));
+    unsigned beyond = 0;
+    for (; n >= width; n -= width, index += width) beyond |= Register::beyond(_mm512_loadu_si512(index), limit);
+    const unsigned rest = (1u << n) - 1u;
+    return (beyond | (rest & Register::beyond(Register::load(index, rest), limit))) == 0;
 }
 #else
 template <class I>
@@ -170,11 +175,10 @@ inline bool rising(const I* index, size_t n) {
     return all;
 }
 template <class I>
-inline std::make_unsigned_t<I> largest(const I* index, size_t n) {
-    std::make_unsigned_t<I> most = 0;
-    for (size_t i = 0; i < n; ++i)
-        most = std::make_unsigned_t<I>(index[i]) > most ? std::make_unsigned_t<I>(index[i]) : most;
-    return most;
+inline bool all_below(const I* index, size_t n, std::make_unsigned_t<I> limit) {
+    bool all = true;  // a negative index is a large one
+    for (size_t i = 0; i < n; ++i) all &= std::make_unsigned_t<I>(index[i]) < limit;
+    return all;
 }
 #endif
 

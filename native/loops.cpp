@@ -9,7 +9,9 @@ enum class Order { sorted, unsorted, outside };
 
 template <class I>
 inline bool all_inside(const I* index, size_t n, size_t columns) {
-    return n == 0 || size_t(largest(index, n)) < columns;
+    using Unsigned = std::make_unsigned_t<I>;
+    constexpr Unsigned most = Unsigned(1) << (8 * sizeof(I) - 1);  // where negative ones begin
+    return all_below(index, n, columns < most ? Unsigned(columns) : most);
 }
 
 // Indices that rise strictly from 0 or more to less than columns are inside, and no two are equal.

@@ -35,18 +35,27 @@ inline double vowpal_pull(const Vowpal& rule, double p, double y) {
                                 : twice * pull(rule.loss, rule.parameter, y - p);
 }
 
-// Lambert's W(e^Z): the omega with omega + ln(omega) = Z, without e^Z. Steps of Fritsch, Shafer and Crowley (1973),
-// whose error is about the fourth power of the one before.
-inline double wright_omega(double Z) {
-    const double e = Z > 1.0 ? std::log(Z) : std::exp(Z);
-    double omega = Z > 1.0 ? Z - e + e / Z : e / (1.0 + e), error = 1.0;
-    for (int i = 0; i < 5 && std::abs(error) > 1e-4 && omega > 0.0; ++i) {
-        const double t = 1.0 + omega;
-        error = Z - omega - std::log(omega);
-        const double u = 2.0 * t * (t + error * (2.0 / 3.0));
-        omega *= 1.0 + error / t * (u - error) / (u - 2.0 * error);
+// ln(omega) - m, where omega + ln(omega) = m + e^m + hq: how far logistic loss leads from the margin m in the time hq.
+// Steps of Fritsch, Shafer and Crowley (1973) for Lambert's W, each of which leaves about the fourth power of the error
+// before it. A short time begins at omega = e^m, where the error is hq itself.
+inline double logistic_way(double m, double hq) {
+    const double from = std::exp(m), Z = hq + m + from;
+    double risen = 0.0, way = 0.0, error = hq;  // omega - e^m, ln(omega) - m, Z - omega - ln(omega)
+    if (hq > 1.0 + from) {
+        const double e = Z > 1.0 ? std::log(Z) : std::exp(Z), omega = Z > 1.0 ? Z - e + e / Z : e / (1.0 + e);
+        risen = omega - from;
+        way = std::log(omega) - m;
+        error = hq - risen - way;
     }
-    return omega;
+    for (int i = 0; i < 5; ++i) {
+        const double omega = from + risen, t = 1.0 + omega, u = 2.0 * t * (t + error * (2.0 / 3.0));
+        const double grown = error / t * (u - error) / (u - 2.0 * error);
+        if (std::abs(error) <= 1e-4) return way + grown * (1.0 - grown * (0.5 - grown * (1.0 / 3.0 - grown * 0.25)));
+        way += std::log1p(grown);
+        risen += omega * grown;
+        error = hq - risen - way;
+    }
+    return way;
 }
 
 // The score's way, over q, of infinitely many steps h/infinity each: the solution of dp/dh = q * pull(p).
@@ -61,11 +70,7 @@ inline double invariant_step(const Vowpal& rule, double p, double y, double h, d
         case Loss::hinge:
         case Loss::ramp: return y * up_to(h, 1.0 - m);
         case Loss::squared_hinge: return y * decay(1.0 - m, 1.0);
-        case Loss::logistic: {
-            if (hq < small) return y * h * sigmoid(-m);
-            const double e = std::exp(m), Z = hq + m + e;
-            return y * (std::log(wright_omega(Z)) - m) / q;  // ln(omega) is Z - omega without the cancellation
-        }
+        case Loss::logistic: return hq < small ? y * h * sigmoid(-m) : y * logistic_way(m, hq) / q;
         case Loss::squared: return side * decay(r, 2.0);
         case Loss::absolute: return side * up_to(h, r);
         case Loss::eps_insensitive: return side * up_to(h, beyond);
@@ -81,131 +86,170 @@ inline double invariant_step(const Vowpal& rule, double p, double y, double h, d
     }
 }
 
-// What each row of weights is to learn: the score it gave, as far as labels go, and its label.
+// What each row of weights is to learn: the score it gave, as far as labels go, its label, and how the loss pulls.
 struct Lesson {
-    double p, y;
+    double p, y, pulled;
 };
 
-// One row of weights at the features of an example, the constant being the last: copied out, eight side by side, they
-// learn there, and are written back once all are known to be finite. Planes: G where adaptive, N where normalised.
+// One row of weights at the features of an example and, after them, at the constant: eight at a time they take in their
+// gradients, and wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G
+// where adaptive, N where normalised.
 template <bool adaptive, bool normalized, bool half>
 class VowpalRow {
  public:
-    static constexpr size_t count = adaptive + normalized, width = 8, numbers = (2 + count) * width;
-    static size_t blocks(size_t features) { return features / width + 1; }
-    static size_t room(size_t features) { return blocks(features) * numbers + 2; }  // and what the row has of its own
+    static constexpr size_t planes = adaptive + normalized, width = 8, numbers = (2 + planes) * width;
+    static size_t room(size_t features) { return (features / width + 1) * numbers + 4; }
 
-    VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), at_(room) {}
+    VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), room_(room) {}
 
-    // The score p should go to y. `x` are the features' values and zeros up to a whole block, `ways` room for as many.
+    // The score p should go to y: works out how. False where a number would not be finite.
     template <class Row>
-    bool learn(const Row& row, const Vowpal& rule, Lesson of, double importance, double t, const double* x,
-               double* ways) {
-        read(row);
-        const double pulled = vowpal_pull(rule, of.p, of.y);
+    bool learn(const Row& row, const Vowpal& rule, Lesson of, double importance, double t) {
+        double* const own = own_numbers(row);
+        own[3] = of.pulled != 0.0;
+        if (of.pulled == 0.0) return true;
+        const double gradient = importance * (of.pulled * of.pulled);
         Sums sums;
-        for (size_t i = 0; i < blocks(row.n); ++i)
-            store(ways + i * width,
-                  meet(rule, importance * (pulled * pulled), load(x + i * width), at_ + i * numbers, sums));
+        in_blocks(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            Eight own[1 + planes];
+            read(row, i, own, count...);
+            const Eight way = meet(rule, gradient, values(row, i, count...), own, sums);
+            double* const kept = room_ + i / width * numbers;
+            for (size_t k = 0; k <= planes; ++k) store(kept + k * width, own[k]);
+            store(kept + (1 + planes) * width, way);
+        });
         double kappa = 1.0;
-        bool sound = true;
         if (normalized) {
-            double* const own = own_copy(row);
             own[0] = of_row()[0] + importance * add_up(sums.norms);
             own[1] = of_row()[M.w.stride] + importance;
             const double ratio = own[1] / own[0];
             kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
-            sound = finite(own[0]) && finite(own[1]) && finite(kappa);
+            if (!finite(own[0]) || !finite(own[1]) || !finite(kappa)) return false;
         }
         double h = rule.eta * importance;
         if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
         const double q = kappa * add_up(sums.reach);
-        const double b = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * pulled);
-        Eight nothing{};  // NaN as soon as a number is not finite
-        for (size_t i = 0; i < blocks(row.n); ++i) nothing += walk(b, load(ways + i * width), at_ + i * numbers);
-        for (int l = 0; l < 8; ++l) sound &= nothing[l] == 0.0;
-        return (M.w.averaging == Averaging::none || average(row)) && sound;
+        own[2] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * of.pulled);
+        return finite(add_up(sums.sizes) + std::abs(own[2]) * add_up(sums.ways)) && average_stays_finite(row);
     }
 
     template <class Row>
     void write(const Row& row) {
-        size_t i = 0;
-        if (alone())
-            for (double* const cells = M.w.cells.data(); i + width <= row.n; i += width)
-                Cells::store(cells, row, i, at_ + i / width * numbers);
-        each(row, i, [](double& weight, double& own) { weight = own; });
+        const double* const own = own_numbers(row);
+        if (own[3] == 0.0) return;
+        in_blocks(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            double* const kept = room_ + i / width * numbers;
+            store(kept, load(kept) + own[2] * load(kept + (1 + planes) * width));
+            put(row, i, kept, count...);
+        });
         if (!normalized) return;
-        of_row()[0] = own_copy(row)[0];
-        of_row()[M.w.stride] = own_copy(row)[1];
+        of_row()[0] = own[0];
+        of_row()[M.w.stride] = own[1];
     }
 
  private:
-    using Cells = Eights<count>;
-    struct Sums {  // over features, x^2/N^2 and x^2 * r: feature i in lane i mod 8
-        Eight norms{}, reach{};
+    using Cells = Eights<planes>;
+    struct Sums {                // feature i in lane i mod 8
+        Eight norms{}, reach{};  // x^2/N^2 and x^2 * r
+        Eight sizes{}, ways{};   // |w|, G and N; |way|: none can be larger than all together
     };
 
-    // Is this the only row of weights, and has it no average? Then eights of features are copied at once.
-    bool alone() const { return M.w.stride == 1 && M.w.averaging == Averaging::none; }
-
-    // Calls visit with every number of the row of weights and its copy, from the row's place i on.
-    template <class Row, class Visit>
-    void each(const Row& row, size_t i, const Visit& visit) {
-        Weights& w = M.w;
-        double* const z = w.averaging != Averaging::none ? w.z.data() + r : nullptr;
-        double* copy;
-        for (; i < row.n; ++i) {
-            double* const cell = w.v_of(row.column(i)) + r;
-            copy = at_ + i / width * numbers + i % width;
-            for (size_t k = 0; k <= count; ++k) visit(cell[k * w.stride], copy[k * width]);
-            if (z) visit(z[row.column(i) * w.stride], copy[(1 + count) * width]);
-        }
-        if (M.constant == 0.0) return;
-        copy = at_ + row.n / width * numbers + row.n % width;
-        visit(w.bias[r], copy[0]);
-        for (size_t k = 0; k < count; ++k) visit(w.bias_planes[k * w.stride + r], copy[(1 + k) * width]);
-    }
-    template <class Row>
-    void read(const Row& row) {
-        double* const last = at_ + row.n / width * numbers;
-        for (size_t k = 0; k < numbers; ++k) last[k] = 0.0;
+    // Blocks of eight features, and the last with those left over and the constant.
+    template <class Visit>
+    static void in_blocks(size_t n, const Visit& visit) {
         size_t i = 0;
-        if (alone())
-            for (const double* const cells = M.w.cells.data(); i + width <= row.n; i += width) {
-                Eight eights[1 + count];
-                Cells::load(cells, row, i, eights);
-                std::memcpy(at_ + i / width * numbers, eights, sizeof eights);
-            }
-        each(row, i, [](double& weight, double& own) { own = weight; });
+        for (; i + width <= n; i += width) visit(i);
+        visit(i, n - i);
     }
+
+    // Is this the only row of weights, and has it no average? Then eights of features are read and written at once.
+    bool alone() const { return M.w.stride == 1 && M.w.averaging == Averaging::none; }
     double* of_row() {  // the sum of norms; of importances
-        return M.w.bias_planes.data() + count * M.w.stride + r;
+        return M.w.bias_planes.data() + planes * M.w.stride + r;
     }
     template <class Row>
-    double* own_copy(const Row& row) {
-        return at_ + blocks(row.n) * numbers;
+    double* own_numbers(const Row& row) {  // what these become; the step; is there one?
+        return room_ + (row.n / width + 1) * numbers;
+    }
+    double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.bias_planes[(k - 1) * M.w.stride + r]; }
+
+    // The constant's place among those left over.
+    static Eight with_constant(Eight some, size_t place, double constant) {
+        const EightBits places{0, 1, 2, 3, 4, 5, 6, 7};
+        return places == int64_t(place) ? Eight{} + constant : some;
+    }
+    template <class Row>
+    Eight values(const Row& row, size_t i) const {
+        return load_eight(row.x + i);
+    }
+    template <class Row>
+    Eight values(const Row& row, size_t i, size_t count) const {
+        return with_constant(load_eight(row.x + i, count), count, M.constant);
+    }
+
+    template <class Row, class... Count>
+    void read(const Row& row, size_t i, Eight* own, Count... count) {
+        const size_t n = (width - ... - (width - count)), stride = M.w.stride;
+        if (n == 0) {
+            for (size_t k = 0; k <= planes; ++k) own[k] = Eight{};
+        } else if (alone()) {
+            Cells::load(M.w.cells.data(), row, i, own, count...);
+        } else {
+            double each[1 + planes][width] = {};
+            for (size_t l = 0; l < n; ++l)
+                for (size_t k = 0; k <= planes; ++k) each[k][l] = M.w.v_of(row.column(i + l))[k * stride + r];
+            std::memcpy(own, each, sizeof each);
+        }
+        if (sizeof...(count) > 0)
+            for (size_t k = 0; k <= planes; ++k) own[k] = with_constant(own[k], n, of_constant(k));
+    }
+    template <class Row, class... Count>
+    void put(const Row& row, size_t i, const double* own, Count... count) {
+        const size_t n = (width - ... - (width - count)), stride = M.w.stride;
+        if (alone()) {
+            if (n > 0) Cells::store(M.w.cells.data(), row, i, own, count...);
+        } else {
+            for (size_t l = 0; l < n; ++l) {
+                double* const cell = M.w.v_of(row.column(i + l)) + r;
+                if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[l] - cell[0]);
+                for (size_t k = 0; k <= planes; ++k) cell[k * stride] = own[k * width + l];
+            }
+        }
+        if (sizeof...(count) > 0 && M.constant != 0.0)
+            for (size_t k = 0; k <= planes; ++k) of_constant(k) = own[k * width + n];
+    }
+
+    double* average_of(size_t feature) {
+        return M.w.averaging == Averaging::none ? nullptr : M.w.z.data() + feature * M.w.stride + r;
+    }
+    template <class Row>
+    bool average_stays_finite(const Row& row) {
+        if (M.w.averaging == Averaging::none) return true;
+        bool sound = true;
+        for (size_t i = 0; i < row.n; ++i) {
+            const double* const kept = room_ + i / width * numbers + i % width;
+            const double moved = kept[0] + own_numbers(row)[2] * kept[(1 + planes) * width];
+            const size_t j = row.column(i);
+            sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
+        }
+        return sound;
     }
 
     // Eight features take in their gradient; gives r_j * x_j.
-    static Eight meet(const Vowpal& rule, double gradient, Eight x, double* at, Sums& sums) {
+    static Eight meet(const Vowpal& rule, double gradient, Eight x, Eight* own, Sums& sums) {
         const bool shared = rule.shared_power();
         const Eight squares = x * x, one = Eight{} + 1.0;
         Eight g = one, n = one, rate = one;
-        if (adaptive) {
-            g = load(at + width) + gradient * squares;
-            store(at + width, g);
-        }
+        if (adaptive) g = own[1] += gradient * squares;
         if (normalized) {
-            double* const N = at + (1 + adaptive) * width;
-            const Eight size = size_of(x), largest = load(N);
-            n = size > largest ? size : largest;
+            const Eight size = size_of(x), largest = own[1 + adaptive];
+            n = own[1 + adaptive] = size > largest ? size : largest;
             if (any(n != largest)) {
                 Eight down = largest > 0.0 ? largest / n : one;
                 if (!shared) down *= down;
                 for (int l = 0; shared && !half && l < 8; ++l)
                     if (down[l] != 1.0) down[l] = std::pow(down[l], 2.0 * (1.0 - rule.power));
-                store(at, load(at) * down);
-                store(N, n);
+                own[0] *= down;
             }
             const Eight part = n > 0.0 ? x / n : Eight{};
             sums.norms += part * part;
@@ -217,34 +261,17 @@ class VowpalRow {
             for (int l = 0; normalized && l < 8; ++l)
                 rate[l] *= shared ? std::pow(n[l] * n[l], rule.power - 1.0) : 1.0 / (n[l] * n[l]);
         }
-        const Eight r = (x != 0.0) & (g > 0.0) ? rate : Eight{};
+        const Eight r = (x != 0.0) & (g > 0.0) ? rate : Eight{}, way = r * x;
         sums.reach += squares * r;
-        return r * x;
-    }
-
-    // Eight weights go b times their way. NaN where a number is not finite, else 0.
-    static Eight walk(double b, Eight way, double* at) {
-        const Eight moved = load(at) + b * way;
-        store(at, moved);
-        Eight nothing = moved * 0.0;
-        for (size_t k = 1; k <= count; ++k) nothing += load(at + k * width) * 0.0;
-        return nothing;
-    }
-
-    template <class Row>
-    bool average(const Row& row) {
-        bool sound = true;
-        for (size_t i = 0; i < row.n; ++i) {
-            double* const copy = at_ + i / width * numbers + i % width;
-            copy[(1 + count) * width] += M.w.A * (copy[0] - M.w.v_of(row.column(i))[r]);
-            sound &= finite(copy[(1 + count) * width]);
-        }
-        return sound;
+        sums.sizes += size_of(own[0]);
+        for (size_t k = 1; k <= planes; ++k) sums.sizes += own[k];
+        sums.ways += size_of(way);
+        return way;
     }
 
     Model& M;
     const size_t r;
-    double* const at_;
+    double* const room_;
 };
 
 // state: the importance so far, the least and the greatest label.
@@ -260,10 +287,12 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, double y, const uint8_t
         score = (regress ? s.side : move.coefficient) * s.m;
         label = regress ? y : move.coefficient;
     }
-    if (!rule.clip) return {score, label};
-    const bool wide = rule.loss == Loss::logistic;
-    const double low = wide ? -50.0 : state[1], high = wide ? 50.0 : state[2];
-    return {score < low ? low : (score > high ? high : score), label};
+    if (rule.clip) {
+        const bool wide = rule.loss == Loss::logistic;
+        const double low = wide ? -50.0 : state[1], high = wide ? 50.0 : state[2];
+        score = score < low ? low : (score > high ? high : score);
+    }
+    return {score, label, vowpal_pull(rule, score, label)};
 }
 
 template <bool adaptive, bool normalized, bool half, bool many, class Row>
@@ -271,25 +300,15 @@ Status learn_vowpal_by(Model& M, const Row& row, double y, const uint8_t* set, c
                        double importance, const double* state, bool* moves) {
     using Learner = VowpalRow<adaptive, normalized, half>;
     const Vowpal rule(M.params);
-    const size_t rows = many ? M.w.rows : 1, places = Learner::blocks(row.n) * Learner::width;
-    double* const x = M.room_to_keep(2 * places + rows * Learner::room(row.n));
-    double *const ways = x + places, *const room = ways + places;
-    for (size_t i = 0; i < row.n; ++i) x[i] = double(row.x[i]);
-    for (size_t i = row.n; i < places; ++i) x[i] = 0.0;
-    x[row.n] = M.constant;
-    auto each = [&](auto visit) {  // row of weights that has something to learn
-        for (size_t r = 0; r < rows; ++r) {
-            const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
-            if (vowpal_pull(rule, of.p, of.y) != 0.0) visit(Learner(M, r, room + r * Learner::room(row.n)), of);
-        }
-    };
-    bool sound = true;
-    each([&](Learner one, Lesson of) {
-        sound &= one.learn(row, rule, of, importance, state[0], x, ways);
-        *moves = true;
-    });
-    if (!sound) return Status::overflow;
-    each([&](Learner one, Lesson) { one.write(row); });
+    const size_t rows = many ? M.w.rows : 1;
+    double* const room = M.room_to_keep(rows * Learner::room(row.n));
+    auto learner = [&](size_t r) { return Learner(M, r, room + r * Learner::room(row.n)); };
+    for (size_t r = 0; r < rows; ++r) {
+        const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
+        if (!learner(r).learn(row, rule, of, importance, state[0])) return Status::overflow;
+        *moves |= of.pulled != 0.0;
+    }
+    for (size_t r = 0; r < rows; ++r) learner(r).write(row);
     return Status::ok;
 }
 

@@ -13,7 +13,7 @@ import pytest
 from onepass import losses, rules
 from onepass.core import Learner
 from onepass.errors import ParameterError
-from onepass.rules.vowpal import wright_omega
+from onepass.rules.vowpal import logistic_way
 
 from .coordinate_transcriptions import invariant_way
 from .streams import Example, R, random_stream
@@ -95,10 +95,26 @@ def test_the_way_is_the_limit_of_small_steps(loss):
             assert rule.way(p, y, h, q) == pytest.approx(slow, rel=3e-4, abs=h / 20_000), (y, p, h, q)
 
 
-def test_lambert():
-    for Z in (-20.0, -3.0, 0.0, 0.5, 1.0, 1.1, 5.0, 40.0, 600.0, 1e5):
-        omega = wright_omega(Z)
-        assert omega + np.log(omega) == pytest.approx(Z, rel=1e-13, abs=1e-13)
+def time_to_go(m, way):
+    """dm/dt = 1/(1 + e^m), integrated: the time that the way from m to m + way takes."""
+    return way + np.exp(m) * np.expm1(way)
+
+
+def test_the_way_of_logistic_loss():
+    for m, hq in itertools.product(
+        (-50.0, -7.0, -1.0, 0.0, 0.4, 3.0, 20.0), (1e-6, 1e-4, 0.1, 0.9, 1.0, 1.1, 6.0, 1e3)
+    ):
+        assert time_to_go(m, logistic_way(m, hq)) == pytest.approx(hq, rel=1e-13), (m, hq)
+
+
+def test_models_go_that_way(ways):
+    rng = np.random.default_rng(18)
+    stream = [Example(np.array([1.0]), int(rng.choice((-1, 1))), c) for c in 10 ** rng.uniform(-4, 3, 200)]
+    weights = ways(rules.VW("logistic", eta=1.0, **PLAIN), "binary", stream, fit_intercept=False)[:, 0]
+    before = np.concatenate([[0.0], weights[:-1]])
+    y, c = (np.array([getattr(example, name) for example in stream]) for name in "yc")
+    np.testing.assert_allclose(time_to_go(y * before, y * (weights - before)), c, rtol=1e-9)
+    assert (abs(before) > 3).any() and (c < 1).any() and (c > 1 + np.exp(y * before)).any()
 
 
 def test_a_sure_prediction_hardly_moves(ways):

@@ -168,10 +168,7 @@ class VW(CoordinateRule):
             case "squared_hinge":
                 return y * decay(1.0 - m, 1.0)
             case "logistic":
-                if h * q < SMALL:
-                    return y * h * losses.sigmoid(-m)
-                Z = h * q + m + math.exp(m)
-                return y * (math.log(wright_omega(Z)) - m) / q  # ln ω is Z − ω without the cancellation
+                return y * (h * losses.sigmoid(-m) if h * q < SMALL else logistic_way(m, h * q) / q)
             case "squared":
                 return side * decay(r, 2.0)
             case "absolute":
@@ -193,14 +190,27 @@ class VW(CoordinateRule):
         raise AssertionError(loss.name)
 
 
-def wright_omega(Z: float) -> float:
-    """Lambert's W(e^Z): the ω with ω + ln ω = Z, without forming e^Z."""
-    e = math.log(Z) if Z > 1 else math.exp(Z)
-    omega, error = (Z - e + e / Z if Z > 1 else e / (1.0 + e)), 1.0
-    for _ in range(5):  # Fritsch, Shafer and Crowley (1973): the error's fourth power is left
-        if omega <= 0 or abs(error) <= 1e-4:
-            break
-        t, error = 1.0 + omega, Z - omega - math.log(omega)
+def logistic_way(m: float, hq: float) -> float:
+    """ln ω − m, where ω + ln ω = m + e^m + hq: how far logistic loss leads from the margin m in the time hq.
+
+    Lambert's W without its exponentials, by steps of Fritsch, Shafer and Crowley (1973), each of which leaves about the
+    fourth power of the error before it. A short time begins at ω = e^m, where the error is hq itself.
+    """
+    start, risen, way, error = math.exp(m), 0.0, 0.0, hq
+    if hq > 1.0 + start:
+        Z = hq + m + start
+        e = math.log(Z) if Z > 1 else math.exp(Z)
+        omega = Z - e + e / Z if Z > 1 else e / (1.0 + e)
+        risen, way = omega - start, math.log(omega) - m
+        error = hq - risen - way
+    for _ in range(5):
+        omega = start + risen
+        t = 1.0 + omega
         u = 2.0 * t * (t + error * (2.0 / 3.0))
-        omega *= 1.0 + error / t * (u - error) / (u - 2.0 * error)
-    return omega
+        grown = error / t * (u - error) / (u - 2.0 * error)
+        way += math.log1p(grown)
+        if abs(error) <= 1e-4:
+            break
+        risen += omega * grown
+        error = hq - risen - way
+    return way
