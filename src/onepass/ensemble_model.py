@@ -18,8 +18,8 @@ from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Rule
 from .ensemble_weights import MemberWeights
 from .errors import DamagedFileError, FeatureError, InputError, ModelFileError, NumericalError, ParameterError
-from .labels import alike
-from .model import LinearModel, as_labels, as_targets
+from .labels import alike, as_labels, as_targets
+from .model import LinearModel
 
 __all__ = ["EnsembleModel"]
 

@@ -17,9 +17,28 @@ from . import _native, callback, core, geometry, hashing, rules, store, uncertai
 from .batches import Batch, as_base, as_batch, as_importance, is_mappings, to_row
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
+from .errors import (
+    DamagedFileError,
+    FeatureError,
+    InputError,
+    LabelError,
+    NumericalError,
+    ParameterError,
+    RowError,
+    short,
+)
 from .kept import packed, unpacked
-from .labels import alike, not_hashable, plain, require_label
+from .labels import (
+    alike,
+    as_label_sets,
+    as_labels,
+    as_targets,
+    indices_of,
+    not_hashable,
+    plain,
+    require_label,
+    sorts_before,
+)
 from .losses import LOSSES, sigmoid
 from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
@@ -689,7 +708,7 @@ class LinearModel:
         label = plain(label)
         self._admissible(label, known)
         self._engine.set_classes([*known, label])
-        if len(known) == 1 and self.task != "multilabel" and _sorts_before(label, known[0]):
+        if len(known) == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
             self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
             return 0
         return len(known)
@@ -795,7 +814,7 @@ class LinearModel:
             return [self._run(batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
         if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
             y = [[label] for label in sets.tolist()]  # a plain column: sets of one
-        collections = _collections(y, rows)
+        collections = as_label_sets(y, rows)
         self._check_labels([label for members in collections for label in members])
         table = {label: index for index, label in enumerate(self.classes)}
         if all(label in table for members in collections for label in members):
@@ -910,7 +929,7 @@ class LinearModel:
         for row, x in enumerate(X):
             try:
                 if not isinstance(x, Mapping):
-                    raise FeatureError(f"expected a mapping like the first row, got {_short(x)}")
+                    raise FeatureError(f"expected a mapping like the first row, got {short(x)}")
                 self._engine.check_one(x)
             except InputError as error:
                 raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
@@ -934,31 +953,13 @@ class LinearModel:
         if self.task == "oneclass":
             return [None] * rows
         if self.task == "multilabel":
-            return _collections(y, rows)
+            return as_label_sets(y, rows)
         return list((as_targets(y) if self.task == "regression" else as_labels(y)).tolist())
-
-    def _compare_as_arrays(self, labels: NDArray[Any], classes: list[Any]) -> bool:
-        """Can NumPy tell these labels apart exactly? Beyond 2^53 a comparison by way of floats cannot."""
-        if labels.dtype.kind not in "bif" and labels.dtype not in (np.uint8, np.uint16, np.uint32):
-            return False
-        return bool(classes) and all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)
 
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
-        classes = self.classes
-        if self._compare_as_arrays(labels, classes):
-            if len(classes) == 2:
-                second = labels == classes[1]
-                indices = second.astype(np.float64)
-                indices[~(second | (labels == classes[0]))] = -1.0
-                return np.asarray(indices)
-            order = np.argsort(np.array(classes))
-            ordered = np.array(classes)[order]
-            at = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)
-            return np.where(ordered[at] == labels, order[at], -1).astype(np.float64)
-        table = {label: index for index, label in enumerate(classes)}
         try:
-            return np.array([table.get(label, -1) for label in labels.tolist()], dtype=np.float64)
+            return indices_of(labels, self.classes)
         except TypeError:
             self._check_labels(labels.tolist())  # says which label is not hashable
             raise
@@ -975,23 +976,6 @@ class LinearModel:
         if alike(classes):
             return np.array(classes)[indices]
         return [classes[i] for i in indices]
-
-
-def as_targets(y: Any) -> Array:
-    """Real targets, finite."""
-    try:
-        given = np.asarray(y)
-        if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(v, str) for v in given.flat)):
-            raise TypeError
-        targets = np.ascontiguousarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise LabelError(f"y must hold numbers for regression, got {_short(y)}") from None
-    if given.ndim != 1:
-        raise LabelError(f"y must hold one number per row, got shape {given.shape}")
-    bad = np.flatnonzero(~np.isfinite(targets))
-    if len(bad):
-        raise LabelError(f"y must hold finite numbers, but y[{bad[0]}] is {targets[bad[0]]}")
-    return targets
 
 
 def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
@@ -1071,43 +1055,11 @@ def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
     return [kind, *(each for sub in kind.__subclasses__() for each in _subclasses(sub))]
 
 
-def as_labels(y: Any) -> NDArray[Any]:
-    """Labels as a vector, of whatever type they are."""
-    if isinstance(y, np.ndarray):
-        if y.ndim != 1:
-            raise LabelError(f"y must hold one label per row, got shape {y.shape}")
-        return y
-    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
-        raise LabelError(f"y must hold one label per row, got {_short(y)}")
-    values = list(y)
-    out = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        out[row] = value  # one by one: NumPy would take a list of tuples for a table
-    return out
-
-
-def _sorts_before(a: Any, b: Any) -> bool:
-    try:
-        return bool(a < b)
-    except TypeError:
-        return False
-
-
 def _joined(parts: list[Any]) -> Any:
     """Predictions of consecutive parts as one array, or as a list where they are of different kinds."""
     if len(parts) == 1:
         return parts[0]
     return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
-
-
-def _collections(y: Any, rows: int) -> list[list[Any]]:
-    try:
-        collections = [[plain(label) for label in members] for members in y if not isinstance(members, str)]
-    except TypeError:
-        raise LabelError("y must hold a collection of labels for every row") from None
-    if len(collections) != rows:
-        raise LabelError(f"y must hold a collection of labels for each of {rows} rows, got {len(collections)}")
-    return collections
 
 
 def _costs(costs: Any, classes: list[Any] | None) -> Array:
@@ -1158,8 +1110,3 @@ def _bits(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
         raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
     return int(value)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
