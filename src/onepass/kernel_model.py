@@ -21,6 +21,7 @@ from .core import Array, Readout, Rule, make_readout
 from .errors import DamagedFileError, ParameterError
 from .kernels import Kernel
 from .model import LinearModel, known_parameters
+from .model_options import engine_parts
 from .parameters import from_config, to_config
 from .rules import make as make_rule
 
@@ -220,7 +221,7 @@ class KernelModel(LinearModel):
     def _make_engine(self) -> _native.Engine:
         limit = self.budget.limit()
         return _native.KernelEngine(
-            *self._engine_parts(),
+            *engine_parts(self),
             self._native_kernel,
             {
                 "code": self.budget.code,

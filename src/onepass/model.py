@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
-import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -13,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, geometry, hashing, rules, store, uncertainty
+from . import _native, core, geometry, hashing, rules, store, uncertainty
 from .batches import Batch, as_base, as_batch, as_importance, is_mappings, to_row
 from .columns import StreamColumns
 from .core import Array, Average, Readout, Rule, Scalars
@@ -40,6 +38,7 @@ from .labels import (
     sorts_before,
 )
 from .losses import LOSSES, sigmoid
+from .model_options import engine_parts, read_bits, read_costs, read_flag, read_intercept, read_positive
 from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
 
@@ -47,14 +46,6 @@ __all__ = ["LinearModel"]
 
 KIND = "linear"
 TASKS = ("auto", "binary", "multiclass", "multilabel", "oneclass", "regression", "ranking", "structured")
-# What the loops call each task; all others classify.
-LOOPS = {
-    "multilabel": "multilabel",
-    "oneclass": "oneclass",
-    "regression": "regress",
-    "ranking": "direction",
-    "structured": "direction",
-}
 
 
 # What is made of the scores that rows had before they were learned; None where nobody asks.
@@ -104,14 +95,14 @@ class LinearModel:
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
-        self.costs = None if costs is None else _costs(costs, classes)
+        self.costs = None if costs is None else read_costs(costs, classes)
         if self.costs is not None:
             self.rule.require_costs(task, multiclass, len(self.costs))
-        self.fit_intercept = _intercept(fit_intercept, task)
-        self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
-        self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
-        self.hash_bits = _bits(hash_bits)
-        self.radius = _positive("radius", radius)
+        self.fit_intercept = read_intercept(fit_intercept, task)
+        self.bias_in_norm = read_flag("bias_in_norm", bias_in_norm)
+        self.intercept_scaling = read_positive("intercept_scaling", intercept_scaling)
+        self.hash_bits = read_bits(hash_bits)
+        self.radius = read_positive("radius", radius)
         if task == "oneclass" and not isinstance(self.readout, core.Last):
             raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
@@ -629,54 +620,7 @@ class LinearModel:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _make_engine(self) -> _native.Engine:
-        return _native.Engine(*self._engine_parts())
-
-    def _engine_parts(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """The task, the rule and the options as the native half reads them."""
-        rule, average, spread = self.rule, self.readout, self.rule.spread()
-        averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
-        kind = LOOPS.get(self.task, "classify")
-        native = rule.code >= 0 and not rule.cfunc
-        return (
-            kind,
-            {
-                "code": rule.code,
-                "cfunc": rule.cfunc,
-                "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
-                "slots": [float(v) for v in rule.slots.values()],
-                "sees_all_scores": kind == "classify" and rule.sees_all_scores("multiclass", self.multiclass),
-                "uses_ww": rule.uses_ww(),
-                "uses_soft": rule.uses_soft(),
-                "theta": rule.theta(),
-                "geometry": rule.geometry(),
-                "ball": rule.ball(),
-                "batch_size": rule.minibatch()[0],
-                "mean": rule.minibatch()[1] == "mean",
-                "coordinates": rule.coordinates(),
-                "clips": rule.clips(),
-                "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
-                "row_planes": sum(p.of_row for p in rule.planes()),
-                "spread": None if spread is None else dataclasses.asdict(spread),
-                "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
-                "text": repr(rule),
-                "step": callback.step(rule),
-                "solve": callback.solve(rule),
-            },
-            {
-                "hash_bits": -1 if self.hash_bits is None else self.hash_bits,
-                "constant": self.intercept_scaling if self.fit_intercept else 0.0,
-                "bias_in_norm": self.bias_in_norm,
-                "averaging": averaging,
-                "average_from": float(average.start) if isinstance(average, Average) else 1.0,
-                "against": core.DIRECTIONS.index(self.multiclass) if self.multiclass in core.DIRECTIONS else 0,
-                "roots": [] if self.costs is None else np.sqrt(self.costs).ravel().tolist(),
-                "pocket": isinstance(average, core.Pocket),
-                "ratchet": self.ratchet,
-                "calibrated": self.calibrated,
-                "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
-                "to_row": self._row,
-            },
-        )
+        return _native.Engine(*engine_parts(self))
 
     def _row(self, x: Any) -> Any:
         """A single example that is neither a dict nor a float64 vector, as the engine reads it."""
@@ -1060,53 +1004,3 @@ def _joined(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
-
-
-def _costs(costs: Any, classes: list[Any] | None) -> Array:
-    """The cost of predicting column for row, in the order of the declared classes."""
-    if classes is None:
-        raise ParameterError("costs need classes: declare them, so that rows and columns have names")
-    table = np.array(costs, dtype=np.float64)
-    if table.shape != (len(classes), len(classes)) or not np.all(np.isfinite(table)) or np.any(table < 0):
-        raise ParameterError(
-            f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}"
-        )
-    if np.any(np.diag(table) != 0) or np.any(table + np.eye(len(classes)) == 0):
-        raise ParameterError("costs must be 0 on the diagonal and above 0 elsewhere")
-    return table
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name}={value!r}: expected True or False")
-    return bool(value)
-
-
-def _intercept(value: Any, task: str) -> bool:
-    """ "auto" is True wherever an intercept can tell examples apart."""
-    without = {
-        "oneclass": "a centre has no intercept",
-        "ranking": "the intercept cancels in a pair's difference",
-        "structured": "the intercept cancels in a difference of structures",
-    }.get(task)
-    if isinstance(value, str) and value == "auto":
-        return without is None
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
-    if value and without:
-        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
-    return bool(value)
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
-        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
-    return float(value)
-
-
-def _bits(value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
-        raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
-    return int(value)
