@@ -11,21 +11,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, core, geometry, model_files, rules, store, uncertainty
-from .batches import Batch, as_base, as_batch, as_importance, is_mappings, to_row
+from . import _native, core, model_files, model_scoring, model_weights, rules, store, uncertainty
+from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .columns import StreamColumns
-from .core import Array, Average, Readout, Rule, Scalars
+from .core import Array, Readout, Rule, Scalars
 from .errors import (
     FeatureError,
     InputError,
     LabelError,
-    NumericalError,
     ParameterError,
     RowError,
     short,
 )
 from .labels import (
-    alike,
     as_label_sets,
     as_labels,
     as_targets,
@@ -35,7 +33,6 @@ from .labels import (
     require_label,
     sorts_before,
 )
-from .losses import sigmoid
 from .model_options import engine_parts, read_bits, read_costs, read_flag, read_intercept, read_positive
 
 __all__ = ["LinearModel"]
@@ -209,20 +206,7 @@ class LinearModel:
 
     def weights(self, *, last: bool = False) -> tuple[Array, Array]:
         """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
-        s = self._engine.state()
-        a, big_a, averaged = s["scalars"][:3]
-        if isinstance(self.readout, Average) and averaged > 0 and not last:
-            w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
-        elif isinstance(self.readout, core.Pocket) and s["pocket_scalars"][2] > 0 and not last:
-            w, bias = s["pocket_scalars"][0] * s["pocket"], s["pocket_bias"]
-        elif "owed_now" in s:
-            spared = (s["v"].view(np.int64) & 1 != 0) & (self.rule.theta() < np.inf)  # see native/weights.hpp
-            paid = np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - s["owed_now"])
-            w, bias = a * np.where(spared, s["v"], paid), s["bias"]
-        else:
-            both = geometry.link(np.vstack([a * s["v"], s["bias"]]), self.rule.geometry())
-            w, bias = both[:-1], both[-1]
-        return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
+        return model_weights.weights(self, last)
 
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
         """Feature indices of names; −1 for a name never learned."""
@@ -230,45 +214,18 @@ class LinearModel:
 
     def weights_at(self, indices: NDArray[np.int64]) -> Array:
         """The predicting weights of some features of a one-row model: cost in proportion to their number."""
-        scores = np.zeros((len(indices), 1))
-        if len(indices):
-            starts = np.arange(len(indices) + 1, dtype=np.int64)
-            self._engine.score_csr(np.ones(len(indices)), indices, starts, self.n_features, scores)
-        return scores[:, 0]
+        return model_weights.weights_at(self, indices)
 
     def named_weights(self) -> dict[Any, Any]:
         """name → weight; with more than two classes label → name → weight. Positions or hashes where unnamed."""
-        w, _ = self.weights()
-        names = self._names_or_positions()
-        tables = [{name: float(row[j]) for j, name in names if row[j] != 0.0} for row in w]
-        return tables[0] if len(tables) == 1 else dict(zip(self.classes, tables, strict=True))
+        return model_weights.named_weights(self)
 
     def explain_one(self, x: Any, label: Hashable | None = None) -> dict[Any, float]:
         """Each feature's contribution to the score, largest first; the intercept under "intercept".
 
         With more than two classes, the score of `label` (by default the predicted one).
         """
-        if label is not None and label not in self.classes:
-            raise LabelError(f"label {label!r} is not one of the classes {self.classes!r}")
-        w, intercept = self.weights()
-        row, sign = 0, 1.0
-        if len(w) > 1:
-            row = self.classes.index(self.predict_one(x) if label is None else label)
-        elif label is not None and label == self.classes[0]:
-            sign = -1.0  # the score speaks for the second class
-        names = dict(self._names_or_positions())
-        if self.hash_bits is not None and isinstance(x, Mapping):
-            for name, value in x.items():  # slots have no names of their own; these are what fell into them
-                full = f"{name}={value}" if isinstance(value, str) else name
-                names[int(self._engine.find(full))] = full
-        parts = {names[j]: sign * float(w[row, j] * value) for j, value in self._engine.row_of(x) if j < w.shape[1]}
-        if self.fit_intercept:
-            parts["intercept" if "intercept" not in parts else "(intercept)"] = sign * float(intercept[row])
-        return dict(sorted(parts.items(), key=lambda item: -abs(item[1])))
-
-    def _names_or_positions(self) -> list[tuple[int, Any]]:
-        names = self.names
-        return [(j, names[j] if j < len(names) else j) for j in range(self.n_features)]
+        return model_weights.explain_one(self, x, label)
 
     # -- many examples ---------------------------------------------------------------------------------------------
 
@@ -290,70 +247,11 @@ class LinearModel:
 
     def score_many(self, X: Any, base: Any = None) -> Array:
         """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
-        if self.task == "oneclass":
-            distances = self.distances(X)
-            self._bases(base, len(distances))
-            return np.asarray(distances - self.radius)[:, np.newaxis]
-        return self._products(X, base)
-
-    def _products(self, X: Any, base: Any = None) -> Array:
-        """⟨w, x⟩, rows × outputs."""
-        if is_mappings(X):
-            begins_at = self._bases(base, len(X))
-            at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
-            rows = [self.score_one(x, b) for x, b in zip(X, at, strict=True)]
-            return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
-        batch = self._placed(as_batch(X))
-        begins_at = self._bases(base, batch.rows)
-        if not self.n_features and begins_at is not None:
-            batch = batch.without_columns()  # no feature has a weight yet
-        while True:
-            scores = np.zeros((batch.rows, int(self._engine.rows)))
-            try:
-                if batch.rows and (self.n_features or begins_at is not None):
-                    self._score_into(batch, scores, begins_at)
-                return scores
-            except InputError:
-                if scores.shape[1] == self._engine.rows:
-                    raise  # otherwise another thread let a class in meanwhile: look again
-
-    def _score_into(self, batch: Batch, scores: Array, base: Array | None) -> None:
-        more = {} if base is None else {"base": base}
-        if batch.dense is not None:
-            self._engine.score(batch.dense, scores, **more)
-        else:
-            assert batch.csr is not None
-            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, batch.sound, **more)
-
-    def _bases(self, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
-        """What each row's score begins at, None where all begin at 0. Raises where one may not begin elsewhere."""
-        begins_at = as_base(base, rows)
-        if begins_at is not None and (refused := self.refused_base(begins_at, labels)) is not None:
-            row, why = refused
-            raise InputError(f"base[{row}]={begins_at[row]:g} is an initial prediction, {why}")
-        return begins_at
+        return model_scoring.score_many(self, X, base)
 
     def refused_base(self, base: Array, labels: NDArray[Any] | None = None) -> tuple[int, str] | None:
         """The first row whose score may not begin at its base, and why; `labels`, where the rows are to be learned."""
-        at = np.flatnonzero(base)
-        known = np.full(len(base), max(2, len(self.classes)))
-        if labels is not None and self.task in ("auto", "binary", "multiclass"):
-            known = self._known_with(labels.tolist())
-        for count in sorted(set(known[at].tolist()), reverse=True):  # too many says more than too few
-            if why := self._engine.why_no_base(count):
-                return int(at[known[at] == count][0]), why
-        return None
-
-    def _known_with(self, labels: list[Any]) -> NDArray[np.intp]:
-        """How many classes are known once each of these was let in."""
-        known = dict.fromkeys(self.classes)
-        if known.keys() >= set(labels):
-            return np.full(len(labels), len(known))
-        counts = np.empty(len(labels), dtype=np.intp)
-        for row, label in enumerate(labels):
-            known[label] = None
-            counts[row] = len(known)
-        return counts
+        return model_scoring.refused_base(self, base, labels)
 
     def variances(self, X: Any) -> Array:
         """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
@@ -371,13 +269,7 @@ class LinearModel:
 
     def probabilities(self, scores: Array) -> Array:
         """σ or softmax of scores, rows × classes; for rules whose loss gives probabilities."""
-        if not self.rule.proba("binary"):
-            raise ParameterError(f"{self.rule!r} has no probabilities; use SGD(loss='logistic')")
-        if scores.shape[1] == 1:
-            p = np.array([sigmoid(s) for s in scores[:, 0]])
-            return np.stack([1.0 - p, p], axis=1) if len(self._engine.classes) > 1 else np.ones((len(p), 1))
-        e = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(e / e.sum(axis=1, keepdims=True))
+        return model_scoring.probabilities(self, scores)
 
     def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
         """label → probability; empty before anything was learned."""
@@ -387,26 +279,7 @@ class LinearModel:
 
     def distances(self, X: Any) -> Array:
         """One-class: ‖x − w‖ of every row."""
-        w = self.weights()[0][0]
-        if is_mappings(X):
-            norms = np.array([self._squared(x) for x in X])
-        else:
-            batch = as_batch(X)  # features never learned count too
-            if batch.dense is not None:
-                norms = np.sum(np.square(batch.dense, dtype=np.float64), axis=1)
-            else:
-                assert batch.csr is not None
-                squares = np.concatenate([[0.0], np.cumsum(np.square(batch.csr[0], dtype=np.float64))])
-                norms = squares[batch.csr[2][1:]] - squares[batch.csr[2][:-1]]
-        squared = float(w @ w) - 2.0 * self._products(X)[:, 0] + norms
-        return np.asarray(np.sqrt(np.maximum(0.0, squared)))
-
-    def _squared(self, x: Mapping[Any, Any]) -> float:
-        """‖x‖² of a mapping, with the features that were never learned."""
-        known = sum(value * value for _, value in self._engine.row_of(x))
-        named = {f"{n}={v}" if isinstance(v, str) else n: 1.0 if isinstance(v, str) else v for n, v in x.items()}
-        new = [float(value) for name, value in named.items() if value and self._engine.find(name) < 0]
-        return float(known + sum(value * value for value in new))
+        return model_scoring.distances(self, X)
 
     def flush(self) -> None:
         """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""
@@ -459,25 +332,7 @@ class LinearModel:
 
     def add_rows(self, batch: Batch, coefficients: Array) -> None:
         """w ← w + Σ coefficients_i x_i in one step (batch learning); one-row models."""
-        state = self._engine.state()
-        w = state["v"] * state["scalars"][0]
-        if len(w) == 0:
-            w = np.zeros((batch.columns, 1))
-        if batch.dense is not None:
-            w[:, 0] += batch.dense.T @ coefficients
-        else:
-            assert batch.csr is not None
-            data, indices, starts = batch.csr
-            np.add.at(w[:, 0], indices, data * np.repeat(coefficients, np.diff(starts)))
-        bias = state["bias"] + np.sum(coefficients) * (self.intercept_scaling if self.fit_intercept else 0.0)
-        if not (np.all(np.isfinite(w)) and np.all(np.isfinite(bias))):
-            raise NumericalError(f"the batch step of {self.rule!r} overflows; scale the features down")
-        scalars = state["scalars"].copy()
-        scalars[0] = 1.0
-        scalars[5] += batch.rows
-        scalars[6] += float(np.any(coefficients))
-        scalars[8] = 1.0
-        self._engine.set_state({**state, "v": w, "z": state["z"], "bias": bias, "scalars": scalars})
+        model_weights.add_rows(self, batch, coefficients)
 
     def learn_direction(self, x: Any, target: float = 1.0, importance: float = 1.0) -> None:
         """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
@@ -658,18 +513,18 @@ class LinearModel:
         batch = self._placed(batch, learning=True)
         try:
             if self.task == "oneclass":
-                return [self._run(batch, None, c, read, base=self._bases(base, batch.rows))]
+                return [self._run(batch, None, c, read, base=model_scoring.bases(self, base, batch.rows))]
             if self.task == "multilabel":
-                self._bases(base, batch.rows)  # raises where there is one
+                model_scoring.bases(self, base, batch.rows)  # raises where there is one
                 return self._learn_sets(batch, y, c, read)
             y = as_targets(y) if self.task == "regression" else as_labels(y)
             if len(y) != batch.rows:
                 raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
             if self.task == "regression":
-                return [self._run(batch, y, c, read, base=self._bases(base, batch.rows))]
+                return [self._run(batch, y, c, read, base=model_scoring.bases(self, base, batch.rows))]
             indices = self._indices(y)
             if np.all(indices >= 0):
-                return [self._run(batch, indices, c, read, base=self._bases(base, batch.rows, y))]
+                return [self._run(batch, indices, c, read, base=model_scoring.bases(self, base, batch.rows, y))]
             return self._learn_growing(batch, y, c, base, read)
         except BaseException as error:
             if batch.named and self.hash_bits is None:
@@ -765,7 +620,7 @@ class LinearModel:
         """Labels that are new within the batch: learn up to each, let it in, go on."""
         self._check(batch)
         self._check_labels(labels.tolist())
-        b = self._bases(base, batch.rows, labels)
+        b = model_scoring.bases(self, base, batch.rows, labels)
         before = self.__getstate__()
         parts: list[Any] = []
         start = 0
@@ -814,7 +669,7 @@ class LinearModel:
             self._check_labels([label for members in ys for label in members])
         elif self.task not in ("regression", "oneclass"):
             self._check_labels(ys)
-        begins_at = self._bases(base, len(X), as_labels(ys))
+        begins_at = model_scoring.bases(self, base, len(X), as_labels(ys))
         at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
         predictions = []
         for row, (x, label, c, b) in enumerate(zip(X, ys, cs, at, strict=True)):
@@ -842,17 +697,7 @@ class LinearModel:
             raise
 
     def _predictions(self, scores: Array) -> Any:
-        if self.task == "multilabel":
-            return (scores > 0).astype(np.int64)
-        if self.task not in ("auto", "binary", "multiclass"):
-            return scores[:, 0]
-        classes = self.classes
-        if not classes:
-            return [None] * len(scores)
-        indices = self.class_indices(scores)
-        if alike(classes):
-            return np.array(classes)[indices]
-        return [classes[i] for i in indices]
+        return model_scoring.predictions(self, scores)
 
 
 def _joined(parts: list[Any]) -> Any:
