@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, core, model_files, model_scoring, model_weights, rules, store, uncertainty
-from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from . import _native, core, model_files, model_learning, model_scoring, model_weights, rules, store, uncertainty
+from .batches import Batch, as_batch, is_mappings, to_row
 from .columns import StreamColumns
-from .core import Array, Readout, Rule, Scalars
+from .core import Array, Readout, Rule
 from .errors import (
     FeatureError,
-    InputError,
     LabelError,
     ParameterError,
-    RowError,
-    short,
 )
 from .labels import (
-    as_label_sets,
-    as_labels,
-    as_targets,
     indices_of,
     not_hashable,
     plain,
@@ -39,10 +33,6 @@ __all__ = ["LinearModel"]
 
 KIND = "linear"
 TASKS = ("auto", "binary", "multiclass", "multilabel", "oneclass", "regression", "ranking", "structured")
-
-
-# What is made of the scores that rows had before they were learned; None where nobody asks.
-Read = Callable[[Array], Any] | None
 
 
 class LinearModel:
@@ -231,11 +221,11 @@ class LinearModel:
 
     def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
         """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call."""
-        self._learn(X, y, importance, base)
+        model_learning.learn(self, X, y, importance, base)
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
         """For each row the prediction before learning it, as predict-then-learn one by one would give."""
-        return _joined(self._learn(X, y, importance, base, self._predictions))
+        return model_learning.predict_then_learn(self, X, y, importance, base)
 
     def score_then_learn(
         self, X: Any, y: Any, importance: Any = None, base: Any = None
@@ -243,7 +233,7 @@ class LinearModel:
         """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
         if is_mappings(X):
             raise FeatureError("score_then_learn takes a table; with mappings use score_one and learn_one")
-        return self._learn(X, y, importance, base, lambda scores: (self.classes, scores))
+        return model_learning.learn(self, X, y, importance, base, lambda scores: (self.classes, scores))
 
     def score_many(self, X: Any, base: Any = None) -> Array:
         """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
@@ -285,50 +275,13 @@ class LinearModel:
         """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""
         self._engine.flush()
 
-    @contextlib.contextmanager
-    def judged_by(self, X: Any, y: Any, importance: Any = None) -> Iterator[None]:
+    def judged_by(self, X: Any, y: Any, importance: Any = None) -> AbstractContextManager[None]:
         """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
-        batch = self._placed(as_batch(X))
-        indices = self._indices(as_labels(y))
-        if np.any(indices < 0):
-            raise LabelError(
-                f"y[{int(np.argmin(indices))}] of the stored set is not one of the classes {self.classes!r}"
-            )
-        c = as_importance(importance, batch.rows)
-        if batch.dense is not None:
-            self._engine.keep_set(batch.dense, indices, c)
-        else:
-            assert batch.csr is not None
-            self._engine.keep_set_csr(*batch.csr, batch.columns, indices, c)
-        try:
-            yield
-        finally:
-            self._engine.forget_set()
+        return model_learning.judged_by(self, X, y, importance)
 
     def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
         """Learn a table in order; the mean loss of its rows, each before its own update."""
-        batch = self._placed(as_batch(X))
-        c = as_importance(importance, batch.rows)
-        targets = as_targets(y) if self.task == "regression" else self._indices(as_labels(y))
-        scores = np.zeros((batch.rows, int(self._engine.rows)))
-        self._run_into(batch, targets, c, scores)
-        losses = [self._suffered(s, t) for s, t in zip(scores, targets, strict=True)]
-        weights = np.ones(batch.rows) if c is None else c
-        return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
-
-    def _suffered(self, scores: Array, y: float) -> float:
-        """The rule's loss of one example from its scores."""
-        rule = self.rule
-        if self.task == "regression":
-            side = -1.0 if y < scores[0] else 1.0
-            target = side * y - rule.epsilon_tube()
-            return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
-        if len(scores) == 1:
-            return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
-        if rule.sees_all_scores("multiclass", self.multiclass):
-            return rule.suffer_all(scores, int(y))
-        rivals = np.delete(scores, int(y))
-        return rule.suffer(Scalars(float(scores[int(y)] - np.max(rivals)), 1.0, 1.0, 0.0, 1.0, 1, 0))
+        return model_learning.learn_and_suffer(self, X, y, importance)
 
     def add_rows(self, batch: Batch, coefficients: Array) -> None:
         """w ← w + Σ coefficients_i x_i in one step (batch learning); one-row models."""
@@ -344,7 +297,7 @@ class LinearModel:
 
     def learn_directions(self, batch: Batch, importance: Array | None = None) -> None:
         """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
-        self._run(batch, None, importance, None)
+        model_learning.run(self, batch, None, importance, None)
 
     def learn_pairs(
         self,
@@ -491,203 +444,6 @@ class LinearModel:
             )
         return batch
 
-    def _check(self, batch: Batch) -> None:
-        """Raise what the loops would raise of a malformed row, before any row is learned."""
-        if batch.sound:
-            return
-        if batch.dense is not None:
-            self._engine.check(batch.dense)
-        else:
-            assert batch.csr is not None
-            self._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
-
-    def _learn(self, X: Any, y: Any, importance: Any, base: Any = None, read: Read = None) -> list[Any]:
-        """Learns; returns what `read` makes of the scores on the way, in parts."""
-        if is_mappings(X):
-            return self._learn_mappings(X, y, importance, base, read)
-        batch = as_batch(X)
-        if batch.rows == 0:
-            raise InputError("X has no rows; expected at least one")
-        c = as_importance(importance, batch.rows)
-        fresh, known = self.t == 0, self.n_names
-        batch = self._placed(batch, learning=True)
-        try:
-            if self.task == "oneclass":
-                return [self._run(batch, None, c, read, base=model_scoring.bases(self, base, batch.rows))]
-            if self.task == "multilabel":
-                model_scoring.bases(self, base, batch.rows)  # raises where there is one
-                return self._learn_sets(batch, y, c, read)
-            y = as_targets(y) if self.task == "regression" else as_labels(y)
-            if len(y) != batch.rows:
-                raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
-            if self.task == "regression":
-                return [self._run(batch, y, c, read, base=model_scoring.bases(self, base, batch.rows))]
-            indices = self._indices(y)
-            if np.all(indices >= 0):
-                return [self._run(batch, indices, c, read, base=model_scoring.bases(self, base, batch.rows, y))]
-            return self._learn_growing(batch, y, c, base, read)
-        except BaseException as error:
-            if batch.named and self.hash_bits is None:
-                self._columns.forget(self, batch, known, error.row if isinstance(error, RowError) else 0)
-            raise
-        finally:
-            if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
-                self._engine.set_names(batch.names)  # so that mappings may follow
-
-    def _learn_sets(self, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
-        """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
-        rows = batch.rows
-        sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
-        if sets is not None and sets.ndim == 2:
-            if not self.classes and not self.declared:
-                self._engine.set_classes(list(range(sets.shape[1])))
-            if sets.shape != (rows, len(self.classes)) or not np.all((sets == 0) | (sets == 1)):
-                raise LabelError(f"y must be {rows} × {len(self.classes)} of 0 and 1, got shape {sets.shape}")
-            return [self._run(batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
-        if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
-            y = [[label] for label in sets.tolist()]  # a plain column: sets of one
-        collections = as_label_sets(y, rows)
-        self._check_labels([label for members in collections for label in members])
-        table = {label: index for index, label in enumerate(self.classes)}
-        if all(label in table for members in collections for label in members):
-            marks = np.zeros((rows, len(table)), dtype=np.uint8)
-            for row, members in enumerate(collections):
-                marks[row, [table[label] for label in members]] = 1
-            return [self._run(batch, None, c, read, marks)]
-        if read and read != self._predictions:
-            raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
-        self._check(batch)  # labels that are new on the way: one by one
-        predictions = []
-        for i, members in enumerate(collections):
-            if batch.distinct:  # rows of a stream, whose order counts
-                importance = None if c is None else c[i : i + 1]
-                predictions += self._learn_set(batch.part(i, i + 1), members, importance, read)
-                continue
-            x = batch.part(i, i + 1).single()
-            if read:
-                predictions.append(self.predict_one(x))
-            self.learn_one(x, members, 1.0 if c is None else float(c[i]))
-        return [predictions]
-
-    def _learn_set(self, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
-        """One row, letting its labels in; they go again where it is refused."""
-        known = self.classes
-        try:
-            for label in members:
-                if label not in self.classes:
-                    self._new_label(label)
-            classes = self.classes
-            marks = np.array([[label in members for label in classes]], dtype=np.uint8)
-            said = self._run(row, None, c, read, marks)
-        except BaseException:
-            self._engine.set_classes(known)
-            raise
-        return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
-
-    def _run_into(self, batch: Batch, y: Array, c: Array | None, scores: Array) -> None:
-        """Learn, writing the scores before each update."""
-        if batch.dense is not None:
-            self._engine.learn(batch.dense, y, c, None, None, scores)
-        else:
-            assert batch.csr is not None
-            self._engine.learn_csr(
-                *batch.csr, batch.columns, y, c, None, None, scores, batch.distinct, batch.named, batch.sound
-            )
-
-    def _run(
-        self,
-        batch: Batch,
-        y: Array | None,
-        c: Array | None,
-        read: Read,
-        sets: NDArray[np.uint8] | None = None,
-        skip: int = 0,
-        base: Array | None = None,
-    ) -> Any:
-        """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
-        scores = np.zeros((batch.rows, int(self._engine.rows))) if read else None
-        more = {} if base is None else {"base": base}
-        if batch.dense is not None:
-            self._engine.learn(batch.dense, y, c, None, sets, scores, **more)
-        else:
-            assert batch.csr is not None
-            self._engine.learn_csr(
-                *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.sound, **more
-            )
-        return None if scores is None or read is None else read(scores[skip:])
-
-    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read) -> list[Any]:
-        """Labels that are new within the batch: learn up to each, let it in, go on."""
-        self._check(batch)
-        self._check_labels(labels.tolist())
-        b = model_scoring.bases(self, base, batch.rows, labels)
-        before = self.__getstate__()
-        parts: list[Any] = []
-        start = 0
-        try:
-            while start < batch.rows:
-                first = None
-                if read:
-                    first = read(
-                        self.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1])
-                    )
-                if self._indices(labels[start : start + 1])[0] < 0:
-                    self._new_label(plain(labels[start]))
-                indices = self._indices(labels[start:])
-                unknown = np.flatnonzero(indices < 0)
-                stop = start + int(unknown[0]) if len(unknown) else batch.rows
-                importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
-                part = batch.part(start, stop)
-                later = self._run(part, indices[: stop - start], importance, read, skip=1, base=begins_at)
-                if read:
-                    parts += [first, later]  # the first was made before its label was let in
-                start = stop
-        except RowError as error:
-            row = start + error.row
-            if error.row == 0:  # its label may be new: as in learn_one, it is not let in
-                self.__setstate__(before)
-                if row:
-                    importance, begins_at = (None if each is None else each[:row] for each in (c, b))
-                    self._learn(batch.part(0, row), labels[:row], importance, begins_at)
-            raise error.at(row) from None
-        return parts
-
-    def _learn_mappings(self, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
-        ys = self._answers(y, len(X))
-        if len(X) != len(ys):
-            raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
-        weights = as_importance(importance, len(X))
-        cs = [1.0] * len(X) if weights is None else weights.tolist()
-        for row, x in enumerate(X):
-            try:
-                if not isinstance(x, Mapping):
-                    raise FeatureError(f"expected a mapping like the first row, got {short(x)}")
-                self._engine.check_one(x)
-            except InputError as error:
-                raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
-        if self.task == "multilabel":
-            self._check_labels([label for members in ys for label in members])
-        elif self.task not in ("regression", "oneclass"):
-            self._check_labels(ys)
-        begins_at = model_scoring.bases(self, base, len(X), as_labels(ys))
-        at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
-        predictions = []
-        for row, (x, label, c, b) in enumerate(zip(X, ys, cs, at, strict=True)):
-            try:
-                if read:
-                    predictions.append(self.predict_one(x, b))
-                self.learn_one(x, label, c, b)
-            except RowError as error:
-                raise error.at(row) from None
-        return [predictions]
-
-    def _answers(self, y: Any, rows: int) -> list[Any]:
-        if self.task == "oneclass":
-            return [None] * rows
-        if self.task == "multilabel":
-            return as_label_sets(y, rows)
-        return list((as_targets(y) if self.task == "regression" else as_labels(y)).tolist())
-
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
         try:
@@ -698,10 +454,3 @@ class LinearModel:
 
     def _predictions(self, scores: Array) -> Any:
         return model_scoring.predictions(self, scores)
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Predictions of consecutive parts as one array, or as a list where they are of different kinds."""
-    if len(parts) == 1:
-        return parts[0]
-    return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
