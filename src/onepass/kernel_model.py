@@ -22,7 +22,7 @@ from .errors import DamagedFileError, ParameterError
 from .kernels import Kernel
 from .model import LinearModel
 from .model_files import known_parameters, parted, resume
-from .model_options import engine_parts
+from .model_options import classes_and_costs, engine_parts
 from .parameters import from_config, to_config
 from .rules import make as make_rule
 
@@ -87,7 +87,7 @@ class KernelModel(LinearModel):
             self.task,
             kernel=self.kernel,
             budget=self.budget,
-            **self._classes_and_costs(classes),
+            **classes_and_costs(self, classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             readout=self.readout,

@@ -1,4 +1,7 @@
-"""`LinearModel`: the linear learner without scikit-learn. The estimators, the command and the server stand on it."""
+"""`LinearModel`: the linear learner without scikit-learn. The estimators, the command and the server stand on it.
+
+This is what it offers; how it does so is in the files model_*.py, whose functions take the model first.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,19 @@ from numpy.typing import NDArray
 
 from . import _native, core, model_files, model_learning, model_scoring, model_weights, rules, store, uncertainty
 from .batches import Batch, as_batch, is_mappings, to_row
-from .columns import StreamColumns
+from .columns import StreamColumns, placed
 from .core import Array, Readout, Rule
-from .errors import (
-    FeatureError,
-    LabelError,
-    ParameterError,
+from .errors import FeatureError, LabelError, ParameterError
+from .labels import indices_of, not_hashable, plain, require_label, sorts_before
+from .model_options import (
+    classes_and_costs,
+    engine_parts,
+    read_bits,
+    read_costs,
+    read_flag,
+    read_intercept,
+    read_positive,
 )
-from .labels import (
-    indices_of,
-    not_hashable,
-    plain,
-    require_label,
-    sorts_before,
-)
-from .model_options import engine_parts, read_bits, read_costs, read_flag, read_intercept, read_positive
 
 __all__ = ["LinearModel"]
 
@@ -112,7 +113,7 @@ class LinearModel:
         return LinearModel(
             self.rule,
             self.task,
-            **self._classes_and_costs(classes),
+            **classes_and_costs(self, classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             bias_in_norm=self.bias_in_norm,
@@ -122,20 +123,6 @@ class LinearModel:
             threshold=self.threshold,
             radius=self.radius,
         )
-
-    def _classes_and_costs(self, classes: Iterable[Hashable] | None) -> dict[str, Any]:
-        """Of a model like this one: costs go with the classes that they are of."""
-        if self.task in ("regression", "oneclass"):
-            return {}
-        given = None if classes is None else list(classes)
-        if self.costs is None:
-            return {"classes": given}
-        known = self.classes
-        given = known if given is None else given
-        if len(given) != len(known) or set(given) != set(known):
-            raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
-        order = [known.index(label) for label in given]
-        return {"classes": given, "costs": self.costs[np.ix_(order, order)]}
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -216,6 +203,66 @@ class LinearModel:
         With more than two classes, the score of `label` (by default the predicted one).
         """
         return model_weights.explain_one(self, x, label)
+
+    # -- classes ---------------------------------------------------------------------------------------------------
+
+    def declare(self, classes: Iterable[Hashable]) -> None:
+        """Fix the classes of a model that knows none yet."""
+        if self.started:
+            raise ParameterError(f"this model has learned {self.classes!r} already: its classes cannot be declared now")
+        self._declare(list(classes))
+        self.declared = True
+
+    def _declare(self, classes: list[Any]) -> None:
+        if len(set(classes)) != len(classes):
+            raise LabelError(f"classes must be distinct, got {classes!r}")
+        self.room_for(len(classes))
+        self._engine.set_classes(classes)
+
+    def room_for(self, classes: int) -> None:
+        """Raise where the task or the rule does not take so many classes."""
+        if classes > 2:
+            if self.task == "binary":
+                raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
+            self.rule.require("multiclass")
+
+    def _new_label(self, label: Hashable) -> int:
+        """Called by the engine for a label it does not know: registers it, or says why not."""
+        known = self.classes
+        label = plain(label)
+        self._admissible(label, known)
+        self._engine.set_classes([*known, label])
+        if len(known) == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
+            self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
+            return 0
+        return len(known)
+
+    def _admissible(self, label: Hashable, known: list[Any]) -> None:
+        if self.declared:
+            raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
+        require_label(label)
+        self.room_for(len(known) + 1)
+
+    def _check_labels(self, labels: list[Any]) -> None:
+        """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
+        known = dict.fromkeys(self.classes)
+        for row, label in enumerate(labels):
+            try:
+                if label not in known:
+                    self._admissible(plain(label), list(known))
+                    known[label] = None
+            except (LabelError, ParameterError) as error:
+                raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
+            except TypeError:
+                raise not_hashable(label, row) from None
+
+    def _indices(self, labels: NDArray[Any]) -> Array:
+        """Class indices as the loops take them; -1 for labels not known."""
+        try:
+            return indices_of(labels, self.classes)
+        except TypeError:
+            self._check_labels(labels.tolist())  # says which label is not hashable
+            raise
 
     # -- many examples ---------------------------------------------------------------------------------------------
 
@@ -367,90 +414,9 @@ class LinearModel:
         """A single example that is neither a dict nor a float64 vector, as the engine reads it."""
         return self._columns.row(self, as_batch(x)) if getattr(x, "distinct", False) else to_row(x)
 
-    def declare(self, classes: Iterable[Hashable]) -> None:
-        """Fix the classes of a model that knows none yet."""
-        if self.started:
-            raise ParameterError(f"this model has learned {self.classes!r} already: its classes cannot be declared now")
-        self._declare(list(classes))
-        self.declared = True
-
-    def _declare(self, classes: list[Any]) -> None:
-        if len(set(classes)) != len(classes):
-            raise LabelError(f"classes must be distinct, got {classes!r}")
-        self.room_for(len(classes))
-        self._engine.set_classes(classes)
-
-    def room_for(self, classes: int) -> None:
-        """Raise where the task or the rule does not take so many classes."""
-        if classes > 2:
-            if self.task == "binary":
-                raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
-            self.rule.require("multiclass")
-
-    def _new_label(self, label: Hashable) -> int:
-        """Called by the engine for a label it does not know: registers it, or says why not."""
-        known = self.classes
-        label = plain(label)
-        self._admissible(label, known)
-        self._engine.set_classes([*known, label])
-        if len(known) == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
-            self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
-            return 0
-        return len(known)
-
-    def _admissible(self, label: Hashable, known: list[Any]) -> None:
-        if self.declared:
-            raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
-        require_label(label)
-        self.room_for(len(known) + 1)
-
-    def _check_labels(self, labels: list[Any]) -> None:
-        """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
-        known = dict.fromkeys(self.classes)
-        for row, label in enumerate(labels):
-            try:
-                if label not in known:
-                    self._admissible(plain(label), list(known))
-                    known[label] = None
-            except (LabelError, ParameterError) as error:
-                raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
-            except TypeError:
-                raise not_hashable(label, row) from None
-
     def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
         """The batch, after checking that its columns are the model's features."""
-        if batch.named:
-            return batch
-        if batch.distinct:
-            return self._columns.place(self, batch, learning)
-        if self.names and not self._engine.positional:
-            raise FeatureError(
-                "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
-            )
-        if self.hash_bits is not None:
-            if batch.names:  # a frame's columns are names, to be hashed as the names of a mapping are
-                return batch.at(self.find(batch.names), self.n_features)
-            if batch.columns > self.n_features:
-                room = f"hash_bits={self.hash_bits} leaves room for {self.n_features}"
-                raise FeatureError(f"X has {batch.columns} columns, but {room}; raise hash_bits")
-        elif self._engine.columns and batch.columns != self._engine.columns:
-            learned = self._engine.columns
-            raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {learned} features")
-        elif batch.names and self.names and batch.names != self.names[: batch.columns]:
-            at = next(i for i, name in enumerate(batch.names) if name != self.names[i])
-            raise FeatureError(
-                f"column {at} of X is {batch.names[at]!r}, but this model has learned {self.names[at]!r} there; "
-                "give the columns in the same order"
-            )
-        return batch
-
-    def _indices(self, labels: NDArray[Any]) -> Array:
-        """Class indices as the loops take them; -1 for labels not known."""
-        try:
-            return indices_of(labels, self.classes)
-        except TypeError:
-            self._check_labels(labels.tolist())  # says which label is not hashable
-            raise
+        return placed(self, batch, learning)
 
     def _predictions(self, scores: Array) -> Any:
         return model_scoring.predictions(self, scores)

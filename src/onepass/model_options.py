@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from .errors import ParameterError
 if TYPE_CHECKING:
     from .model import LinearModel
 
-__all__ = ["engine_parts", "read_bits", "read_costs", "read_flag", "read_intercept", "read_positive"]
+__all__ = [
+    "classes_and_costs",
+    "engine_parts",
+    "read_bits",
+    "read_costs",
+    "read_flag",
+    "read_intercept",
+    "read_positive",
+]
 
 
 def read_costs(costs: Any, classes: list[Any] | None) -> Array:
@@ -66,6 +75,21 @@ def read_bits(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
         raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
     return int(value)
+
+
+def classes_and_costs(model: LinearModel, classes: Iterable[Hashable] | None) -> dict[str, Any]:
+    """These options of a new model like this one: costs go with the classes that they are of."""
+    if model.task in ("regression", "oneclass"):
+        return {}
+    given = None if classes is None else list(classes)
+    if model.costs is None:
+        return {"classes": given}
+    known = model.classes
+    given = known if given is None else given
+    if len(given) != len(known) or set(given) != set(known):
+        raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
+    order = [known.index(label) for label in given]
+    return {"classes": given, "costs": model.costs[np.ix_(order, order)]}
 
 
 # What the loops call each task; all others classify.
