@@ -21,7 +21,10 @@ def run(code: str) -> str:
     ("statement", "heavy"),
     [
         ("import onepass", ["scipy", "sklearn", "pandas", "click", "onepass._native"]),
-        ("from onepass.model import LinearModel; LinearModel('pa1').learn_one({'a': 1}, 'x')", ["scipy", "sklearn"]),
+        (
+            "from onepass.model import LinearModel; LinearModel('pa1').learn_one({'a': 1}, 'x')",
+            ["scipy", "sklearn", "safetensors"],
+        ),
         ("import onepass.cli", ["scipy", "sklearn", "pandas", "matplotlib"]),
         ("from onepass import prequential, datasets, rules, check_rule", ["scipy", "sklearn", "pandas"]),
     ],

@@ -1,4 +1,4 @@
-"""The columns of a stream's rows as a model's features: by name, by hash, or as they are."""
+"""The columns of tables, and of a stream's rows, as a model's features: by name, by hash, or as they are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import FeatureError
 if TYPE_CHECKING:
     from .model import LinearModel
 
-__all__ = ["StreamColumns"]
+__all__ = ["StreamColumns", "placed"]
 
 UNSEEN, ABSENT = -1, -2  # a column that was not looked up yet; one that is no feature of the model
 
@@ -150,3 +150,31 @@ class StreamColumns:
         model.forget(model.n_names - keep)
         self.at[self.at >= keep] = UNSEEN
         self.looked = -1
+
+
+def placed(model: LinearModel, batch: Batch, learning: bool) -> Batch:
+    """The batch in the model's own features: the rows of a stream, or a table whose columns must be those learned."""
+    if batch.named:
+        return batch
+    if batch.distinct:  # rows of a stream
+        return model._columns.place(model, batch, learning)
+    if model.names and not model._engine.positional:
+        raise FeatureError(
+            "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
+        )
+    if model.hash_bits is not None:
+        if batch.names:  # a frame's columns are names, to be hashed as the names of a mapping are
+            return batch.at(model.find(batch.names), model.n_features)
+        if batch.columns > model.n_features:
+            room = f"hash_bits={model.hash_bits} leaves room for {model.n_features}"
+            raise FeatureError(f"X has {batch.columns} columns, but {room}; raise hash_bits")
+    elif model._engine.columns and batch.columns != model._engine.columns:
+        learned = model._engine.columns
+        raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {learned} features")
+    elif batch.names and model.names and batch.names != model.names[: batch.columns]:
+        at = next(i for i, name in enumerate(batch.names) if name != model.names[i])
+        raise FeatureError(
+            f"column {at} of X is {batch.names[at]!r}, but this model has learned {model.names[at]!r} there; "
+            "give the columns in the same order"
+        )
+    return batch

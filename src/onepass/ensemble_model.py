@@ -18,8 +18,9 @@ from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Rule
 from .ensemble_weights import MemberWeights
 from .errors import DamagedFileError, FeatureError, InputError, ModelFileError, NumericalError, ParameterError
-from .labels import alike
-from .model import LinearModel, as_labels, as_targets
+from .labels import alike, as_labels, as_targets
+from .model import LinearModel
+from .model_learning import run_into
 
 __all__ = ["EnsembleModel"]
 
@@ -311,7 +312,7 @@ class EnsembleModel(MemberWeights):
             names = member.n_names
             placed = member._placed(batch, learning=True)
             try:
-                member._run_into(placed, y, c, scores[m])
+                run_into(member, placed, y, c, scores[m])
             except NumericalError as refused:
                 ends[m], error = refused.row, refused
                 if placed.named and self.hash_bits is None:

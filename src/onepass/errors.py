@@ -21,7 +21,7 @@ A message says what was expected, what came, where, and what to do.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 __all__ = [
     "DamagedFileError",
@@ -131,3 +131,9 @@ class DatasetError(OnepassError, OSError):
 
 class MissingDependencyError(OnepassError, ImportError):
     """An optional package that is not installed."""
+
+
+def short(value: Any) -> str:
+    """What came, as a message quotes it."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

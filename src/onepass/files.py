@@ -9,7 +9,8 @@ from typing import Any
 from . import decoders, store
 from .errors import DamagedFileError, ForeignFileError, ModelFileError
 from .kernel_model import KernelModel
-from .model import KIND, LinearModel, known_parameters
+from .model import KIND, LinearModel
+from .model_files import known_parameters
 from .parameters import from_config
 
 __all__ = ["load"]

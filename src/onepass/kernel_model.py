@@ -20,7 +20,9 @@ from .budgets import Budget
 from .core import Array, Readout, Rule, make_readout
 from .errors import DamagedFileError, ParameterError
 from .kernels import Kernel
-from .model import LinearModel, known_parameters
+from .model import LinearModel
+from .model_files import known_parameters, parted, resume
+from .model_options import classes_and_costs, engine_parts
 from .parameters import from_config, to_config
 from .rules import make as make_rule
 
@@ -85,7 +87,7 @@ class KernelModel(LinearModel):
             self.task,
             kernel=self.kernel,
             budget=self.budget,
-            **self._classes_and_costs(classes),
+            **classes_and_costs(self, classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             readout=self.readout,
@@ -168,10 +170,7 @@ class KernelModel(LinearModel):
         cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kernel: Kernel | None = None
     ) -> Self:
         try:
-            parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
-            for key, value in arrays.items():
-                part, dot, name = key.partition(".")
-                parts[part if dot else ""][name or key] = value
+            parts = parted(arrays)
             own = parts[""]
             gram = own.pop("gram", None)
             known = known_parameters()
@@ -190,13 +189,8 @@ class KernelModel(LinearModel):
                 costs=config["costs"],
                 classes=None if config["costs"] is None else classes,
             )
-            model.declared = config["declared"]
-            model.extra = dict(config["extra"])
-            model.extra_arrays = parts["extra"]
-            model._engine.set_classes(classes)
-            model._engine.set_names(store.decode_names(parts["names"]))
-            model._engine.set_state({**own, "kernel_features": int(config["kernel_features"])})  # type: ignore[dict-item]
-            model._require_hash(config)
+            own["kernel_features"] = int(config["kernel_features"])  # type: ignore[assignment]
+            resume(model, config, classes, store.decode_names(parts["names"]), parts)
         except (KeyError, TypeError, AttributeError, RuntimeError, IndexError) as error:
             detail = f"the model's parts do not fit together ({error})"
             raise DamagedFileError(f"{detail}; restore it from a backup") from None
@@ -220,7 +214,7 @@ class KernelModel(LinearModel):
     def _make_engine(self) -> _native.Engine:
         limit = self.budget.limit()
         return _native.KernelEngine(
-            *self._engine_parts(),
+            *engine_parts(self),
             self._native_kernel,
             {
                 "code": self.budget.code,

@@ -1,17 +1,28 @@
-"""What a label may be, wherever one is admitted."""
+"""What a label may be, wherever one is admitted; and what users hold as y, as labels, sets of labels or numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import store
-from .errors import LabelError, ParameterError
+from .errors import LabelError, ParameterError, short
 
-__all__ = ["alike", "not_hashable", "plain", "require_label"]
+__all__ = [
+    "alike",
+    "as_label_sets",
+    "as_labels",
+    "as_targets",
+    "indices_of",
+    "not_hashable",
+    "plain",
+    "require_label",
+    "sorts_before",
+]
 
 
 def plain(label: Any) -> Any:
@@ -38,3 +49,77 @@ def not_hashable(label: Any, row: int | None = None) -> LabelError:
 def alike(labels: Sequence[Any]) -> bool:
     """Are these of one kind that an array can hold as they are?"""
     return len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float))
+
+
+def sorts_before(a: Any, b: Any) -> bool:
+    """Is a smaller than b? No where they have no order."""
+    try:
+        return bool(a < b)
+    except TypeError:
+        return False
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Labels as a vector, of whatever type they are."""
+    if isinstance(y, np.ndarray):
+        if y.ndim != 1:
+            raise LabelError(f"y must hold one label per row, got shape {y.shape}")
+        return y
+    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+        raise LabelError(f"y must hold one label per row, got {short(y)}")
+    values = list(y)
+    out = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        out[row] = value  # one by one: NumPy would take a list of tuples for a table
+    return out
+
+
+def as_label_sets(y: Any, rows: int) -> list[list[Any]]:
+    """A collection of labels for every row."""
+    try:
+        collections = [[plain(label) for label in members] for members in y if not isinstance(members, str)]
+    except TypeError:
+        raise LabelError("y must hold a collection of labels for every row") from None
+    if len(collections) != rows:
+        raise LabelError(f"y must hold a collection of labels for each of {rows} rows, got {len(collections)}")
+    return collections
+
+
+def as_targets(y: Any) -> NDArray[np.float64]:
+    """Real targets, finite."""
+    try:
+        given = np.asarray(y)
+        if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(v, str) for v in given.flat)):
+            raise TypeError
+        targets = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise LabelError(f"y must hold numbers for regression, got {short(y)}") from None
+    if given.ndim != 1:
+        raise LabelError(f"y must hold one number per row, got shape {given.shape}")
+    bad = np.flatnonzero(~np.isfinite(targets))
+    if len(bad):
+        raise LabelError(f"y must hold finite numbers, but y[{bad[0]}] is {targets[bad[0]]}")
+    return targets
+
+
+def indices_of(labels: NDArray[Any], classes: list[Any]) -> NDArray[np.float64]:
+    """Each label's place among the classes, as the loops take it; -1 where it is none of them."""
+    if _compare_as_arrays(labels, classes):
+        if len(classes) == 2:
+            second = labels == classes[1]
+            indices = second.astype(np.float64)
+            indices[~(second | (labels == classes[0]))] = -1.0
+            return np.asarray(indices)
+        order = np.argsort(np.array(classes))
+        ordered = np.array(classes)[order]
+        at = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)
+        return np.where(ordered[at] == labels, order[at], -1).astype(np.float64)
+    table = {label: index for index, label in enumerate(classes)}
+    return np.array([table.get(label, -1) for label in labels.tolist()], dtype=np.float64)
+
+
+def _compare_as_arrays(labels: NDArray[Any], classes: list[Any]) -> bool:
+    """Can NumPy tell these labels apart exactly? Beyond 2^53 a comparison by way of floats cannot."""
+    if labels.dtype.kind not in "bif" and labels.dtype not in (np.uint8, np.uint16, np.uint32):
+        return False
+    return bool(classes) and all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)

@@ -1,45 +1,39 @@
-"""`LinearModel`: the linear learner without scikit-learn. The estimators, the command and the server stand on it."""
+"""`LinearModel`: the linear learner without scikit-learn. The estimators, the command and the server stand on it.
+
+This is what it offers; how it does so is in the files model_*.py, whose functions take the model first.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import dataclasses
-import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, callback, core, geometry, hashing, rules, store, uncertainty
-from .batches import Batch, as_base, as_batch, as_importance, is_mappings, to_row
-from .columns import StreamColumns
-from .core import Array, Average, Readout, Rule, Scalars
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, NumericalError, ParameterError, RowError
-from .kept import packed, unpacked
-from .labels import alike, not_hashable, plain, require_label
-from .losses import LOSSES, sigmoid
-from .parameters import Parameters, config_name, from_config, to_config
-from .schedules import SCHEDULES
+from . import _native, core, model_files, model_learning, model_scoring, model_weights, rules, store, uncertainty
+from .batches import Batch, as_batch, is_mappings, to_row
+from .columns import StreamColumns, placed
+from .core import Array, Readout, Rule
+from .errors import FeatureError, LabelError, ParameterError
+from .labels import indices_of, not_hashable, plain, require_label, sorts_before
+from .model_options import (
+    classes_and_costs,
+    engine_parts,
+    read_bits,
+    read_costs,
+    read_flag,
+    read_intercept,
+    read_positive,
+)
 
 __all__ = ["LinearModel"]
 
 KIND = "linear"
 TASKS = ("auto", "binary", "multiclass", "multilabel", "oneclass", "regression", "ranking", "structured")
-# What the loops call each task; all others classify.
-LOOPS = {
-    "multilabel": "multilabel",
-    "oneclass": "oneclass",
-    "regression": "regress",
-    "ranking": "direction",
-    "structured": "direction",
-}
-
-
-# What is made of the scores that rows had before they were learned; None where nobody asks.
-Read = Callable[[Array], Any] | None
 
 
 class LinearModel:
@@ -85,14 +79,14 @@ class LinearModel:
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
         classes = None if classes is None else list(classes)
-        self.costs = None if costs is None else _costs(costs, classes)
+        self.costs = None if costs is None else read_costs(costs, classes)
         if self.costs is not None:
             self.rule.require_costs(task, multiclass, len(self.costs))
-        self.fit_intercept = _intercept(fit_intercept, task)
-        self.bias_in_norm = _flag("bias_in_norm", bias_in_norm)
-        self.intercept_scaling = _positive("intercept_scaling", intercept_scaling)
-        self.hash_bits = _bits(hash_bits)
-        self.radius = _positive("radius", radius)
+        self.fit_intercept = read_intercept(fit_intercept, task)
+        self.bias_in_norm = read_flag("bias_in_norm", bias_in_norm)
+        self.intercept_scaling = read_positive("intercept_scaling", intercept_scaling)
+        self.hash_bits = read_bits(hash_bits)
+        self.radius = read_positive("radius", radius)
         if task == "oneclass" and not isinstance(self.readout, core.Last):
             raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
@@ -119,7 +113,7 @@ class LinearModel:
         return LinearModel(
             self.rule,
             self.task,
-            **self._classes_and_costs(classes),
+            **classes_and_costs(self, classes),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             bias_in_norm=self.bias_in_norm,
@@ -129,20 +123,6 @@ class LinearModel:
             threshold=self.threshold,
             radius=self.radius,
         )
-
-    def _classes_and_costs(self, classes: Iterable[Hashable] | None) -> dict[str, Any]:
-        """Of a model like this one: costs go with the classes that they are of."""
-        if self.task in ("regression", "oneclass"):
-            return {}
-        given = None if classes is None else list(classes)
-        if self.costs is None:
-            return {"classes": given}
-        known = self.classes
-        given = known if given is None else given
-        if len(given) != len(known) or set(given) != set(known):
-            raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
-        order = [known.index(label) for label in given]
-        return {"classes": given, "costs": self.costs[np.ix_(order, order)]}
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -203,20 +183,7 @@ class LinearModel:
 
     def weights(self, *, last: bool = False) -> tuple[Array, Array]:
         """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
-        s = self._engine.state()
-        a, big_a, averaged = s["scalars"][:3]
-        if isinstance(self.readout, Average) and averaged > 0 and not last:
-            w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
-        elif isinstance(self.readout, core.Pocket) and s["pocket_scalars"][2] > 0 and not last:
-            w, bias = s["pocket_scalars"][0] * s["pocket"], s["pocket_bias"]
-        elif "owed_now" in s:
-            spared = (s["v"].view(np.int64) & 1 != 0) & (self.rule.theta() < np.inf)  # see native/weights.hpp
-            paid = np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - s["owed_now"])
-            w, bias = a * np.where(spared, s["v"], paid), s["bias"]
-        else:
-            both = geometry.link(np.vstack([a * s["v"], s["bias"]]), self.rule.geometry())
-            w, bias = both[:-1], both[-1]
-        return np.ascontiguousarray(w.T), bias * (self.intercept_scaling if self.fit_intercept else 0.0)
+        return model_weights.weights(self, last)
 
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
         """Feature indices of names; −1 for a name never learned."""
@@ -224,55 +191,88 @@ class LinearModel:
 
     def weights_at(self, indices: NDArray[np.int64]) -> Array:
         """The predicting weights of some features of a one-row model: cost in proportion to their number."""
-        scores = np.zeros((len(indices), 1))
-        if len(indices):
-            starts = np.arange(len(indices) + 1, dtype=np.int64)
-            self._engine.score_csr(np.ones(len(indices)), indices, starts, self.n_features, scores)
-        return scores[:, 0]
+        return model_weights.weights_at(self, indices)
 
     def named_weights(self) -> dict[Any, Any]:
         """name → weight; with more than two classes label → name → weight. Positions or hashes where unnamed."""
-        w, _ = self.weights()
-        names = self._names_or_positions()
-        tables = [{name: float(row[j]) for j, name in names if row[j] != 0.0} for row in w]
-        return tables[0] if len(tables) == 1 else dict(zip(self.classes, tables, strict=True))
+        return model_weights.named_weights(self)
 
     def explain_one(self, x: Any, label: Hashable | None = None) -> dict[Any, float]:
         """Each feature's contribution to the score, largest first; the intercept under "intercept".
 
         With more than two classes, the score of `label` (by default the predicted one).
         """
-        if label is not None and label not in self.classes:
-            raise LabelError(f"label {label!r} is not one of the classes {self.classes!r}")
-        w, intercept = self.weights()
-        row, sign = 0, 1.0
-        if len(w) > 1:
-            row = self.classes.index(self.predict_one(x) if label is None else label)
-        elif label is not None and label == self.classes[0]:
-            sign = -1.0  # the score speaks for the second class
-        names = dict(self._names_or_positions())
-        if self.hash_bits is not None and isinstance(x, Mapping):
-            for name, value in x.items():  # slots have no names of their own; these are what fell into them
-                full = f"{name}={value}" if isinstance(value, str) else name
-                names[int(self._engine.find(full))] = full
-        parts = {names[j]: sign * float(w[row, j] * value) for j, value in self._engine.row_of(x) if j < w.shape[1]}
-        if self.fit_intercept:
-            parts["intercept" if "intercept" not in parts else "(intercept)"] = sign * float(intercept[row])
-        return dict(sorted(parts.items(), key=lambda item: -abs(item[1])))
+        return model_weights.explain_one(self, x, label)
 
-    def _names_or_positions(self) -> list[tuple[int, Any]]:
-        names = self.names
-        return [(j, names[j] if j < len(names) else j) for j in range(self.n_features)]
+    # -- classes ---------------------------------------------------------------------------------------------------
+
+    def declare(self, classes: Iterable[Hashable]) -> None:
+        """Fix the classes of a model that knows none yet."""
+        if self.started:
+            raise ParameterError(f"this model has learned {self.classes!r} already: its classes cannot be declared now")
+        self._declare(list(classes))
+        self.declared = True
+
+    def _declare(self, classes: list[Any]) -> None:
+        if len(set(classes)) != len(classes):
+            raise LabelError(f"classes must be distinct, got {classes!r}")
+        self.room_for(len(classes))
+        self._engine.set_classes(classes)
+
+    def room_for(self, classes: int) -> None:
+        """Raise where the task or the rule does not take so many classes."""
+        if classes > 2:
+            if self.task == "binary":
+                raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
+            self.rule.require("multiclass")
+
+    def _new_label(self, label: Hashable) -> int:
+        """Called by the engine for a label it does not know: registers it, or says why not."""
+        known = self.classes
+        label = plain(label)
+        self._admissible(label, known)
+        self._engine.set_classes([*known, label])
+        if len(known) == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
+            self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
+            return 0
+        return len(known)
+
+    def _admissible(self, label: Hashable, known: list[Any]) -> None:
+        if self.declared:
+            raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
+        require_label(label)
+        self.room_for(len(known) + 1)
+
+    def _check_labels(self, labels: list[Any]) -> None:
+        """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
+        known = dict.fromkeys(self.classes)
+        for row, label in enumerate(labels):
+            try:
+                if label not in known:
+                    self._admissible(plain(label), list(known))
+                    known[label] = None
+            except (LabelError, ParameterError) as error:
+                raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
+            except TypeError:
+                raise not_hashable(label, row) from None
+
+    def _indices(self, labels: NDArray[Any]) -> Array:
+        """Class indices as the loops take them; -1 for labels not known."""
+        try:
+            return indices_of(labels, self.classes)
+        except TypeError:
+            self._check_labels(labels.tolist())  # says which label is not hashable
+            raise
 
     # -- many examples ---------------------------------------------------------------------------------------------
 
     def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
         """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call."""
-        self._learn(X, y, importance, base)
+        model_learning.learn(self, X, y, importance, base)
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
         """For each row the prediction before learning it, as predict-then-learn one by one would give."""
-        return _joined(self._learn(X, y, importance, base, self._predictions))
+        return model_learning.predict_then_learn(self, X, y, importance, base)
 
     def score_then_learn(
         self, X: Any, y: Any, importance: Any = None, base: Any = None
@@ -280,74 +280,15 @@ class LinearModel:
         """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
         if is_mappings(X):
             raise FeatureError("score_then_learn takes a table; with mappings use score_one and learn_one")
-        return self._learn(X, y, importance, base, lambda scores: (self.classes, scores))
+        return model_learning.learn(self, X, y, importance, base, lambda scores: (self.classes, scores))
 
     def score_many(self, X: Any, base: Any = None) -> Array:
         """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
-        if self.task == "oneclass":
-            distances = self.distances(X)
-            self._bases(base, len(distances))
-            return np.asarray(distances - self.radius)[:, np.newaxis]
-        return self._products(X, base)
-
-    def _products(self, X: Any, base: Any = None) -> Array:
-        """⟨w, x⟩, rows × outputs."""
-        if is_mappings(X):
-            begins_at = self._bases(base, len(X))
-            at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
-            rows = [self.score_one(x, b) for x, b in zip(X, at, strict=True)]
-            return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
-        batch = self._placed(as_batch(X))
-        begins_at = self._bases(base, batch.rows)
-        if not self.n_features and begins_at is not None:
-            batch = batch.without_columns()  # no feature has a weight yet
-        while True:
-            scores = np.zeros((batch.rows, int(self._engine.rows)))
-            try:
-                if batch.rows and (self.n_features or begins_at is not None):
-                    self._score_into(batch, scores, begins_at)
-                return scores
-            except InputError:
-                if scores.shape[1] == self._engine.rows:
-                    raise  # otherwise another thread let a class in meanwhile: look again
-
-    def _score_into(self, batch: Batch, scores: Array, base: Array | None) -> None:
-        more = {} if base is None else {"base": base}
-        if batch.dense is not None:
-            self._engine.score(batch.dense, scores, **more)
-        else:
-            assert batch.csr is not None
-            self._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, batch.sound, **more)
-
-    def _bases(self, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
-        """What each row's score begins at, None where all begin at 0. Raises where one may not begin elsewhere."""
-        begins_at = as_base(base, rows)
-        if begins_at is not None and (refused := self.refused_base(begins_at, labels)) is not None:
-            row, why = refused
-            raise InputError(f"base[{row}]={begins_at[row]:g} is an initial prediction, {why}")
-        return begins_at
+        return model_scoring.score_many(self, X, base)
 
     def refused_base(self, base: Array, labels: NDArray[Any] | None = None) -> tuple[int, str] | None:
         """The first row whose score may not begin at its base, and why; `labels`, where the rows are to be learned."""
-        at = np.flatnonzero(base)
-        known = np.full(len(base), max(2, len(self.classes)))
-        if labels is not None and self.task in ("auto", "binary", "multiclass"):
-            known = self._known_with(labels.tolist())
-        for count in sorted(set(known[at].tolist()), reverse=True):  # too many says more than too few
-            if why := self._engine.why_no_base(count):
-                return int(at[known[at] == count][0]), why
-        return None
-
-    def _known_with(self, labels: list[Any]) -> NDArray[np.intp]:
-        """How many classes are known once each of these was let in."""
-        known = dict.fromkeys(self.classes)
-        if known.keys() >= set(labels):
-            return np.full(len(labels), len(known))
-        counts = np.empty(len(labels), dtype=np.intp)
-        for row, label in enumerate(labels):
-            known[label] = None
-            counts[row] = len(known)
-        return counts
+        return model_scoring.refused_base(self, base, labels)
 
     def variances(self, X: Any) -> Array:
         """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
@@ -365,13 +306,7 @@ class LinearModel:
 
     def probabilities(self, scores: Array) -> Array:
         """σ or softmax of scores, rows × classes; for rules whose loss gives probabilities."""
-        if not self.rule.proba("binary"):
-            raise ParameterError(f"{self.rule!r} has no probabilities; use SGD(loss='logistic')")
-        if scores.shape[1] == 1:
-            p = np.array([sigmoid(s) for s in scores[:, 0]])
-            return np.stack([1.0 - p, p], axis=1) if len(self._engine.classes) > 1 else np.ones((len(p), 1))
-        e = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(e / e.sum(axis=1, keepdims=True))
+        return model_scoring.probabilities(self, scores)
 
     def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
         """label → probability; empty before anything was learned."""
@@ -381,97 +316,23 @@ class LinearModel:
 
     def distances(self, X: Any) -> Array:
         """One-class: ‖x − w‖ of every row."""
-        w = self.weights()[0][0]
-        if is_mappings(X):
-            norms = np.array([self._squared(x) for x in X])
-        else:
-            batch = as_batch(X)  # features never learned count too
-            if batch.dense is not None:
-                norms = np.sum(np.square(batch.dense, dtype=np.float64), axis=1)
-            else:
-                assert batch.csr is not None
-                squares = np.concatenate([[0.0], np.cumsum(np.square(batch.csr[0], dtype=np.float64))])
-                norms = squares[batch.csr[2][1:]] - squares[batch.csr[2][:-1]]
-        squared = float(w @ w) - 2.0 * self._products(X)[:, 0] + norms
-        return np.asarray(np.sqrt(np.maximum(0.0, squared)))
-
-    def _squared(self, x: Mapping[Any, Any]) -> float:
-        """‖x‖² of a mapping, with the features that were never learned."""
-        known = sum(value * value for _, value in self._engine.row_of(x))
-        named = {f"{n}={v}" if isinstance(v, str) else n: 1.0 if isinstance(v, str) else v for n, v in x.items()}
-        new = [float(value) for name, value in named.items() if value and self._engine.find(name) < 0]
-        return float(known + sum(value * value for value in new))
+        return model_scoring.distances(self, X)
 
     def flush(self) -> None:
         """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""
         self._engine.flush()
 
-    @contextlib.contextmanager
-    def judged_by(self, X: Any, y: Any, importance: Any = None) -> Iterator[None]:
+    def judged_by(self, X: Any, y: Any, importance: Any = None) -> AbstractContextManager[None]:
         """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
-        batch = self._placed(as_batch(X))
-        indices = self._indices(as_labels(y))
-        if np.any(indices < 0):
-            raise LabelError(
-                f"y[{int(np.argmin(indices))}] of the stored set is not one of the classes {self.classes!r}"
-            )
-        c = as_importance(importance, batch.rows)
-        if batch.dense is not None:
-            self._engine.keep_set(batch.dense, indices, c)
-        else:
-            assert batch.csr is not None
-            self._engine.keep_set_csr(*batch.csr, batch.columns, indices, c)
-        try:
-            yield
-        finally:
-            self._engine.forget_set()
+        return model_learning.judged_by(self, X, y, importance)
 
     def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
         """Learn a table in order; the mean loss of its rows, each before its own update."""
-        batch = self._placed(as_batch(X))
-        c = as_importance(importance, batch.rows)
-        targets = as_targets(y) if self.task == "regression" else self._indices(as_labels(y))
-        scores = np.zeros((batch.rows, int(self._engine.rows)))
-        self._run_into(batch, targets, c, scores)
-        losses = [self._suffered(s, t) for s, t in zip(scores, targets, strict=True)]
-        weights = np.ones(batch.rows) if c is None else c
-        return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
-
-    def _suffered(self, scores: Array, y: float) -> float:
-        """The rule's loss of one example from its scores."""
-        rule = self.rule
-        if self.task == "regression":
-            side = -1.0 if y < scores[0] else 1.0
-            target = side * y - rule.epsilon_tube()
-            return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
-        if len(scores) == 1:
-            return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
-        if rule.sees_all_scores("multiclass", self.multiclass):
-            return rule.suffer_all(scores, int(y))
-        rivals = np.delete(scores, int(y))
-        return rule.suffer(Scalars(float(scores[int(y)] - np.max(rivals)), 1.0, 1.0, 0.0, 1.0, 1, 0))
+        return model_learning.learn_and_suffer(self, X, y, importance)
 
     def add_rows(self, batch: Batch, coefficients: Array) -> None:
         """w ← w + Σ coefficients_i x_i in one step (batch learning); one-row models."""
-        state = self._engine.state()
-        w = state["v"] * state["scalars"][0]
-        if len(w) == 0:
-            w = np.zeros((batch.columns, 1))
-        if batch.dense is not None:
-            w[:, 0] += batch.dense.T @ coefficients
-        else:
-            assert batch.csr is not None
-            data, indices, starts = batch.csr
-            np.add.at(w[:, 0], indices, data * np.repeat(coefficients, np.diff(starts)))
-        bias = state["bias"] + np.sum(coefficients) * (self.intercept_scaling if self.fit_intercept else 0.0)
-        if not (np.all(np.isfinite(w)) and np.all(np.isfinite(bias))):
-            raise NumericalError(f"the batch step of {self.rule!r} overflows; scale the features down")
-        scalars = state["scalars"].copy()
-        scalars[0] = 1.0
-        scalars[5] += batch.rows
-        scalars[6] += float(np.any(coefficients))
-        scalars[8] = 1.0
-        self._engine.set_state({**state, "v": w, "z": state["z"], "bias": bias, "scalars": scalars})
+        model_weights.add_rows(self, batch, coefficients)
 
     def learn_direction(self, x: Any, target: float = 1.0, importance: float = 1.0) -> None:
         """One round on φ itself (ranking pairs, structured differences): ⟨w, φ⟩ should reach `target`."""
@@ -483,7 +344,7 @@ class LinearModel:
 
     def learn_directions(self, batch: Batch, importance: Array | None = None) -> None:
         """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
-        self._run(batch, None, importance, None)
+        model_learning.run(self, batch, None, importance, None)
 
     def learn_pairs(
         self,
@@ -514,74 +375,11 @@ class LinearModel:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything, as JSON-able configuration and arrays; `from_state` resumes bit for bit."""
-        config = {
-            "rule": to_config(self.rule),
-            "task": self.task,
-            "declared": self.declared,
-            "classes": store.encode_values(self.classes),
-            "fit_intercept": self.fit_intercept,
-            "intercept_scaling": self.intercept_scaling,
-            "bias_in_norm": self.bias_in_norm,
-            "readout": to_config(self.readout),
-            "hash_bits": self.hash_bits,
-            **hashing.record(self.hash_bits),
-            "multiclass": self.multiclass,
-            "costs": None if self.costs is None else self.costs.tolist(),
-            "radius": self.radius,
-            "threshold": self.threshold,
-            "features": self.n_features,
-            "extra": self.extra,
-        }
-        arrays = packed(self._engine.state(), self.rule)
-        arrays.update({f"names.{key}": value for key, value in store.encode_names(self.names).items()})
-        arrays.update({f"extra.{key}": value for key, value in self.extra_arrays.items()})
-        return config, arrays
+        return model_files.state(self)
 
     @classmethod
     def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        try:
-            parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
-            for key, value in arrays.items():
-                part, dot, name = key.partition(".")
-                parts[part if dot else ""][name or key] = value
-            classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
-            rule = from_config(config["rule"], known_parameters())
-            rows, averaged = _rows(config, classes), config["readout"]["type"] == "readout:Average"
-            parts[""] = unpacked(parts[""], rule, config["features"], rows, averaged)
-            _check_parts(config, classes, names, parts[""], rule)
-            model = cls(
-                rule,
-                config["task"],
-                fit_intercept=config["fit_intercept"],
-                intercept_scaling=config["intercept_scaling"],
-                bias_in_norm=config["bias_in_norm"],
-                readout=from_config(config["readout"], known_parameters()),
-                hash_bits=config["hash_bits"],
-                multiclass=config["multiclass"],
-                costs=config["costs"],
-                radius=config["radius"],
-                threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
-                classes=None if config["costs"] is None else store.decode_values(config["classes"]),
-            )
-            model.declared = config["declared"]
-            model.extra = dict(config["extra"])
-            model.extra_arrays = parts["extra"]
-            model._engine.set_classes(classes)
-            model._engine.set_names(names)
-            model._engine.set_state(parts[""])
-            model._require_hash(config)
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-            detail = f"the model's parts do not fit together ({error})"
-            raise DamagedFileError(f"{detail}; restore it from a backup") from None
-        return model
-
-    def _require_hash(self, config: Mapping[str, Any]) -> None:
-        """Refuse places of names under another hash. Rows of numbers have none, and fill their own columns alone."""
-        if self.hash_bits is None or not self.t or (error := hashing.other_hash(config, "the model")) is None:
-            return
-        columns = int(self._engine.columns)
-        if not self.positional or columns == self.n_features or np.any(self._learned_places() >= columns):
-            raise error
+        return model_files.from_state(cls, config, arrays)
 
     def _learned_places(self) -> NDArray[np.intp]:
         """The features about which something was learned."""
@@ -610,556 +408,15 @@ class LinearModel:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _make_engine(self) -> _native.Engine:
-        return _native.Engine(*self._engine_parts())
-
-    def _engine_parts(self) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """The task, the rule and the options as the native half reads them."""
-        rule, average, spread = self.rule, self.readout, self.rule.spread()
-        averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
-        kind = LOOPS.get(self.task, "classify")
-        native = rule.code >= 0 and not rule.cfunc
-        return (
-            kind,
-            {
-                "code": rule.code,
-                "cfunc": rule.cfunc,
-                "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
-                "slots": [float(v) for v in rule.slots.values()],
-                "sees_all_scores": kind == "classify" and rule.sees_all_scores("multiclass", self.multiclass),
-                "uses_ww": rule.uses_ww(),
-                "uses_soft": rule.uses_soft(),
-                "theta": rule.theta(),
-                "geometry": rule.geometry(),
-                "ball": rule.ball(),
-                "batch_size": rule.minibatch()[0],
-                "mean": rule.minibatch()[1] == "mean",
-                "coordinates": rule.coordinates(),
-                "clips": rule.clips(),
-                "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
-                "row_planes": sum(p.of_row for p in rule.planes()),
-                "spread": None if spread is None else dataclasses.asdict(spread),
-                "tube": self.radius if self.task == "oneclass" else rule.epsilon_tube(),
-                "text": repr(rule),
-                "step": callback.step(rule),
-                "solve": callback.solve(rule),
-            },
-            {
-                "hash_bits": -1 if self.hash_bits is None else self.hash_bits,
-                "constant": self.intercept_scaling if self.fit_intercept else 0.0,
-                "bias_in_norm": self.bias_in_norm,
-                "averaging": averaging,
-                "average_from": float(average.start) if isinstance(average, Average) else 1.0,
-                "against": core.DIRECTIONS.index(self.multiclass) if self.multiclass in core.DIRECTIONS else 0,
-                "roots": [] if self.costs is None else np.sqrt(self.costs).ravel().tolist(),
-                "pocket": isinstance(average, core.Pocket),
-                "ratchet": self.ratchet,
-                "calibrated": self.calibrated,
-                "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
-                "to_row": self._row,
-            },
-        )
+        return _native.Engine(*engine_parts(self))
 
     def _row(self, x: Any) -> Any:
         """A single example that is neither a dict nor a float64 vector, as the engine reads it."""
         return self._columns.row(self, as_batch(x)) if getattr(x, "distinct", False) else to_row(x)
 
-    def declare(self, classes: Iterable[Hashable]) -> None:
-        """Fix the classes of a model that knows none yet."""
-        if self.started:
-            raise ParameterError(f"this model has learned {self.classes!r} already: its classes cannot be declared now")
-        self._declare(list(classes))
-        self.declared = True
-
-    def _declare(self, classes: list[Any]) -> None:
-        if len(set(classes)) != len(classes):
-            raise LabelError(f"classes must be distinct, got {classes!r}")
-        self.room_for(len(classes))
-        self._engine.set_classes(classes)
-
-    def room_for(self, classes: int) -> None:
-        """Raise where the task or the rule does not take so many classes."""
-        if classes > 2:
-            if self.task == "binary":
-                raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
-            self.rule.require("multiclass")
-
-    def _new_label(self, label: Hashable) -> int:
-        """Called by the engine for a label it does not know: registers it, or says why not."""
-        known = self.classes
-        label = plain(label)
-        self._admissible(label, known)
-        self._engine.set_classes([*known, label])
-        if len(known) == 1 and self.task != "multilabel" and _sorts_before(label, known[0]):
-            self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
-            return 0
-        return len(known)
-
-    def _admissible(self, label: Hashable, known: list[Any]) -> None:
-        if self.declared:
-            raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
-        require_label(label)
-        self.room_for(len(known) + 1)
-
-    def _check_labels(self, labels: list[Any]) -> None:
-        """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
-        known = dict.fromkeys(self.classes)
-        for row, label in enumerate(labels):
-            try:
-                if label not in known:
-                    self._admissible(plain(label), list(known))
-                    known[label] = None
-            except (LabelError, ParameterError) as error:
-                raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
-            except TypeError:
-                raise not_hashable(label, row) from None
-
     def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
         """The batch, after checking that its columns are the model's features."""
-        if batch.named:
-            return batch
-        if batch.distinct:
-            return self._columns.place(self, batch, learning)
-        if self.names and not self._engine.positional:
-            raise FeatureError(
-                "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
-            )
-        if self.hash_bits is not None:
-            if batch.names:  # a frame's columns are names, to be hashed as the names of a mapping are
-                return batch.at(self.find(batch.names), self.n_features)
-            if batch.columns > self.n_features:
-                room = f"hash_bits={self.hash_bits} leaves room for {self.n_features}"
-                raise FeatureError(f"X has {batch.columns} columns, but {room}; raise hash_bits")
-        elif self._engine.columns and batch.columns != self._engine.columns:
-            learned = self._engine.columns
-            raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {learned} features")
-        elif batch.names and self.names and batch.names != self.names[: batch.columns]:
-            at = next(i for i, name in enumerate(batch.names) if name != self.names[i])
-            raise FeatureError(
-                f"column {at} of X is {batch.names[at]!r}, but this model has learned {self.names[at]!r} there; "
-                "give the columns in the same order"
-            )
-        return batch
-
-    def _check(self, batch: Batch) -> None:
-        """Raise what the loops would raise of a malformed row, before any row is learned."""
-        if batch.sound:
-            return
-        if batch.dense is not None:
-            self._engine.check(batch.dense)
-        else:
-            assert batch.csr is not None
-            self._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
-
-    def _learn(self, X: Any, y: Any, importance: Any, base: Any = None, read: Read = None) -> list[Any]:
-        """Learns; returns what `read` makes of the scores on the way, in parts."""
-        if is_mappings(X):
-            return self._learn_mappings(X, y, importance, base, read)
-        batch = as_batch(X)
-        if batch.rows == 0:
-            raise InputError("X has no rows; expected at least one")
-        c = as_importance(importance, batch.rows)
-        fresh, known = self.t == 0, self.n_names
-        batch = self._placed(batch, learning=True)
-        try:
-            if self.task == "oneclass":
-                return [self._run(batch, None, c, read, base=self._bases(base, batch.rows))]
-            if self.task == "multilabel":
-                self._bases(base, batch.rows)  # raises where there is one
-                return self._learn_sets(batch, y, c, read)
-            y = as_targets(y) if self.task == "regression" else as_labels(y)
-            if len(y) != batch.rows:
-                raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
-            if self.task == "regression":
-                return [self._run(batch, y, c, read, base=self._bases(base, batch.rows))]
-            indices = self._indices(y)
-            if np.all(indices >= 0):
-                return [self._run(batch, indices, c, read, base=self._bases(base, batch.rows, y))]
-            return self._learn_growing(batch, y, c, base, read)
-        except BaseException as error:
-            if batch.named and self.hash_bits is None:
-                self._columns.forget(self, batch, known, error.row if isinstance(error, RowError) else 0)
-            raise
-        finally:
-            if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
-                self._engine.set_names(batch.names)  # so that mappings may follow
-
-    def _learn_sets(self, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
-        """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
-        rows = batch.rows
-        sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
-        if sets is not None and sets.ndim == 2:
-            if not self.classes and not self.declared:
-                self._engine.set_classes(list(range(sets.shape[1])))
-            if sets.shape != (rows, len(self.classes)) or not np.all((sets == 0) | (sets == 1)):
-                raise LabelError(f"y must be {rows} × {len(self.classes)} of 0 and 1, got shape {sets.shape}")
-            return [self._run(batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
-        if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
-            y = [[label] for label in sets.tolist()]  # a plain column: sets of one
-        collections = _collections(y, rows)
-        self._check_labels([label for members in collections for label in members])
-        table = {label: index for index, label in enumerate(self.classes)}
-        if all(label in table for members in collections for label in members):
-            marks = np.zeros((rows, len(table)), dtype=np.uint8)
-            for row, members in enumerate(collections):
-                marks[row, [table[label] for label in members]] = 1
-            return [self._run(batch, None, c, read, marks)]
-        if read and read != self._predictions:
-            raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
-        self._check(batch)  # labels that are new on the way: one by one
-        predictions = []
-        for i, members in enumerate(collections):
-            if batch.distinct:  # rows of a stream, whose order counts
-                importance = None if c is None else c[i : i + 1]
-                predictions += self._learn_set(batch.part(i, i + 1), members, importance, read)
-                continue
-            x = batch.part(i, i + 1).single()
-            if read:
-                predictions.append(self.predict_one(x))
-            self.learn_one(x, members, 1.0 if c is None else float(c[i]))
-        return [predictions]
-
-    def _learn_set(self, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
-        """One row, letting its labels in; they go again where it is refused."""
-        known = self.classes
-        try:
-            for label in members:
-                if label not in self.classes:
-                    self._new_label(label)
-            classes = self.classes
-            marks = np.array([[label in members for label in classes]], dtype=np.uint8)
-            said = self._run(row, None, c, read, marks)
-        except BaseException:
-            self._engine.set_classes(known)
-            raise
-        return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
-
-    def _run_into(self, batch: Batch, y: Array, c: Array | None, scores: Array) -> None:
-        """Learn, writing the scores before each update."""
-        if batch.dense is not None:
-            self._engine.learn(batch.dense, y, c, None, None, scores)
-        else:
-            assert batch.csr is not None
-            self._engine.learn_csr(
-                *batch.csr, batch.columns, y, c, None, None, scores, batch.distinct, batch.named, batch.sound
-            )
-
-    def _run(
-        self,
-        batch: Batch,
-        y: Array | None,
-        c: Array | None,
-        read: Read,
-        sets: NDArray[np.uint8] | None = None,
-        skip: int = 0,
-        base: Array | None = None,
-    ) -> Any:
-        """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
-        scores = np.zeros((batch.rows, int(self._engine.rows))) if read else None
-        more = {} if base is None else {"base": base}
-        if batch.dense is not None:
-            self._engine.learn(batch.dense, y, c, None, sets, scores, **more)
-        else:
-            assert batch.csr is not None
-            self._engine.learn_csr(
-                *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.sound, **more
-            )
-        return None if scores is None or read is None else read(scores[skip:])
-
-    def _learn_growing(self, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read) -> list[Any]:
-        """Labels that are new within the batch: learn up to each, let it in, go on."""
-        self._check(batch)
-        self._check_labels(labels.tolist())
-        b = self._bases(base, batch.rows, labels)
-        before = self.__getstate__()
-        parts: list[Any] = []
-        start = 0
-        try:
-            while start < batch.rows:
-                first = None
-                if read:
-                    first = read(
-                        self.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1])
-                    )
-                if self._indices(labels[start : start + 1])[0] < 0:
-                    self._new_label(plain(labels[start]))
-                indices = self._indices(labels[start:])
-                unknown = np.flatnonzero(indices < 0)
-                stop = start + int(unknown[0]) if len(unknown) else batch.rows
-                importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
-                part = batch.part(start, stop)
-                later = self._run(part, indices[: stop - start], importance, read, skip=1, base=begins_at)
-                if read:
-                    parts += [first, later]  # the first was made before its label was let in
-                start = stop
-        except RowError as error:
-            row = start + error.row
-            if error.row == 0:  # its label may be new: as in learn_one, it is not let in
-                self.__setstate__(before)
-                if row:
-                    importance, begins_at = (None if each is None else each[:row] for each in (c, b))
-                    self._learn(batch.part(0, row), labels[:row], importance, begins_at)
-            raise error.at(row) from None
-        return parts
-
-    def _learn_mappings(self, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
-        ys = self._answers(y, len(X))
-        if len(X) != len(ys):
-            raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
-        weights = as_importance(importance, len(X))
-        cs = [1.0] * len(X) if weights is None else weights.tolist()
-        for row, x in enumerate(X):
-            try:
-                if not isinstance(x, Mapping):
-                    raise FeatureError(f"expected a mapping like the first row, got {_short(x)}")
-                self._engine.check_one(x)
-            except InputError as error:
-                raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
-        if self.task == "multilabel":
-            self._check_labels([label for members in ys for label in members])
-        elif self.task not in ("regression", "oneclass"):
-            self._check_labels(ys)
-        begins_at = self._bases(base, len(X), as_labels(ys))
-        at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
-        predictions = []
-        for row, (x, label, c, b) in enumerate(zip(X, ys, cs, at, strict=True)):
-            try:
-                if read:
-                    predictions.append(self.predict_one(x, b))
-                self.learn_one(x, label, c, b)
-            except RowError as error:
-                raise error.at(row) from None
-        return [predictions]
-
-    def _answers(self, y: Any, rows: int) -> list[Any]:
-        if self.task == "oneclass":
-            return [None] * rows
-        if self.task == "multilabel":
-            return _collections(y, rows)
-        return list((as_targets(y) if self.task == "regression" else as_labels(y)).tolist())
-
-    def _compare_as_arrays(self, labels: NDArray[Any], classes: list[Any]) -> bool:
-        """Can NumPy tell these labels apart exactly? Beyond 2^53 a comparison by way of floats cannot."""
-        if labels.dtype.kind not in "bif" and labels.dtype not in (np.uint8, np.uint16, np.uint32):
-            return False
-        return bool(classes) and all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)
-
-    def _indices(self, labels: NDArray[Any]) -> Array:
-        """Class indices as the loops take them; -1 for labels not known."""
-        classes = self.classes
-        if self._compare_as_arrays(labels, classes):
-            if len(classes) == 2:
-                second = labels == classes[1]
-                indices = second.astype(np.float64)
-                indices[~(second | (labels == classes[0]))] = -1.0
-                return np.asarray(indices)
-            order = np.argsort(np.array(classes))
-            ordered = np.array(classes)[order]
-            at = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)
-            return np.where(ordered[at] == labels, order[at], -1).astype(np.float64)
-        table = {label: index for index, label in enumerate(classes)}
-        try:
-            return np.array([table.get(label, -1) for label in labels.tolist()], dtype=np.float64)
-        except TypeError:
-            self._check_labels(labels.tolist())  # says which label is not hashable
-            raise
+        return placed(self, batch, learning)
 
     def _predictions(self, scores: Array) -> Any:
-        if self.task == "multilabel":
-            return (scores > 0).astype(np.int64)
-        if self.task not in ("auto", "binary", "multiclass"):
-            return scores[:, 0]
-        classes = self.classes
-        if not classes:
-            return [None] * len(scores)
-        indices = self.class_indices(scores)
-        if alike(classes):
-            return np.array(classes)[indices]
-        return [classes[i] for i in indices]
-
-
-def as_targets(y: Any) -> Array:
-    """Real targets, finite."""
-    try:
-        given = np.asarray(y)
-        if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(v, str) for v in given.flat)):
-            raise TypeError
-        targets = np.ascontiguousarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise LabelError(f"y must hold numbers for regression, got {_short(y)}") from None
-    if given.ndim != 1:
-        raise LabelError(f"y must hold one number per row, got shape {given.shape}")
-    bad = np.flatnonzero(~np.isfinite(targets))
-    if len(bad):
-        raise LabelError(f"y must hold finite numbers, but y[{bad[0]}] is {targets[bad[0]]}")
-    return targets
-
-
-def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
-    """Rows of weights."""
-    if config["task"] == "multilabel":
-        return max(1, len(classes))
-    return len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
-
-
-def _check_parts(
-    config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]], rule: Rule
-) -> None:
-    """The sizes that must agree, and numbers that learning can only leave finite: raise `DamagedFileError` if not.
-
-    A checksum detects damage, not a forger; the loops index by these sizes.
-    """
-    d, bits = config["features"], config["hash_bits"]
-    rows = _rows(config, classes)
-    averaged = config["readout"]["type"] == "readout:Average"
-    table, row = (d, rows), (rows,)
-    shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
-    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
-    if kinds := rule.planes():
-        shapes["planes"] = (d, sum(not kind.of_row for kind in kinds), rows)
-        shapes["bias_planes"] = (1, len(kinds), rows)
-    if (spread := rule.spread()) and spread.full:
-        size = d + int(config["fit_intercept"])
-        own = 1 if rule.sees_all_scores("multiclass", config["multiclass"]) else rows
-        shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
-    for key, shape in shapes.items():
-        if s[key].shape != shape and not (key == "z" and d == 0):
-            detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
-            raise DamagedFileError(f"{detail}; restore it from a backup")
-    variances = np.ones(1)
-    if spread and spread.full:
-        variances = s["sigma"][:, np.cumsum(np.arange(1, size + 1)) - 1]  # the diagonals of packed triangles
-    elif spread:
-        variances = np.append(s["planes"], s["bias_planes"])
-    a, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
-    numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
-    for true, what in (
-        (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
-        (a != 0 and (counters >= 0).all() and (counters == np.floor(counters)).all(), "a counter is not a count"),
-        (bool(np.all(variances > 0)), "a variance is not above 0"),
-        (len(set(classes)) == len(classes), "a class appears twice"),
-        (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
-        (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),
-        (len(names) == d or (not names and (bits is not None or s["scalars"][8])), "not every feature has a name"),
-        (bits is None or d == 1 << bits, f"hash_bits={bits} does not go with {d} features"),
-        (isinstance(config["declared"], bool), "declared is neither true nor false"),
-    ):
-        if not true:
-            raise DamagedFileError(f"the model's parts do not fit together: {what}; restore it from a backup")
-
-
-def known_parameters() -> dict[str, type[Parameters]]:
-    """The classes a model file may name: ours, and the user's rules that this program has defined."""
-    from .budgets import BUDGETS
-    from .drift.registry import DETECTORS
-    from .kernels import KERNELS
-
-    users: list[type[Parameters]] = [*_subclasses(Rule)]
-    families: tuple[Mapping[str, type[Any]], ...] = (
-        LOSSES,
-        SCHEDULES,
-        core.READOUTS,
-        rules.RULES,
-        KERNELS,
-        BUDGETS,
-        DETECTORS,
-    )
-    ours: list[type[Parameters]] = [kind for family in families for kind in family.values()]
-    return {config_name(kind): kind for kind in (*users, *ours)}
-
-
-def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
-    return [kind, *(each for sub in kind.__subclasses__() for each in _subclasses(sub))]
-
-
-def as_labels(y: Any) -> NDArray[Any]:
-    """Labels as a vector, of whatever type they are."""
-    if isinstance(y, np.ndarray):
-        if y.ndim != 1:
-            raise LabelError(f"y must hold one label per row, got shape {y.shape}")
-        return y
-    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
-        raise LabelError(f"y must hold one label per row, got {_short(y)}")
-    values = list(y)
-    out = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        out[row] = value  # one by one: NumPy would take a list of tuples for a table
-    return out
-
-
-def _sorts_before(a: Any, b: Any) -> bool:
-    try:
-        return bool(a < b)
-    except TypeError:
-        return False
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Predictions of consecutive parts as one array, or as a list where they are of different kinds."""
-    if len(parts) == 1:
-        return parts[0]
-    return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
-
-
-def _collections(y: Any, rows: int) -> list[list[Any]]:
-    try:
-        collections = [[plain(label) for label in members] for members in y if not isinstance(members, str)]
-    except TypeError:
-        raise LabelError("y must hold a collection of labels for every row") from None
-    if len(collections) != rows:
-        raise LabelError(f"y must hold a collection of labels for each of {rows} rows, got {len(collections)}")
-    return collections
-
-
-def _costs(costs: Any, classes: list[Any] | None) -> Array:
-    """The cost of predicting column for row, in the order of the declared classes."""
-    if classes is None:
-        raise ParameterError("costs need classes: declare them, so that rows and columns have names")
-    table = np.array(costs, dtype=np.float64)
-    if table.shape != (len(classes), len(classes)) or not np.all(np.isfinite(table)) or np.any(table < 0):
-        raise ParameterError(
-            f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}"
-        )
-    if np.any(np.diag(table) != 0) or np.any(table + np.eye(len(classes)) == 0):
-        raise ParameterError("costs must be 0 on the diagonal and above 0 elsewhere")
-    return table
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name}={value!r}: expected True or False")
-    return bool(value)
-
-
-def _intercept(value: Any, task: str) -> bool:
-    """ "auto" is True wherever an intercept can tell examples apart."""
-    without = {
-        "oneclass": "a centre has no intercept",
-        "ranking": "the intercept cancels in a pair's difference",
-        "structured": "the intercept cancels in a difference of structures",
-    }.get(task)
-    if isinstance(value, str) and value == "auto":
-        return without is None
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
-    if value and without:
-        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
-    return bool(value)
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
-        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
-    return float(value)
-
-
-def _bits(value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
-        raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
-    return int(value)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+        return model_scoring.predictions(self, scores)

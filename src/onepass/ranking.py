@@ -17,7 +17,8 @@ from .core import Array, Readout, Rule
 from .decoders import Features, difference
 from .errors import DamagedFileError, InputError, LabelError, NumericalError, ParameterError, RowError
 from .estimator import LinearEstimator
-from .model import LinearModel, as_targets
+from .labels import as_targets
+from .model import LinearModel
 from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
 from .tables import read_order
 

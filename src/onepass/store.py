@@ -27,7 +27,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, deserialize
 
 from .errors import DamagedFileError, ForeignFileError, NewerFileError, ParameterError
 
@@ -182,6 +181,8 @@ def to_bytes(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[
 
 def from_bytes(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
     """Inverse of `to_bytes`; `where` names the source in error messages."""
+    from safetensors import SafetensorError, deserialize  # here: what reads no file starts faster without
+
     data = bytes(data)
     metadata, end = _parse_header(data, where)
     _check_version(metadata.get("version"), where)

@@ -16,8 +16,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .batches import Batch, as_batch, as_importance
 from .core import Array
 from .errors import InputError, LabelError, ParameterError, RowError
-from .labels import alike
-from .model import as_labels, as_targets
+from .labels import alike, as_labels, as_targets
 
 __all__ = ["TableEstimator", "class_array", "read_labels", "read_order", "read_passes", "read_targets"]
 

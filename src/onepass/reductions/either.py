@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, LabelError
-from ..model import as_targets
+from ..labels import as_targets
 from .examples import Rows, read_one
 from .scheme import Reduction
 

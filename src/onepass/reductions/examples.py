@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ..batches import Batch, as_batch, as_importance, is_mappings, to_row
 from ..errors import FeatureError, InputError, LabelError
-from ..labels import not_hashable, plain, require_label
-from ..model import as_labels
+from ..labels import as_labels, not_hashable, plain, require_label
 
 __all__ = ["Indices", "Labels", "Rows"]
 

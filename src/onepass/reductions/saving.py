@@ -15,7 +15,8 @@ from ..core import Rule
 from ..drift.estimators import CHANGING
 from ..errors import DamagedFileError, ForeignFileError, InputError, ParameterError
 from ..estimator import LinearEstimator
-from ..model import LinearModel, known_parameters
+from ..model import LinearModel
+from ..model_files import known_parameters
 from ..parameters import from_config, to_config
 from ..stateful import StatefulEstimator
 from .estimators import REDUCTIONS as OWN

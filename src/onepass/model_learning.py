@@ -1,0 +1,291 @@
+"""How a model learns many examples: tables and mappings, classes that appear on the way, sets of labels.
+
+Bit for bit the loop of `learn_one`; malformed input refuses the whole call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batches import Batch, as_batch, as_importance, is_mappings
+from .core import Array, Scalars
+from .errors import FeatureError, InputError, LabelError, RowError, short
+from .labels import as_label_sets, as_labels, as_targets, plain
+from .model_scoring import bases
+
+if TYPE_CHECKING:
+    from .model import LinearModel
+
+__all__ = ["judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
+
+# What is made of the scores that rows had before they were learned; None where nobody asks.
+Read = Callable[[Array], Any] | None
+
+
+def learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: Read = None) -> list[Any]:
+    """Learns; returns what `read` makes of the scores on the way, in parts."""
+    if is_mappings(X):
+        return _learn_mappings(model, X, y, importance, base, read)
+    batch = as_batch(X)
+    if batch.rows == 0:
+        raise InputError("X has no rows; expected at least one")
+    c = as_importance(importance, batch.rows)
+    fresh, known = model.t == 0, model.n_names
+    batch = model._placed(batch, learning=True)
+    try:
+        if model.task == "oneclass":
+            return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
+        if model.task == "multilabel":
+            bases(model, base, batch.rows)  # raises where there is one
+            return _learn_sets(model, batch, y, c, read)
+        y = as_targets(y) if model.task == "regression" else as_labels(y)
+        if len(y) != batch.rows:
+            raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
+        if model.task == "regression":
+            return [run(model, batch, y, c, read, base=bases(model, base, batch.rows))]
+        indices = model._indices(y)
+        if np.all(indices >= 0):
+            return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
+        return _learn_growing(model, batch, y, c, base, read)
+    except BaseException as error:
+        if batch.named and model.hash_bits is None:
+            model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else 0)
+        raise
+    finally:
+        if batch.names and fresh and model.t and not model.names and model.hash_bits is None:
+            model._engine.set_names(batch.names)  # so that mappings may follow
+
+
+def predict_then_learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any) -> Any:
+    """For each row the prediction before learning it: one array, or a list where predictions are of different kinds."""
+    parts = learn(model, X, y, importance, base, model._predictions)
+    if len(parts) == 1:
+        return parts[0]
+    return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _learn_growing(
+    model: LinearModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read
+) -> list[Any]:
+    """Labels that are new within the batch: learn up to each, let it in, go on."""
+    _check(model, batch)
+    model._check_labels(labels.tolist())
+    b = bases(model, base, batch.rows, labels)
+    before = model.__getstate__()
+    parts: list[Any] = []
+    start = 0
+    try:
+        while start < batch.rows:
+            first = None
+            if read:
+                first = read(
+                    model.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1])
+                )
+            if model._indices(labels[start : start + 1])[0] < 0:
+                model._new_label(plain(labels[start]))
+            indices = model._indices(labels[start:])
+            unknown = np.flatnonzero(indices < 0)
+            stop = start + int(unknown[0]) if len(unknown) else batch.rows
+            importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
+            part = batch.part(start, stop)
+            later = run(model, part, indices[: stop - start], importance, read, skip=1, base=begins_at)
+            if read:
+                parts += [first, later]  # the first was made before its label was let in
+            start = stop
+    except RowError as error:
+        row = start + error.row
+        if error.row == 0:  # its label may be new: as in learn_one, it is not let in
+            model.__setstate__(before)
+            if row:
+                importance, begins_at = (None if each is None else each[:row] for each in (c, b))
+                learn(model, batch.part(0, row), labels[:row], importance, begins_at)
+        raise error.at(row) from None
+    return parts
+
+
+def _learn_sets(model: LinearModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
+    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
+    rows = batch.rows
+    sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
+    if sets is not None and sets.ndim == 2:
+        if not model.classes and not model.declared:
+            model._engine.set_classes(list(range(sets.shape[1])))
+        if sets.shape != (rows, len(model.classes)) or not np.all((sets == 0) | (sets == 1)):
+            raise LabelError(f"y must be {rows} × {len(model.classes)} of 0 and 1, got shape {sets.shape}")
+        return [run(model, batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
+    if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
+        y = [[label] for label in sets.tolist()]  # a plain column: sets of one
+    collections = as_label_sets(y, rows)
+    model._check_labels([label for members in collections for label in members])
+    table = {label: index for index, label in enumerate(model.classes)}
+    if all(label in table for members in collections for label in members):
+        marks = np.zeros((rows, len(table)), dtype=np.uint8)
+        for row, members in enumerate(collections):
+            marks[row, [table[label] for label in members]] = 1
+        return [run(model, batch, None, c, read, marks)]
+    if read and read != model._predictions:
+        raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
+    _check(model, batch)  # labels that are new on the way: one by one
+    predictions = []
+    for i, members in enumerate(collections):
+        if batch.distinct:  # rows of a stream, whose order counts
+            importance = None if c is None else c[i : i + 1]
+            predictions += _learn_set(model, batch.part(i, i + 1), members, importance, read)
+            continue
+        x = batch.part(i, i + 1).single()
+        if read:
+            predictions.append(model.predict_one(x))
+        model.learn_one(x, members, 1.0 if c is None else float(c[i]))
+    return [predictions]
+
+
+def _learn_set(model: LinearModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
+    """One row, letting its labels in; they go again where it is refused."""
+    known = model.classes
+    try:
+        for label in members:
+            if label not in model.classes:
+                model._new_label(label)
+        classes = model.classes
+        marks = np.array([[label in members for label in classes]], dtype=np.uint8)
+        said = run(model, row, None, c, read, marks)
+    except BaseException:
+        model._engine.set_classes(known)
+        raise
+    return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
+
+
+def _learn_mappings(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
+    ys = _answers(model, y, len(X))
+    if len(X) != len(ys):
+        raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
+    weights = as_importance(importance, len(X))
+    cs = [1.0] * len(X) if weights is None else weights.tolist()
+    for row, x in enumerate(X):
+        try:
+            if not isinstance(x, Mapping):
+                raise FeatureError(f"expected a mapping like the first row, got {short(x)}")
+            model._engine.check_one(x)
+        except InputError as error:
+            raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
+    if model.task == "multilabel":
+        model._check_labels([label for members in ys for label in members])
+    elif model.task not in ("regression", "oneclass"):
+        model._check_labels(ys)
+    begins_at = bases(model, base, len(X), as_labels(ys))
+    at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
+    predictions = []
+    for row, (x, label, c, b) in enumerate(zip(X, ys, cs, at, strict=True)):
+        try:
+            if read:
+                predictions.append(model.predict_one(x, b))
+            model.learn_one(x, label, c, b)
+        except RowError as error:
+            raise error.at(row) from None
+    return [predictions]
+
+
+def _answers(model: LinearModel, y: Any, rows: int) -> list[Any]:
+    if model.task == "oneclass":
+        return [None] * rows
+    if model.task == "multilabel":
+        return as_label_sets(y, rows)
+    return list((as_targets(y) if model.task == "regression" else as_labels(y)).tolist())
+
+
+def _check(model: LinearModel, batch: Batch) -> None:
+    """Raise what the loops would raise of a malformed row, before any row is learned."""
+    if batch.sound:
+        return
+    if batch.dense is not None:
+        model._engine.check(batch.dense)
+    else:
+        assert batch.csr is not None
+        model._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
+
+
+def run(
+    model: LinearModel,
+    batch: Batch,
+    y: Array | None,
+    c: Array | None,
+    read: Read,
+    sets: NDArray[np.uint8] | None = None,
+    skip: int = 0,
+    base: Array | None = None,
+) -> Any:
+    """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
+    scores = np.zeros((batch.rows, int(model._engine.rows))) if read else None
+    run_into(model, batch, y, c, scores, sets, base)
+    return None if scores is None or read is None else read(scores[skip:])
+
+
+def run_into(
+    model: LinearModel,
+    batch: Batch,
+    y: Array | None,
+    c: Array | None,
+    scores: Array | None,
+    sets: NDArray[np.uint8] | None = None,
+    base: Array | None = None,
+) -> None:
+    """Learns; `scores` takes those before each update."""
+    more = {} if base is None else {"base": base}
+    if batch.dense is not None:
+        model._engine.learn(batch.dense, y, c, None, sets, scores, **more)
+    else:
+        assert batch.csr is not None
+        model._engine.learn_csr(
+            *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.sound, **more
+        )
+
+
+@contextlib.contextmanager
+def judged_by(model: LinearModel, X: Any, y: Any, importance: Any) -> Iterator[None]:
+    """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
+    batch = model._placed(as_batch(X))
+    indices = model._indices(as_labels(y))
+    if np.any(indices < 0):
+        raise LabelError(f"y[{int(np.argmin(indices))}] of the stored set is not one of the classes {model.classes!r}")
+    c = as_importance(importance, batch.rows)
+    if batch.dense is not None:
+        model._engine.keep_set(batch.dense, indices, c)
+    else:
+        assert batch.csr is not None
+        model._engine.keep_set_csr(*batch.csr, batch.columns, indices, c)
+    try:
+        yield
+    finally:
+        model._engine.forget_set()
+
+
+def learn_and_suffer(model: LinearModel, X: Any, y: Any, importance: Any) -> float:
+    """Learn a table in order; the mean loss of its rows, each before its own update."""
+    batch = model._placed(as_batch(X))
+    c = as_importance(importance, batch.rows)
+    targets = as_targets(y) if model.task == "regression" else model._indices(as_labels(y))
+    scores = np.zeros((batch.rows, int(model._engine.rows)))
+    run_into(model, batch, targets, c, scores)
+    losses = [_suffered(model, s, t) for s, t in zip(scores, targets, strict=True)]
+    weights = np.ones(batch.rows) if c is None else c
+    return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
+
+
+def _suffered(model: LinearModel, scores: Array, y: float) -> float:
+    """The rule's loss of one example from its scores."""
+    rule = model.rule
+    if model.task == "regression":
+        side = -1.0 if y < scores[0] else 1.0
+        target = side * y - rule.epsilon_tube()
+        return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
+    if len(scores) == 1:
+        return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
+    if rule.sees_all_scores("multiclass", model.multiclass):
+        return rule.suffer_all(scores, int(y))
+    rivals = np.delete(scores, int(y))
+    return rule.suffer(Scalars(float(scores[int(y)] - np.max(rivals)), 1.0, 1.0, 0.0, 1.0, 1, 0))
