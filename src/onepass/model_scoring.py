@@ -12,7 +12,6 @@ from .batches import Batch, as_base, as_batch, is_mappings
 from .core import Array
 from .errors import InputError, ParameterError
 from .labels import alike
-from .losses import sigmoid
 
 if TYPE_CHECKING:
     from .model import LinearModel
@@ -113,7 +112,8 @@ def probabilities(model: LinearModel, scores: Array) -> Array:
     if not model.rule.proba("binary"):
         raise ParameterError(f"{model.rule!r} has no probabilities; use SGD(loss='logistic')")
     if scores.shape[1] == 1:
-        p = np.array([sigmoid(s) for s in scores[:, 0]])
+        e = np.exp(-np.abs(scores[:, 0]))  # never of a positive number
+        p = np.where(scores[:, 0] >= 0, 1.0, e) / (1.0 + e)
         return np.stack([1.0 - p, p], axis=1) if len(model._engine.classes) > 1 else np.ones((len(p), 1))
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(e / e.sum(axis=1, keepdims=True))
@@ -130,8 +130,15 @@ def distances(model: LinearModel, X: Any) -> Array:
             norms = np.sum(np.square(batch.dense, dtype=np.float64), axis=1)
         else:
             assert batch.csr is not None
-            squares = np.concatenate([[0.0], np.cumsum(np.square(batch.csr[0], dtype=np.float64))])
-            norms = squares[batch.csr[2][1:]] - squares[batch.csr[2][:-1]]
+            values, columns, starts = batch.csr
+            if not batch.distinct:  # what a row has twice, adds up
+                from scipy.sparse import csr_array
+
+                merged = csr_array((values, columns, starts), shape=(batch.rows, batch.columns), copy=True)
+                merged.sum_duplicates()
+                values, starts = merged.data, merged.indptr
+            rows = np.repeat(np.arange(batch.rows), np.diff(starts))
+            norms = np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=batch.rows)
     squared = float(w @ w) - 2.0 * _products(model, X)[:, 0] + norms
     return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 

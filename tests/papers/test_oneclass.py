@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
 import onepass
 from onepass import rules
@@ -121,3 +122,15 @@ def test_the_estimators_chunks_are_its_loop():
     named = onepass.OneClass(radius=0.5)
     named.learn_one({"a": 1.0})
     assert named.score_one({"a": 1.0, "b": 9.0, "c": "word"}) > 8 > 0.5 > named.score_one({"a": 1.0})
+
+
+def test_a_sparse_row_is_scored_by_itself():
+    """Whatever stands before it, and where it names a column twice."""
+    model = onepass.LinearModel("pa1", "oneclass", radius=0.5)
+    model.learn_many(np.array([[1.0, 2.0], [0.5, 1.5]]), None)
+    far, near = [1e9, -1e9], [1.0, 2.0]
+    alone = model.score_many(np.array([near]))
+    np.testing.assert_allclose(model.score_many(csr_array(np.array([far, near])))[1:], alone, rtol=1e-12)
+    twice = csr_array(([1.0, 0.5, 1.5], [0, 1, 1], [0, 3]), shape=(1, 2))
+    np.testing.assert_allclose(model.score_many(twice), alone, rtol=1e-12)
+    assert twice.nnz == 3  # and is left as it was

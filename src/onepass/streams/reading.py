@@ -161,6 +161,8 @@ class Stream:
         if self.threads is None:
             self.threads = min(4, os.cpu_count() or 1)
         _whole("threads", self.threads, 1, 1024)
+        if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
+            raise ParameterError(f"cache= must be the path of a file, or None for none, got {self.cache!r}")
         if self.cache is not None and (self.follow or _is_examples(self.source)):
             raise ParameterError("cache= keeps files that are finished: not with follow=True, nor with an iterable")
         if self.quarantine is not None and self.on_error != "skip":
