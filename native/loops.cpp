@@ -86,7 +86,7 @@ template <class V>
 inline void fetch(const DenseBatch<V>& X, size_t i) {
     if (i + ahead >= X.rows) return;
     const char* values = reinterpret_cast<const char*>(X.values + (i + ahead) * X.columns);
-    for (size_t at = 0; at < X.columns * sizeof(V); at += 64) ask_for(values + at);
+    for (size_t at = 0; at < X.columns * sizeof(V); at += 64) __builtin_prefetch(values + at, 0, 2);
 }
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {

@@ -33,7 +33,8 @@ inline double sigmoid(double z) {
 
 inline double sign(double z) { return double(z > 0) - double(z < 0); }
 
-inline double pull(Loss loss, double parameter, double z) {
+// Always inlined: it is part of loops that are compiled once per instruction set, and of code that is not.
+__attribute__((always_inline)) inline double pull(Loss loss, double parameter, double z) {
     switch (loss) {
         case Loss::perceptron: return z <= parameter ? 1.0 : 0.0;
         case Loss::hinge: return z < 1.0 ? 1.0 : 0.0;

@@ -40,6 +40,9 @@ inline double vowpal_pull(const Vowpal& rule, double p, double y) {
 // before it. A short time begins at omega = e^m, where the error is hq itself.
 inline double logistic_way(double m, double hq) {
     const double from = std::exp(m), Z = hq + m + from;
+    if (m > 40.0) return std::log1p(hq / (1.0 + from));  // e^m is all there is of omega, but for hq
+    if (Z < -40.0) return hq;                            // nothing holds it yet
+    if (Z > 1e150) return std::log(Z - std::log(Z)) - m;
     double risen = 0.0, way = 0.0, error = hq;  // omega - e^m, ln(omega) - m, Z - omega - ln(omega)
     if (hq > 1.0 + from) {
         const double e = Z > 1.0 ? std::log(Z) : std::exp(Z), omega = Z > 1.0 ? Z - e + e / Z : e / (1.0 + e);

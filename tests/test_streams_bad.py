@@ -343,9 +343,9 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, place):
     path.write_text("1 | a\n")
     with pytest.raises(InputError, match=r"(write|read) the cache .*: (No such file|Is a directory)"):
         list(op.stream(path, cache=tmp_path / place).batches())
+    assert not list(tmp_path.glob("**/*unfinished"))
 
 
 def test_a_cache_is_a_path(tmp_path):
     with pytest.raises(ParameterError, match="path of a file, or None for none, got False"):
         op.stream(tmp_path / "rows.vw", cache=False)
-    assert not list(tmp_path.glob("**/*unfinished"))

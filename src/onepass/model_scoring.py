@@ -121,6 +121,7 @@ def probabilities(model: LinearModel, scores: Array) -> Array:
 
 def distances(model: LinearModel, X: Any) -> Array:
     """One-class: ‖x − w‖ of every row."""
+    products = _products(model, X)[:, 0]  # which looks at the rows first
     w = model.weights()[0][0]
     if is_mappings(X):
         norms = np.array([_squared(model, x) for x in X])
@@ -139,7 +140,7 @@ def distances(model: LinearModel, X: Any) -> Array:
                 values, starts = merged.data, merged.indptr
             rows = np.repeat(np.arange(batch.rows), np.diff(starts))
             norms = np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=batch.rows)
-    squared = float(w @ w) - 2.0 * _products(model, X)[:, 0] + norms
+    squared = float(w @ w) - 2.0 * products + norms
     return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 
 

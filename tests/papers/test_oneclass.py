@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 
 import onepass
 from onepass import rules
 from onepass.core import Learner
+from onepass.errors import InputError
 
 from . import transcriptions
 from .bounds import assert_within
@@ -134,3 +135,14 @@ def test_a_sparse_row_is_scored_by_itself():
     twice = csr_array(([1.0, 0.5, 1.5], [0, 1, 1], [0, 3]), shape=(1, 2))
     np.testing.assert_allclose(model.score_many(twice), alone, rtol=1e-12)
     assert twice.nnz == 3  # and is left as it was
+
+
+def test_damaged_starts_are_refused():
+    model = onepass.LinearModel("pa1", "oneclass", radius=0.5)
+    model.learn_many(np.ones((2, 50)), None)
+    for wrong in (4000, 300_000, -5):
+        rows = random_array((200, 50), density=0.3, format="csr", rng=np.random.default_rng(0))
+        rows.indptr = rows.indptr.copy()
+        rows.indptr[100] = wrong
+        with pytest.raises(InputError):
+            model.score_many(rows)

@@ -107,6 +107,19 @@ def test_the_way_of_logistic_loss():
         assert time_to_go(m, logistic_way(m, hq)) == pytest.approx(hq, rel=1e-13), (m, hq)
 
 
+def test_the_way_from_far_away():
+    assert logistic_way(60.0, 2.0) == pytest.approx(2.0 * np.exp(-60.0), rel=1e-12)
+    assert logistic_way(800.0, 2.0) == pytest.approx(0.0, abs=1e-300)
+    assert logistic_way(-1000.0, 20.0) == 20.0
+    assert np.exp(logistic_way(-3.0, 1e200) - 3.0) == pytest.approx(1e200, rel=1e-12)
+    model = model_of(rules.VW("logistic", eta=1.0, **PLAIN), "binary", fit_intercept=False)
+    for base, c in ((360.0, 1.0), (744.0, 1.0), (-1000.0, 20.0)):
+        before = model.score_one([1.0])
+        model.learn_one([1.0], 1, c, base)
+        moved = model.score_one([1.0]) - before
+        assert moved == pytest.approx(logistic_way(before + base, c), abs=1e-14), base
+
+
 def test_models_go_that_way(ways):
     rng = np.random.default_rng(18)
     stream = [Example(np.array([1.0]), int(rng.choice((-1, 1))), c) for c in 10 ** rng.uniform(-4, 3, 200)]

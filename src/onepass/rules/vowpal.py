@@ -196,9 +196,16 @@ def logistic_way(m: float, hq: float) -> float:
     Lambert's W without its exponentials, by steps of Fritsch, Shafer and Crowley (1973), each of which leaves about the
     fourth power of the error before it. A short time begins at ω = e^m, where the error is hq itself.
     """
-    start, risen, way, error = math.exp(m), 0.0, 0.0, hq
+    start = math.exp(min(m, 700.0))
+    if m > 40.0:  # e^m is all there is of ω, but for hq
+        return math.log1p(hq / (1.0 + start))
+    Z = hq + m + start
+    if Z < -40.0:  # nothing holds it yet
+        return hq
+    if Z > 1e150:
+        return math.log(Z - math.log(Z)) - m
+    risen, way, error = 0.0, 0.0, hq
     if hq > 1.0 + start:
-        Z = hq + m + start
         e = math.log(Z) if Z > 1 else math.exp(Z)
         omega = Z - e + e / Z if Z > 1 else e / (1.0 + e)
         risen, way = omega - start, math.log(omega) - m
