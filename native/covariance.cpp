@@ -19,12 +19,13 @@ void Covariance::begin() {
 void Covariance::set_features(size_t features) {
     if (!full || features + constants <= size) return;
     for (Buffer& each : triangle) pad(each, size, features + constants, start);
-    size = features + constants;
+    met = size = features + constants;
 }
 
 void Covariance::drop_features(size_t features) {
     if (!full || features + constants >= size) return;
     size = features + constants;
+    met = std::min(met, size);
     for (Buffer& each : triangle) each.shrink(row_at(size));
 }
 

@@ -23,7 +23,10 @@ struct Covariance {
     size_t max_dim = 0;
     size_t constants = 0;  // coordinates before the features: 1 for the intercept, or 0
 
-    size_t size = 0;               // of each triangle
+    size_t size = 0;  // of each triangle
+    // Of its coordinates, those that learning goes by. The features of a batch come in together, but each has its first
+    // row: until then it must not matter, neither to the order of sums nor by what is forgotten, however rows are cut.
+    size_t met = 0;
     std::vector<Buffer> triangle;  // of each class row, or one that is shared
     double waited = 0.0;           // rounds that did not forget, lest a variance pass `largest`
 

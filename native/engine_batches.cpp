@@ -15,6 +15,13 @@ static bool named(const Batch& X) {
     else return false;
 }
 
+// Rows of a stream or of names, among which features come up, rather than rows of a table.
+template <class Batch>
+static bool grows(const Batch& X) {
+    if constexpr (requires { X.distinct; }) return X.named || X.distinct;
+    else return false;
+}
+
 template <class Batch>
 static bool sound(const Batch& X) {
     if constexpr (requires { X.sound; }) return X.sound;
@@ -62,7 +69,9 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     const double t_before = model.t;
     const bool was_positional = positional;
     const size_t columns_before = columns;
+    const size_t met = model.w.sigma.met;
     model.w.set_features(X.columns);
+    if (grows(X)) model.w.sigma.met = met;
     if (!named(X)) {
         positional = true;
         columns = X.columns;

@@ -107,12 +107,13 @@ inline void subtract_rank_one(double* row, const double* z, size_t n, double kap
         for (size_t j = 0; j <= i; ++j) row[j] = less(row[j], kappa * z[i] * z[j]);
 }
 
-// z = Sigma x of a class row over all coordinates, the constant first, and x' Sigma x. `x` is room for x among them.
+// z = Sigma x of a class row over the first n coordinates, the constant before all, and x' Sigma x. `x` is room for x
+// among them.
 template <class Row>
-inline double through_full(const Model& M, const Row& row, size_t r, double* x, double* z) {
+inline double through_full(const Model& M, const Row& row, size_t r, size_t n, double* x, double* z) {
     const Covariance& S = M.w.sigma;
     const double* triangle = S.of(r);
-    const size_t n = S.size, first = S.constants;
+    const size_t first = S.constants;
     for (size_t i = 0; i < n; ++i) z[i] = 0.0;
     if (row.n * 8 < n) {
         if (first) add_column(triangle, n, 0, M.constant, z);
@@ -143,6 +144,13 @@ inline size_t parts_of(Model& M, const Move& move) {
     return rows;
 }
 
+// The features of a row that is learned count from here on.
+template <class Row>
+inline void meet(Covariance& S, const Row& row) {
+    for (size_t i = 0; i < row.n && S.met < S.size; ++i)
+        if (row.column(i) + S.constants >= S.met) S.met = row.column(i) + S.constants + 1;
+}
+
 // z and phi' Sigma phi of a round, as its move and its rule see them.
 template <class Path, class Row>
 inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
@@ -155,7 +163,7 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
     }
     if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
-    const size_t n = S.full ? S.size : row.n, skipped = S.full ? S.constants : 0;
+    const size_t n = S.full ? S.met : row.n, skipped = S.full ? S.constants : 0;
     M.room_along(n);
     const size_t rows = parts_of<Path::many>(M, move);
     s.xx = move.norm = 0.0;
@@ -167,7 +175,7 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
         if (!S.full) read_variances(M.w, row, r, now);
         const double v =
-            S.full ? through_full(M, row, r, M.along.x.data(), z) : through_diagonal(M, row, r, now, z, constant);
+            S.full ? through_full(M, row, r, n, M.along.x.data(), z) : through_diagonal(M, row, r, now, z, constant);
         if (S.full && S.constants) *constant = z[0];
         s.xx += part * part * v;
         const double length = norm(z + skipped, n - skipped);
@@ -202,13 +210,13 @@ struct Diagonal {
     void look_at(const Covariance& S, size_t r, const double* z, double kappa) {
         const double* row = S.of(r);
         size_t i = 0;
-        for (; i + 4 <= S.size; i += 4) {
+        for (; i + 4 <= S.met; i += 4) {
             const size_t w = Covariance::width(i);
             const Four now = Four{row[i], row[w + i + 1], row[2 * w + i + 2], row[3 * w + i + 3]} + S.drift;
             look_at(z ? now - kappa * load_four(z + i) * load_four(z + i) : now);
             row += 4 * w;
         }
-        for (; i < S.size; row += Covariance::width(i++)) {
+        for (; i < S.met; row += Covariance::width(i++)) {
             const double now = row[i] + S.drift;
             look_at(Four{} + (z ? now - kappa * z[i] * z[i] : now));
         }
@@ -228,7 +236,7 @@ inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size
     Diagonal made;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];  // without one, there is no z
-        made.look_at(S, r, part == 0.0 ? nullptr : M.along.z.data() + r * S.size, change.kappa * part * part);
+        made.look_at(S, r, part == 0.0 ? nullptr : M.along.z.data() + r * S.met, change.kappa * part * part);
     }
     if (!made.all_finite()) return Status::overflow;
     if (!made.all_positive()) return Status::indefinite;
@@ -267,16 +275,16 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
         }
         double* triangle = S.of(r);
         if (S.drift != 0.0)
-            for (size_t i = 0; i < S.size; ++i) triangle[Covariance::entry(i)] += S.drift;
+            for (size_t i = 0; i < S.met; ++i) triangle[Covariance::entry(i)] += S.drift;
         if (part == 0.0) {
             if (change.over != 1.0)
-                for (size_t i = 0; i < Covariance::row_at(S.size); ++i) triangle[i] *= change.over;
+                for (size_t i = 0; i < Covariance::row_at(S.met); ++i) triangle[i] *= change.over;
             continue;
         }
         const double kappa = change.kappa * part * part;
-        const double* z = M.along.z.data() + r * S.size;
-        if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.size, kappa, 1.0);
-        else subtract_rank_one<true>(triangle, z, S.size, kappa, change.over);
+        const double* z = M.along.z.data() + r * S.met;
+        if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.met, kappa, 1.0);
+        else subtract_rank_one<true>(triangle, z, S.met, kappa, change.over);
     }
     S.waited += change.waits;
 }
@@ -300,7 +308,7 @@ inline Status apply_along(Model& M, const Row& row, const Move& move, const Chan
         if constexpr (!Path::many) return apply<Path>(M, values, move);
         else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
     };
-    if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, M.w.features}, S.shared ? 0 : S.size);
+    if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, S.met - S.constants}, S.shared ? 0 : S.met);
     if (Path::at_once) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
     return moved(with_values(row, z), row.n);
 }
@@ -309,12 +317,14 @@ inline Status apply_along(Model& M, const Row& row, const Move& move, const Chan
 template <class Row>
 inline void variance_row(const Model& M, const Row& row, double* out) {
     const Covariance& S = M.w.sigma;
-    const size_t n = S.full ? S.size : row.n;
+    size_t n = S.full ? S.met : row.n;
+    for (size_t i = 0; S.full && i < row.n; ++i)
+        if (row.column(i) + S.constants >= n) n = S.size;  // a feature that was never learned
     double* x = covariance_room(2 * n + 16);
     double constant;
     for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r) {
         if (!S.full) read_variances(M.w, row, r, x);
-        out[r] = S.full ? through_full(M, row, r, x, x + n) : through_diagonal(M, row, r, x, x + n, &constant);
+        out[r] = S.full ? through_full(M, row, r, n, x, x + n) : through_diagonal(M, row, r, x, x + n, &constant);
     }
 }
 

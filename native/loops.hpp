@@ -250,6 +250,7 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
               0.0, importance, (batched ? M.w.batch.steps : M.t) + 1.0,
               M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
     Move move;
+    if (Path::full(M)) meet(M.w.sigma, row);
     const bool current = out && predicts_current<Path>(M);
     if (out && !current) predict_row(M, row, out, M.scores.data(), base);
     Status status;

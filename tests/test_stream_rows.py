@@ -102,3 +102,35 @@ def test_rows_of_another_kind_are_refused() -> None:
             with pytest.raises(error, match=words):
                 ask()
     assert saved(model) == before
+
+
+def growing(format: str) -> bytes:
+    """Rows that bring ever new features."""
+    rng = np.random.default_rng(5)
+    lines = []
+    for i in range(40):
+        row = " ".join(f"{j + 1}:{rng.normal():.3f}" for j in sorted(rng.choice(4 + 2 * i, 4, replace=False).tolist()))
+        lines.append(f"{rng.normal():.3f} " + ("| " + row.replace(" ", " n") if format == "vw" else row))
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize("format", ["vw", "svmlight"])
+@pytest.mark.parametrize(
+    "rule",
+    ["rls", "rls:forgetting=0.9", "rls:forecast=vaw", "kalman:q=0.01", "arow:covariance=full", "ons:loss=squared"],
+)
+def test_features_count_from_their_first_row_on(rule: str, format: str) -> None:
+    """A chunk brings its features together; a whole matrix must not see those of rows to come."""
+
+    def learned(size: int) -> tuple[bytes, Any]:
+        model, said = LinearModel(rule, "regression"), []
+        for chunk in op.stream(io.BytesIO(growing(format)), format=format).batches(size):
+            said.append(model.predict_then_learn(chunk.X, np.asarray(chunk.y, dtype=float)))
+            if chunk.position.example == 24:  # what is read from a file goes on as it was
+                model = LinearModel.from_state(*model.state())
+        return saved(model), np.concatenate(said)
+
+    whole, said = learned(1000)
+    for size in (1, 3, 8):
+        assert learned(size)[0] == whole, size
+        np.testing.assert_array_equal(learned(size)[1], said)
