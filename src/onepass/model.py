@@ -96,14 +96,19 @@ class LinearModel:
         core.require_norm(self.rule, self.fit_intercept, self.bias_in_norm)
         self._columns = StreamColumns()
         self._engine = self._make_engine()
-        self._engine.on_new_label = self._new_label
+        self._bind()
         if classes is not None:
             self._declare(classes)
-        # Bound natively: one call from Python into the loop.
+
+    def _bind(self) -> None:
+        """Single examples natively: one call from Python into the loop."""
+        self._engine.on_new_label = self._new_label
         self.learn_one = self._engine.learn_one
         self.predict_one = self._engine.predict_one
         self.score_one = self._engine.score_one
         self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
+        if self.task == "oneclass":  # where what is native is ⟨w, x⟩
+            self.score_one = self.predict_one = self._excess_one
 
     def __repr__(self) -> str:
         return f"LinearModel({self.rule!r}, task={self.task!r})"
@@ -294,6 +299,11 @@ class LinearModel:
         """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
         return uncertainty.variances(self, X)
 
+    def _excess_one(self, x: Any, base: Any = None) -> float:
+        """One class: ‖x − w‖ − radius of a single row."""
+        rows = [x] if isinstance(x, Mapping) else x if hasattr(x, "indptr") or hasattr(x, "tocsr") else np.atleast_2d(x)
+        return float(self.score_many(rows, None if base is None else [base])[0, 0])
+
     def predict_many(self, X: Any, base: Any = None) -> Any:
         """An array of labels or numbers (a list where labels are of mixed types)."""
         return self._predictions(self.score_many(X, base))
@@ -403,7 +413,7 @@ class LinearModel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(self.from_state(state["config"], state["arrays"]).__dict__)
-        self._engine.on_new_label = self._new_label
+        self._bind()
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def _products(model: LinearModel, X: Any, base: Any = None) -> Array:
     if is_mappings(X):
         begins_at = bases(model, base, len(X))
         at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
-        rows = [model.score_one(x, b) for x, b in zip(X, at, strict=True)]
+        rows = [model._engine.score_one(x, b) for x, b in zip(X, at, strict=True)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
     batch = model._placed(as_batch(X))
     begins_at = bases(model, base, batch.rows)

@@ -75,7 +75,7 @@ class OneClass(OutlierMixin, LinearEstimator):  # type: ignore[misc]
     def score_one(self, x: Any) -> float:
         """‖x − w‖ − radius: above 0 is an anomaly."""
         model = self._model or self._new_model()
-        return float(model.distances([x] if isinstance(x, dict) else np.atleast_2d(x))[0]) - self.radius
+        return float(model.score_one(x))
 
     def predict_one(self, x: Any) -> int:
         return 1 if self.score_one(x) <= 0 else -1

@@ -146,3 +146,18 @@ def test_damaged_starts_are_refused():
         rows.indptr[100] = wrong
         with pytest.raises(InputError):
             model.score_many(rows)
+
+
+def test_one_row_is_scored_as_many():
+    model = onepass.LinearModel("pa1", "oneclass", radius=0.5)
+    X = np.array([[1.0, 2.0], [0.5, 1.5], [4.0, 0.0]])
+    assert model.score_one(X[0]) == model.score_many(X)[0, 0]  # before anything was learned
+    model.learn_many(X[:2], None)
+    for rows in (X, csr_array(X)):
+        scores = model.score_many(rows)[:, 0]
+        assert [model.score_one(rows[[i]]) for i in range(3)] == scores.tolist()
+    assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist()
+    named = onepass.LinearModel("pa1", "oneclass", radius=0.5)
+    named.learn_one({"a": 1.0, "b": 2.0}, None)
+    mappings = [{"a": 0.5, "b": 1.5}, {"a": 4.0, "new": 3.0}]
+    assert [named.score_one(x) for x in mappings] == named.score_many(mappings)[:, 0].tolist()
