@@ -148,16 +148,17 @@ def main() -> int:
 
 
 def report(marks: list[tuple[float, int, int]], bits: int, memory: int, slower: float, seconds: float) -> int:
-    costs = []
+    def cost(begin: int, end: int) -> float:
+        return 1e6 * (marks[end][0] - marks[begin][0]) / (marks[end][1] - marks[begin][1])
+
+    marks = marks[:1] + [later for mark, later in itertools.pairwise(marks) if later[1] > mark[1]]
     print("examples        µs of processor each    memory at most")
-    for (cpu, examples, _), (later, more, peak) in itertools.pairwise(marks):
-        if more > examples:
-            costs.append(1e6 * (later - cpu) / (more - examples))
-            print(f"{more:>12,}    {costs[-1]:>12.2f}            {peak / 1e6:>10.0f} MB")
+    for i in range(1, len(marks)):
+        print(f"{marks[i][1]:>12,}    {cost(i - 1, i):>12.2f}            {marks[i][2] / 1e6:>10.0f} MB")
     weights = 8 << bits
     above = marks[-1][2] - weights
-    third = max(1, len(costs) // 3)
-    ratio = float(np.median(costs[-third:]) / np.median(costs[:third]))
+    third = max(1, len(marks) // 3)  # together: of a short stream, a tenth is a few blocks, read ahead or behind
+    ratio = cost(-1 - third, -1) / cost(0, third)
     room = f"{above / 1e6:.0f} MB above the weights ({weights / 1e6:.0f} MB)"
     print(f"{marks[-1][1]:,} examples in {seconds:.0f} s; {room}; the last tenths cost {ratio:.2f} of the first")
     wrong = [f"more than {memory} MB above the weights"] * (above > memory * 1e6)

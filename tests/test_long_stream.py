@@ -16,13 +16,14 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "long_stream.py"
 @pytest.mark.parametrize("how", ["pipe", "file"])
 def test_memory_and_cost_are_flat(how: str, tmp_path: Path) -> None:
     more = ["--file", str(tmp_path / "long.vw")] if how == "file" else []
-    # Other work on the machine makes processor time noisy: twice the cost would still be far from a cost that grows.
-    command = [sys.executable, str(SCRIPT), "--size", "100MB", "--slower", "2", *more]
+    # Blocks are read ahead of what is learned, and other work on the machine makes processor time noisy. A cost that
+    # grows with the examples would be five times as high in the last third as in the first.
+    command = [sys.executable, str(SCRIPT), "--size", "100MB", "--slower", "3", *more]
     result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.splitlines()[-1] == "flat"
     memory = [int(each) for each in re.findall(r"(\d+) MB$", result.stdout, re.MULTILINE)]
-    assert len(memory) >= 5 and memory[-1] - memory[1] < 40  # nothing is kept: how many blocks are on their way varies
+    assert len(memory) >= 5 and memory[-1] - memory[1] < 50  # nothing is kept: how many blocks are on their way varies
 
 
 def test_what_is_not_flat_is_said() -> None:
