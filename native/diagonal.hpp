@@ -46,11 +46,10 @@ inline void put_two_pairs(double* first, double* second, Four pairs) {
 #endif
 }
 
-// From the row's place i on, all four or so many; then the first of them stands in for those left out.
+// From the row's place i on, all four or so many.
 template <class Row, class... Count>
 inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... count) {
-    const size_t n = (size_t(4) - ... - (4 - count));
-    auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + row.column(l < n ? i + l : i) * 2; };
+    auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
     const Four ac = two_pairs(at(0), at(2)), bd = two_pairs(at(1), at(3));
     return {__builtin_shufflevector(ac, bd, 0, 4, 2, 6), __builtin_shufflevector(ac, bd, 1, 5, 3, 7)};
 }
@@ -58,8 +57,7 @@ inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... 
 // Back to where they came from, the first one last: it has the last word about its place.
 template <class Row, class... Count>
 inline void store_pairs(double* cells, const Row& row, size_t i, const Pairs& pairs, Count... count) {
-    const size_t n = (size_t(4) - ... - (4 - count));
-    auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + row.column(l < n ? i + l : i) * 2; };
+    auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
     put_two_pairs(at(1), at(3), __builtin_shufflevector(pairs.v, pairs.variance, 1, 5, 3, 7));
     put_two_pairs(at(0), at(2), __builtin_shufflevector(pairs.v, pairs.variance, 0, 4, 2, 6));
 }

@@ -74,14 +74,13 @@ struct Eights {
     static constexpr size_t width = 8, numbers = (1 + planes) * width, pitch = Weights::pitch_of(planes, 1);
     static_assert(pitch <= 4);
 
-    // Features from the row's place i on, all eight or so many; then the first of them stands in for those left out.
+    // Features from the row's place i on, all eight or so many.
     template <class Row, class... Count>
     static void load(const double* cells, const Row& row, size_t i, Eight* out, Count... count) {
-        const size_t n = (size_t(width) - ... - (width - count));
         Four low[4], high[4];
         for (size_t l = 0; l < 4; ++l) {
-            low[l] = cell(cells + row.column(l < n ? i + l : i) * pitch);
-            high[l] = cell(cells + row.column(4 + l < n ? i + 4 + l : i) * pitch);
+            low[l] = cell(cells + column_of(row, i, l, count...) * pitch);
+            high[l] = cell(cells + column_of(row, i, 4 + l, count...) * pitch);
         }
         transpose(low);
         transpose(high);
@@ -91,15 +90,13 @@ struct Eights {
     // Back to where they came from, the first one last: it has the last word about its place.
     template <class Row, class... Count>
     static void store(double* __restrict cells, const Row& row, size_t i, const double* in, Count... count) {
-        const size_t n = (size_t(width) - ... - (width - count));
         for (size_t half = 8; half > 0;) {
             half -= 4;
             Four four[4] = {};
             for (size_t p = 0; p <= planes; ++p) four[p] = load_four(in + p * width + half);
             transpose(four);
             for (size_t l = 4; l-- > 0;)
-                std::memcpy(cells + row.column(half + l < n ? i + half + l : i) * pitch, &four[l],
-                            pitch * sizeof(double));
+                std::memcpy(cells + column_of(row, i, half + l, count...) * pitch, &four[l], pitch * sizeof(double));
         }
     }
 

@@ -486,9 +486,7 @@ void Engine::admit_names(nb::list names) {
     auto lock = own();
     require_room(features.size() + nb::len(names));
     for (nb::handle name : names) features.append(name.ptr());
-    const size_t met = model.w.sigma.met;
-    model.w.set_features(features.size());
-    model.w.sigma.met = met;  // the rest with their first rows
+    model.w.let_in(features.size());
 }
 
 void Engine::forget_names(size_t count) {

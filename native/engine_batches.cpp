@@ -69,9 +69,7 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
     const double t_before = model.t;
     const bool was_positional = positional;
     const size_t columns_before = columns;
-    const size_t met = model.w.sigma.met;
-    model.w.set_features(X.columns);
-    if (grows(X)) model.w.sigma.met = met;
+    grows(X) ? model.w.let_in(X.columns) : model.w.set_features(X.columns);
     if (!named(X)) {
         positional = true;
         columns = X.columns;

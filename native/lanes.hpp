@@ -264,6 +264,13 @@ struct FourSums {
     FourSums operator+(const FourSums& other) const { return {dot + other.dot, norm + other.norm}; }
 };
 
+// The column of the l-th feature from the row's place i on. Given how many are left, the first of them stands in for
+// those beyond: vectors are read and written whole, without asking.
+template <class Row, class... Count>
+inline size_t column_of(const Row& row, size_t i, size_t l, Count... count) {
+    return row.column(((l < count) && ...) ? i + l : i);
+}
+
 // Adds up n elements four at a time, in the lanes above: add(sums, i) takes those from i on, add(sums, i, count) the
 // last one to three.
 template <class Sums, class Add>

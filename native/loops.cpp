@@ -73,7 +73,7 @@ inline Outcome explain(const Batch& X, size_t i, Status status) {
 }
 
 // Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
-constexpr size_t ahead = 12, most = 256;
+constexpr size_t rows_ahead = 12, most_features_ahead = 256;
 
 // GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
 // it may not leave out, says otherwise.
@@ -84,18 +84,18 @@ inline void ask_for(const void* line) {
 
 template <class V>
 inline void fetch(const DenseBatch<V>& X, size_t i) {
-    if (i + ahead >= X.rows) return;
-    const char* values = reinterpret_cast<const char*>(X.values + (i + ahead) * X.columns);
+    if (i + rows_ahead >= X.rows) return;
+    const char* values = reinterpret_cast<const char*>(X.values + (i + rows_ahead) * X.columns);
     for (size_t at = 0; at < X.columns * sizeof(V); at += 64) __builtin_prefetch(values + at, 0, 2);
 }
 template <class V, class I>
 inline void fetch(const CsrBatch<V, I>& X, size_t i) {
-    if (i + ahead >= X.rows) return;
+    if (i + rows_ahead >= X.rows) return;
     // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
     constexpr size_t value_line = 64 / sizeof(V), index_line = 64 / sizeof(I),
                      step = value_line > index_line ? value_line : index_line;
-    const size_t begin = size_t(X.starts[i + ahead]), all = size_t(X.starts[i + ahead + 1]) - begin;
-    const size_t n = all < most ? all : most;
+    const size_t begin = size_t(X.starts[i + rows_ahead]), all = size_t(X.starts[i + rows_ahead + 1]) - begin;
+    const size_t n = all < most_features_ahead ? all : most_features_ahead;
     for (size_t at = begin; at < begin + n; at += step) {  // one loop for both: its end is a guess that often fails
         for (size_t k = 0; k < step; k += value_line) ask_for(X.values + at + k);
         for (size_t k = 0; k < step; k += index_line) ask_for(X.indices + at + k);

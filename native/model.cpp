@@ -116,6 +116,12 @@ void Weights::set_features(size_t d) {
     features = d;
 }
 
+void Weights::let_in(size_t d) {
+    const size_t met = sigma.met;
+    set_features(d);
+    sigma.met = met;
+}
+
 void Weights::set_kinds(std::vector<Plane> all, size_t of_rows) {
     kinds = std::move(all);
     row_kinds = of_rows;

@@ -101,15 +101,15 @@ template <bool adaptive, bool normalized, bool half>
 class VowpalRow {
  public:
     static constexpr size_t planes = adaptive + normalized, width = 8, numbers = (2 + planes) * width;
-    static size_t room(size_t features) { return (features / width + 1) * numbers + 4; }
+    static size_t room(size_t features) { return (features / width + 1) * numbers + plan_numbers; }
 
     VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), room_(room) {}
 
     // The score p should go to y: works out how. False where a number would not be finite.
     template <class Row>
     bool learn(const Row& row, const Vowpal& rule, Lesson of, double importance, double t) {
-        double* const own = own_numbers(row);
-        own[3] = of.pulled != 0.0;
+        double* const plan = plan_of(row);
+        plan[moves] = of.pulled != 0.0;
         if (of.pulled == 0.0) return true;
         const double gradient = importance * (of.pulled * of.pulled);
         Sums sums;
@@ -123,34 +123,37 @@ class VowpalRow {
         });
         double kappa = 1.0;
         if (normalized) {
-            own[0] = of_row()[0] + importance * add_up(sums.norms);
-            own[1] = of_row()[M.w.stride] + importance;
-            const double ratio = own[1] / own[0];
+            plan[norms] = of_row()[0] + importance * add_up(sums.norms);
+            plan[importances] = of_row()[M.w.stride] + importance;
+            const double ratio = plan[importances] / plan[norms];
             kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
-            if (!finite(own[0]) || !finite(own[1]) || !finite(kappa)) return false;
+            if (!finite(plan[norms]) || !finite(plan[importances]) || !finite(kappa)) return false;
         }
         double h = rule.eta * importance;
         if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
         const double q = kappa * add_up(sums.reach);
-        own[2] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * of.pulled);
-        return finite(add_up(sums.sizes) + std::abs(own[2]) * add_up(sums.ways)) && average_stays_finite(row);
+        plan[step] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * of.pulled);
+        return finite(add_up(sums.sizes) + std::abs(plan[step]) * add_up(sums.ways)) && average_stays_finite(row);
     }
 
     template <class Row>
     void write(const Row& row) {
-        const double* const own = own_numbers(row);
-        if (own[3] == 0.0) return;
+        const double* const plan = plan_of(row);
+        if (plan[moves] == 0.0) return;
         in_blocks(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             double* const kept = room_ + i / width * numbers;
-            store(kept, load(kept) + own[2] * load(kept + (1 + planes) * width));
+            store(kept, load(kept) + plan[step] * load(kept + (1 + planes) * width));
             put(row, i, kept, count...);
         });
         if (!normalized) return;
-        of_row()[0] = own[0];
-        of_row()[M.w.stride] = own[1];
+        of_row()[0] = plan[norms];
+        of_row()[M.w.stride] = plan[importances];
     }
 
  private:
+    // What a row of weights does as a whole, behind its features in the room: its own two sums as they will be, the
+    // step along all ways, and whether there is one.
+    enum Plan { norms, importances, step, moves, plan_numbers };
     using Cells = Eights<planes>;
     struct Sums {                // feature i in lane i mod 8
         Eight norms{}, reach{};  // x^2/N^2 and x^2 * r
@@ -171,7 +174,7 @@ class VowpalRow {
         return M.w.bias_planes.data() + planes * M.w.stride + r;
     }
     template <class Row>
-    double* own_numbers(const Row& row) {  // what these become; the step; is there one?
+    double* plan_of(const Row& row) {
         return room_ + (row.n / width + 1) * numbers;
     }
     double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.bias_planes[(k - 1) * M.w.stride + r]; }
@@ -231,7 +234,7 @@ class VowpalRow {
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
             const double* const kept = room_ + i / width * numbers + i % width;
-            const double moved = kept[0] + own_numbers(row)[2] * kept[(1 + planes) * width];
+            const double moved = kept[0] + plan_of(row)[step] * kept[(1 + planes) * width];
             const size_t j = row.column(i);
             sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
         }

@@ -144,6 +144,7 @@ struct Weights {
     double peak = 0.0, z_peak = 0.0;
 
     void set_features(size_t d);
+    void let_in(size_t d);          // the same; but to a full Sigma each counts from its first row on
     void drop_features(size_t d);   // forget features from d on, which nothing was learned about
     void set_rows(size_t classes);  // the third class turns w into rows (-w/2, +w/2, 0)
     void negate();                  // swap the two classes of a binary model

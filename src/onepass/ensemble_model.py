@@ -20,7 +20,7 @@ from .ensemble_weights import MemberWeights
 from .errors import DamagedFileError, FeatureError, InputError, ModelFileError, NumericalError, ParameterError
 from .labels import alike, as_labels, as_targets
 from .model import LinearModel
-from .model_learning import run_into
+from .model_learning import check_mappings, run_into
 
 __all__ = ["EnsembleModel"]
 
@@ -256,21 +256,12 @@ class EnsembleModel(MemberWeights):
         if self.task != "regression":
             self.first._check_labels(answers.tolist())
         if batch is None:
-            self._check_mappings(X)
+            check_mappings(self.first, X)
             return [self._one(x, answer, 1.0 if c is None else float(c[i])) for i, (x, answer) in _rows(X, answers)]
         batch.require_finite()
         placed = self.first._placed(batch)  # raises where the columns do not fit
         del placed
         return self._stretches(batch, answers, c)
-
-    def _check_mappings(self, X: Any) -> None:
-        for row, x in enumerate(X):
-            try:
-                if not isinstance(x, Mapping):
-                    raise FeatureError(f"expected a mapping like the first row, got {x!r:.60}")
-                self.first.check_one(x)
-            except InputError as error:
-                raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
 
     def _stretches(self, batch: Batch, answers: NDArray[Any], c: Array | None) -> list[tuple[list[Any], Array]]:
         """Rows between labels that are new; a new label is let in by the row that brings it."""

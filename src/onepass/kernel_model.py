@@ -189,8 +189,8 @@ class KernelModel(LinearModel):
                 costs=config["costs"],
                 classes=None if config["costs"] is None else classes,
             )
-            own["kernel_features"] = int(config["kernel_features"])  # type: ignore[assignment]
-            resume(model, config, classes, store.decode_names(parts["names"]), parts)
+            learned = {**own, "kernel_features": int(config["kernel_features"])}
+            resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})
         except (KeyError, TypeError, AttributeError, RuntimeError, IndexError) as error:
             detail = f"the model's parts do not fit together ({error})"
             raise DamagedFileError(f"{detail}; restore it from a backup") from None

@@ -94,7 +94,7 @@ def resume(
     config: Mapping[str, Any],
     classes: list[Any],
     names: list[Any],
-    parts: Mapping[str, dict[str, NDArray[Any]]],
+    parts: Mapping[str, dict[str, Any]],
 ) -> None:
     """Put what was learned into a new model with the same options."""
     model.declared = config["declared"]

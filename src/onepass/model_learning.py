@@ -21,7 +21,7 @@ from .model_scoring import bases
 if TYPE_CHECKING:
     from .model import LinearModel
 
-__all__ = ["judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
+__all__ = ["check_mappings", "judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
 
 # What is made of the scores that rows had before they were learned; None where nobody asks.
 Read = Callable[[Array], Any] | None
@@ -166,13 +166,7 @@ def _learn_mappings(model: LinearModel, X: Any, y: Any, importance: Any, base: A
         raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
     weights = as_importance(importance, len(X))
     cs = [1.0] * len(X) if weights is None else weights.tolist()
-    for row, x in enumerate(X):
-        try:
-            if not isinstance(x, Mapping):
-                raise FeatureError(f"expected a mapping like the first row, got {short(x)}")
-            model._engine.check_one(x)
-        except InputError as error:
-            raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
+    check_mappings(model, X)
     if model.task == "multilabel":
         model._check_labels([label for members in ys for label in members])
     elif model.task not in ("regression", "oneclass"):
@@ -188,6 +182,17 @@ def _learn_mappings(model: LinearModel, X: Any, y: Any, importance: Any, base: A
         except RowError as error:
             raise error.at(row) from None
     return [predictions]
+
+
+def check_mappings(model: LinearModel, X: Any) -> None:
+    """Raise what is wrong with any of the rows, before one is learned."""
+    for row, x in enumerate(X):
+        try:
+            if not isinstance(x, Mapping):
+                raise FeatureError(f"expected a mapping like the first row, got {short(x)}")
+            model.check_one(x)
+        except InputError as error:
+            raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
 
 
 def _answers(model: LinearModel, y: Any, rows: int) -> list[Any]:

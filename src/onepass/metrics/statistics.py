@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .outcomes import Array, Outcomes
 
-total = np.add.reduce  # np.sum, without its half a dozen questions: it is asked thousands of times a second
-
 __all__ = ["Bins", "Confusion", "MeanLoss", "Moments", "Ranks", "Statistic"]
+
+_sum = np.add.reduce  # np.sum, without its half a dozen questions: it is asked thousands of times a second
 
 
 class Statistic(Protocol):
@@ -40,8 +40,8 @@ class MeanLoss:
     def of(self, outcomes: Outcomes) -> Array:
         losses, counted = outcomes.once(self, self._losses)
         if counted is None:
-            return np.array([total(outcomes.weight * losses), total(outcomes.weight)])
-        return np.array([total((outcomes.weight * losses)[counted]), total(outcomes.weight[counted])])
+            return np.array([_sum(outcomes.weight * losses), _sum(outcomes.weight)])
+        return np.array([_sum((outcomes.weight * losses)[counted]), _sum(outcomes.weight[counted])])
 
     def _losses(self, outcomes: Outcomes) -> tuple[Array, NDArray[np.bool_] | None]:
         """Of each row, and which rows count: those without a defined loss are left out. None: all do."""
