@@ -246,6 +246,7 @@ NB_MODULE(_native, module) {
         .def("set_features", &Engine::set_features, "d"_a)
         .def("admit_names", &Engine::admit_names, "names"_a)
         .def("learn_together", &Engine::learn_together, "directions"_a, "importance"_a)
+        .def("hold_back", &Engine::hold_back, "known"_a)
         .def("forget_names", &Engine::forget_names, "count"_a)
         .def(
             "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)

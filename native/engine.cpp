@@ -489,6 +489,11 @@ void Engine::admit_names(nb::list names) {
     model.w.let_in(features.size());
 }
 
+void Engine::hold_back(size_t known) {
+    auto lock = own();
+    model.w.sigma.met = std::min(model.w.sigma.met, known + model.w.sigma.constants);
+}
+
 void Engine::forget_names(size_t count) {
     auto lock = own();
     features.forget(count);

@@ -109,8 +109,8 @@ class Engine {
 
     // Batches. y: class indices or reals; importance, target, scores may be None.
     template <class Batch>
-    void learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-               nb::object scores, nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+    void learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
+               nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                Outcome (*check_loop)(const Model&, const Batch&, size_t));
     // The set that the ratchet judges by, until `forget_set`; `arrays` are kept alive as long.
     template <class Batch>
@@ -156,6 +156,7 @@ class Engine {
 
     virtual void set_features(size_t d);
     virtual void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
+    void hold_back(size_t known);              // names after these count from their first rows on
     virtual void forget_names(size_t count);   // the newest, about which nothing was learned
     virtual void set_classes(nb::list classes);
     virtual void flip_classes();

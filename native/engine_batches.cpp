@@ -1,4 +1,6 @@
 // Batches of rows: learned whole or not at all, scored, looked at, kept as the set that a ratchet judges by.
+#include <algorithm>
+
 #include "engine.hpp"
 
 namespace onepass {
@@ -22,6 +24,21 @@ static bool grows(const Batch& X) {
     else return false;
 }
 
+// How many columns the first rows reach, where they are rows of a stream with numbers for names: as many as these rows
+// would have brought alone, whatever the width of their batch. They need not be well formed yet.
+template <class Batch>
+static size_t reached(const Batch& X, size_t rows) {
+    if constexpr (requires { X.indices; }) {
+        if (!grows(X) || X.named) return X.columns;
+        const auto end = X.starts[rows];
+        size_t width = 0;
+        for (size_t at = 0; at < X.nonzeros && end > 0 && at < size_t(end); ++at)
+            if (X.indices[at] >= 0) width = std::max(width, size_t(X.indices[at]) + 1);
+        return std::min(width, X.columns);
+    }
+    return X.columns;
+}
+
 template <class Batch>
 static bool sound(const Batch& X) {
     if constexpr (requires { X.sound; }) return X.sound;
@@ -29,8 +46,8 @@ static bool sound(const Batch& X) {
 }
 
 template <class Batch>
-void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-                   nb::object scores, nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
+void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
+                   nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
                    Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
     auto lock = own();
     require_judge();
@@ -64,8 +81,9 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
             raise("InputError", "importance must be finite and >= 0, but entry " + std::to_string(i) + " is " +
                                     std::to_string(in.importance[i]));
     }
-    require_room(X.columns);
     const size_t features_before = model.w.features;
+    X.columns = std::max(reached(X, X.rows), std::min(features_before, X.columns));
+    require_room(X.columns);
     const double t_before = model.t;
     const bool was_positional = positional;
     const size_t columns_before = columns;
@@ -107,6 +125,9 @@ void Engine::learn(const Batch& X, nb::object y, nb::object importance, nb::obje
         model.w.drop_features(features_before);
         positional = was_positional;
         columns = columns_before;
+    } else if (!named(X)) {
+        columns = std::max(reached(X, outcome.row), std::min(features_before, X.columns));
+        model.w.drop_features(std::max(columns, features_before));
     }
     refuse(outcome);
 }
@@ -196,18 +217,18 @@ void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
-#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                       \
-    template void Engine::learn<Batch>(const Batch&, nb::object, nb::object, nb::object, nb::object, nb::object, \
-                                       nb::object, Outcome (*)(Model&, const Batch&, const Answers&),            \
-                                       Outcome (*)(const Model&, const Batch&, size_t));                         \
-    template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                  \
-                                          double (*)(const Model&, const Batch&, const double*, const double*),  \
-                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
-    template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));           \
-    template void Engine::variance<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),      \
-                                          Outcome (*)(const Model&, const Batch&, size_t));                      \
-    template void Engine::score<Batch>(const Batch&, Out, nb::object,                                            \
-                                       void (*)(const Model&, const Batch&, const double*, double*),             \
+#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                            \
+    template void Engine::learn<Batch>(Batch, nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, \
+                                       Outcome (*)(Model&, const Batch&, const Answers&),                             \
+                                       Outcome (*)(const Model&, const Batch&, size_t));                              \
+    template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                       \
+                                          double (*)(const Model&, const Batch&, const double*, const double*),       \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                           \
+    template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));                \
+    template void Engine::variance<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),           \
+                                          Outcome (*)(const Model&, const Batch&, size_t));                           \
+    template void Engine::score<Batch>(const Batch&, Out, nb::object,                                                 \
+                                       void (*)(const Model&, const Batch&, const double*, double*),                  \
                                        Outcome (*)(const Model&, const Batch&, size_t));
 ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
 

@@ -12,7 +12,7 @@ import pytest
 from grid import saved
 
 import onepass as op
-from onepass.errors import FeatureError, InputError
+from onepass.errors import FeatureError, InputError, NumericalError
 from onepass.kernel_model import KernelModel
 from onepass.model import LinearModel
 
@@ -134,3 +134,27 @@ def test_features_count_from_their_first_row_on(rule: str, format: str) -> None:
     for size in (1, 3, 8):
         assert learned(size)[0] == whole, size
         np.testing.assert_array_equal(learned(size)[1], said)
+
+
+@pytest.mark.parametrize("format", ["vw", "svmlight"])
+@pytest.mark.parametrize("rule", ["sgd", "arow", "arow:covariance=full"])
+@pytest.mark.parametrize("third", [False, True], ids=["known class", "new class"])
+def test_rows_after_a_refused_one_leave_nothing(rule: str, format: str, third: bool) -> None:
+    """The row that is too large, its class and all after it: as if the stream had ended before, however it is cut."""
+    rows = growing(format).splitlines()[:20]
+    overflow = "1:1e200 2:1e200 70:1"
+    rows[10] = b"x " + (f"| {overflow}".replace(" ", " n") if format == "vw" else overflow).encode()
+    labels = [i % 2 for i in range(10)] + [2 if third else 0] + [i % (2 + third) for i in range(11, 20)]
+    text = b"\n".join(b"%d %s" % (y, row.split(b" ", 1)[1]) for y, row in zip(labels, rows, strict=True))
+
+    def learn(model: LinearModel, text: bytes, size: int) -> None:
+        for chunk in op.stream(io.BytesIO(text), format=format).batches(size):
+            model.learn_many(chunk.X, np.asarray(chunk.y).astype(int))
+
+    ended = LinearModel(rule, "auto")
+    learn(ended, b"\n".join(text.splitlines()[:10]), 1)
+    for size in (1, 4, 1000):
+        model = LinearModel(rule, "auto")
+        with pytest.raises(NumericalError):
+            learn(model, text, size)
+        assert saved(model) == saved(ended), size

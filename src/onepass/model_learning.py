@@ -51,7 +51,7 @@ def learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: 
         indices = model._indices(y)
         if np.all(indices >= 0):
             return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
-        return _learn_growing(model, batch, y, c, base, read)
+        return _learn_growing(model, batch, y, c, base, read, known)
     except BaseException as error:
         if batch.named and model.hash_bits is None:
             model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else 0)
@@ -70,9 +70,9 @@ def predict_then_learn(model: LinearModel, X: Any, y: Any, importance: Any, base
 
 
 def _learn_growing(
-    model: LinearModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read
+    model: LinearModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read, known: int
 ) -> list[Any]:
-    """Labels that are new within the batch: learn up to each, let it in, go on."""
+    """Labels that are new within the batch: learn up to each, let it in, go on. `known`: names before the batch."""
     _check(model, batch)
     model._check_labels(labels.tolist())
     b = bases(model, base, batch.rows, labels)
@@ -101,6 +101,8 @@ def _learn_growing(
         row = start + error.row
         if error.row == 0:  # its label may be new: as in learn_one, it is not let in
             model.__setstate__(before)
+            if batch.named and model.hash_bits is None:
+                model._engine.hold_back(known)  # what is read from a state counts, names of rows to come as well
             if row:
                 importance, begins_at = (None if each is None else each[:row] for each in (c, b))
                 learn(model, batch.part(0, row), labels[:row], importance, begins_at)
