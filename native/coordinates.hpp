@@ -4,8 +4,8 @@
 // Nothing here may call an out-of-line function of the standard library: the linker could pick another
 // instruction set's copy.
 #pragma once
-#include "eights.hpp"
 #include "moves.hpp"
+#include "packs.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
@@ -15,17 +15,17 @@ inline double faded(double rho, double rounds, double& met) {
     met = rounds;
     return absent > 0.0 ? std::pow(rho, absent) : 1.0;
 }
-inline Eight faded(double rho, double rounds, Eight& met) {
-    Eight fade;
-    for (int l = 0; l < 8; ++l) {
-        double one = met[l];
+inline Pack faded(double rho, double rounds, Pack& met) {
+    Pack fade{}, last = met;
+    for (size_t l = 0; l < packed; ++l) {
+        double one = last[l];
         fade[l] = faded(rho, rounds, one);
-        met[l] = one;
     }
+    met = Pack{} + rounds;
     return fade;
 }
 
-// The formulas of rules/adaptive.py and rules/ftrl.py, for one weight or for eight: T is a number or an Eight. `planes`
+// The formulas of rules/adaptive.py and rules/ftrl.py, for one weight or for a pack: T is a number or a Pack. `planes`
 // are those beside the weight. Parameters come after the loss's two; `rounds` is the rule's own count, this one
 // included.
 
@@ -171,55 +171,75 @@ inline void put_back(const Weights& w, const Move& move, double x, double* v, do
     }
 }
 
-// The same for a model of one row whose average nobody keeps, eight features at a time. What they become waits until
-// all of it is known to be finite.
+// What a round begins with on the path of `packs`: x.v and x.x, as dot_norm gives them. Weights and planes are read in
+// one go, and wait in the room to keep.
+struct PackSums {
+    Pack dot{}, norm{};
+    PackSums operator+(const PackSums& other) const { return {dot + other.dot, norm + other.norm}; }
+};
+template <size_t pitch, class Row>
+inline DotNorm face_packs_of(Model& M, const Row& row) {
+    const double* const cells = M.w.cells.data();
+    double* const kept = M.room_to_keep(Packs<pitch>::room(row.n));
+    const Row of = row;  // not a reference: what is written could be part of it, for all that is known
+    const PackSums sums = sum_packs<PackSums>(of.n, [&](PackSums& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+        Pack own[pitch];
+        Packs<pitch>::load(cells, of, i, own, count...);
+        for (size_t p = 0; p < pitch; ++p) store(kept + i * pitch + p * packed, own[p]);
+        const Pack x = load_pack(of.x + i, count...);
+        some.dot += x * own[0];
+        some.norm += x * x;
+    });
+    return {add_up(sums.dot), add_up(sums.norm)};
+}
+template <class Row>
+inline DotNorm face_packs(Model& M, const Row& row) {
+    return M.w.pitch == 2 ? face_packs_of<2>(M, row) : face_packs_of<4>(M, row);
+}
+
+// What the kept numbers become takes their place, until all of it is known to be finite.
 template <class Rule, class Row>
-Status move_eights(Model& M, const Row& row, const Move& move, const Rule& rule) {
-    using Of = Eights<Rule::count>;
+Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
+    constexpr size_t pitch = Weights::pitch_of(Rule::count, 1);
     Weights& w = M.w;
     double* const cells = w.cells.data();
-    double* after = M.room_to_keep((row.n / Of::width + 1) * Of::numbers);
-    const Row of = row;  // not a reference: what is written could be part of it, for all that is known
-    const double c = move.coefficient;
-    auto moved = [=](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {  // NaN where a number is not finite, else 0
-        Eight nothing{}, before[1 + Rule::count], now[1 + Rule::count];
-        Of::load(cells, of, i, before, count...);
-        for (size_t p = 0; p <= Rule::count; ++p) now[p] = before[p];
-        const Eight g = -(c * load_eight(of.x + i, count...));
+    double* const kept = M.kept.data();
+    const Row of = row;
+    const double c = move.coefficient, of_bias = -(c * M.constant);
+    double bias[1 + Rule::count] = {w.bias[0]};
+    for (size_t p = 0; p < Rule::count; ++p) bias[1 + p] = w.bias_planes[p];
+    if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1);
+
+    Pack nothing{};  // NaN where a number is not finite, else 0
+    in_packs(of.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+        double* const own = kept + i * pitch;
+        Pack before[1 + Rule::count], now[1 + Rule::count];
+        for (size_t p = 0; p <= Rule::count; ++p) now[p] = before[p] = load_pack(own + p * packed);
+        const Pack g = -(c * load_pack(of.x + i, count...));
+        const PackBits still = g == 0.0;
         now[0] = rule(before[0], g, now + 1);
         for (size_t p = 0; p <= Rule::count; ++p) {
-            now[p] = g == 0.0 ? before[p] : now[p];
+            now[p] = choose(still, before[p], now[p]);
             nothing += now[p] * 0.0;
-            std::memcpy(after + (i / Of::width) * Of::numbers + p * Of::width, &now[p], sizeof now[p]);
+            store(own + p * packed, now[p]);
         }
-        return nothing;
-    };
-    Eight nothing{};
-    size_t i = 0;
-    for (; i + Of::width <= of.n; i += Of::width) nothing += moved(i);
-    if (i < of.n) nothing += moved(i, of.n - i);
-
-    double bias[Rule::count + 1] = {w.bias[0]};
-    for (size_t p = 0; p < Rule::count; ++p) bias[p + 1] = w.bias_planes[p];
-    const double of_bias = -(c * M.constant);
-    if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1);
-    bool sound = true;
-    for (int l = 0; l < 8; ++l) sound &= nothing[l] == 0.0;
+    });
+    bool sound = add_up(nothing) == 0.0;
     for (size_t p = 0; p <= Rule::count; ++p) sound &= finite(bias[p]);
     if (!sound) return Status::overflow;
-    for (i = 0; i + Of::width <= of.n; i += Of::width, after += Of::numbers) Of::store(cells, of, i, after);
-    if (i < of.n) Of::store(cells, of, i, after, of.n - i);
+    in_packs(of.n, [&](size_t i, auto... count)
+                       ONEPASS_INLINE_LAMBDA { Packs<pitch>::store(cells, of, i, kept + i * pitch, count...); });
     w.bias[0] = bias[0];
-    for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[p + 1];
+    for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[1 + p];
     return Status::ok;
 }
 
 // The round's move of all weights that have a gradient, or none of them.
-template <class Rule, bool many, class Row>
+template <class Rule, class Path, class Row>
 Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule) {
+    if constexpr (Path::packs) return move_kept(M, row, move, rule);
+    constexpr bool many = Path::many;
     Weights& w = M.w;
-    if constexpr (!many)
-        if (w.averaging == Averaging::none) return move_eights(M, row, move, rule);
     const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
     Undo undo{M.room_to_keep((row.n + 1) * numbers)};
     double* const start = undo.at;
@@ -280,27 +300,28 @@ Status move_all(Model& M, const Row& row, const Move& move, const Rule& rule) {
     return Status::ok;
 }
 
-template <bool many, class Row>
+template <class Path, class Row>
 Status dispatch(Model& M, const Row& row, const Move& move, const double* state) {
     const double *p = M.params + 2, rounds = state[0];
     switch (M.coordinates) {
-        case Coordinates::adagrad: return move_support<AdaGrad, many>(M, row, move, AdaGrad(p, rounds));
-        case Coordinates::adadelta: return move_support<AdaDelta<false>, many>(M, row, move, {p, rounds});
-        case Coordinates::adadelta_exact: return move_support<AdaDelta<true>, many>(M, row, move, {p, rounds});
-        case Coordinates::rmsprop: return move_support<RMSProp<false>, many>(M, row, move, {p, rounds});
-        case Coordinates::rmsprop_exact: return move_support<RMSProp<true>, many>(M, row, move, {p, rounds});
-        case Coordinates::adam: return move_all<Adam, many>(M, row, move, {p, rounds});
-        case Coordinates::adam_lazy: return move_support<Adam, many>(M, row, move, {p, rounds});
-        case Coordinates::ftrl: return move_support<FTRL, many>(M, row, move, {p, rounds});
+        case Coordinates::adagrad: return move_support<AdaGrad, Path>(M, row, move, AdaGrad(p, rounds));
+        case Coordinates::adadelta: return move_support<AdaDelta<false>, Path>(M, row, move, {p, rounds});
+        case Coordinates::adadelta_exact: return move_support<AdaDelta<true>, Path>(M, row, move, {p, rounds});
+        case Coordinates::rmsprop: return move_support<RMSProp<false>, Path>(M, row, move, {p, rounds});
+        case Coordinates::rmsprop_exact: return move_support<RMSProp<true>, Path>(M, row, move, {p, rounds});
+        case Coordinates::adam: return move_all<Adam, Path::many>(M, row, move, {p, rounds});
+        case Coordinates::adam_lazy: return move_support<Adam, Path>(M, row, move, {p, rounds});
+        case Coordinates::ftrl: return move_support<FTRL, Path>(M, row, move, {p, rounds});
         default: return Status::ok;
     }
 }
 
 // Whatever moves the weights: the average covers them before or after, or nothing happens at all.
-template <bool many, class Move>
+template <class Path, class Move>
 inline Status covering(Model& M, const Move& move_weights) {
+    constexpr bool many = Path::many;
     Weights& w = M.w;
-    const bool covered = Path<many>::covered(M), predictor = w.averaging == Averaging::predictor;
+    const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
     const double A = w.A, averaged = w.averaged;
     double* sums = M.scratch();
     for (size_t r = 0; r < (many ? w.rows : 1); ++r) sums[r] = w.bias_sum[r];
@@ -316,11 +337,12 @@ inline Status covering(Model& M, const Move& move_weights) {
     return status;
 }
 
-template <bool many, class Row>
+template <class Path, class Row>
 Status move_coordinates(Model& M, const Row& row, const Move& move, const double* state) {
-    for (size_t r = 0; r < (many ? M.w.rows : 1); ++r)
-        if (!finite(move.of<many>(r))) return Status::overflow;
-    return covering<many>(M, [&] { return dispatch<many>(M, row, move, state); });
+    for (size_t r = 0; r < (Path::many ? M.w.rows : 1); ++r)
+        if (!finite(move.of<Path::many>(r))) return Status::overflow;
+    if constexpr (Path::packs) return dispatch<Path>(M, row, move, state);
+    else return covering<Path>(M, [&] { return dispatch<Path>(M, row, move, state); });
 }
 
 // FTRL's weights follow from its planes: after these were halved, swapped or read from a file.

@@ -36,13 +36,18 @@ inline Four two_pairs(const double* first, const double* second) {
     return Four{first[0], first[1], second[0], second[1]};
 #endif
 }
-inline void put_two_pairs(double* first, double* second, Four pairs) {
+inline void put_pair(double* at, Four pairs) {
 #ifdef __AVX__
-    _mm_storeu_pd(second, _mm256_extractf128_pd(__m256d(pairs), 1));
-    _mm_storeu_pd(first, _mm256_castpd256_pd128(__m256d(pairs)));
+    _mm_storeu_pd(at, _mm256_castpd256_pd128(__m256d(pairs)));
 #else
-    std::memcpy(second, &pairs[2], sizeof(Two));
-    std::memcpy(first, &pairs, sizeof(Two));
+    std::memcpy(at, &pairs, sizeof(Two));
+#endif
+}
+inline void put_second_pair(double* at, Four pairs) {
+#ifdef __AVX__
+    _mm_storeu_pd(at, _mm256_extractf128_pd(__m256d(pairs), 1));
+#else
+    std::memcpy(at, &pairs[2], sizeof(Two));
 #endif
 }
 
@@ -54,12 +59,17 @@ inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... 
     return {__builtin_shufflevector(ac, bd, 0, 4, 2, 6), __builtin_shufflevector(ac, bd, 1, 5, 3, 7)};
 }
 
-// Back to where they came from, the first one last: it has the last word about its place.
+// Back to where they came from, in falling order: a feature has the last word about its place before those it stands in
+// for.
 template <class Row, class... Count>
 inline void store_pairs(double* cells, const Row& row, size_t i, const Pairs& pairs, Count... count) {
     auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
-    put_two_pairs(at(1), at(3), __builtin_shufflevector(pairs.v, pairs.variance, 1, 5, 3, 7));
-    put_two_pairs(at(0), at(2), __builtin_shufflevector(pairs.v, pairs.variance, 0, 4, 2, 6));
+    const Four ac = __builtin_shufflevector(pairs.v, pairs.variance, 0, 4, 2, 6);
+    const Four bd = __builtin_shufflevector(pairs.v, pairs.variance, 1, 5, 3, 7);
+    put_second_pair(at(3), bd);
+    put_second_pair(at(2), ac);
+    put_pair(at(1), bd);
+    put_pair(at(0), ac);
 }
 
 // Sums over a row's features: x.v, x.x, x' Sigma x and |z|^2, where z = Sigma x.

@@ -155,7 +155,7 @@ inline void meet(Covariance& S, const Row& row) {
 template <class Path, class Row>
 inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     const Covariance& S = M.w.sigma;
-    if (Path::at_once) {
+    if (Path::pairs) {
         M.along.constants[0] = M.w.bias_planes[0] * M.constant;
         move.constants = M.along.constants.data();
         move.norm = M.along.length;
@@ -251,7 +251,7 @@ inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step
     if (Path::full(M)) return plan_full(M, s, step, rows, change);
     change.diagonal.precisions = M.w.sigma.precisions;
     if (!change.diagonal.from(s, step)) return Status::overflow;
-    if (!Path::at_once) plan_diagonal(M, row, change.diagonal, rows);
+    if (!Path::pairs) plan_diagonal(M, row, change.diagonal, rows);
     return Status::ok;
 }
 
@@ -260,7 +260,7 @@ template <class Path, class Row>
 inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& change) {
     Weights& w = M.w;
     Covariance& S = w.sigma;
-    if (Path::at_once) {  // its features have changed with their weights
+    if (Path::pairs) {  // its features have changed with their weights
         w.bias_planes[0] = change.diagonal.made(w.bias_planes[0], M.constant, M.along.constants[0]);
         return;
     }
@@ -309,7 +309,7 @@ inline Status apply_along(Model& M, const Row& row, const Move& move, const Chan
         else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
     };
     if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, S.met - S.constants}, S.shared ? 0 : S.met);
-    if (Path::at_once) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
+    if (Path::pairs) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
     return moved(with_values(row, z), row.n);
 }
 

@@ -2,6 +2,7 @@
 // adds the same numbers in the same order, so scalar, AVX2 and AVX-512 builds give the same bits.
 // Included once per instruction set, inside namespace ONEPASS_ISA.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -257,18 +258,22 @@ struct FourSums {
 
     template <class X, class Weights, class... Count>
     void add(X x, const Weights& weights, size_t i, Count... count) {
-        const Four values = load_four(x + i, count...);
-        dot += values * four_of(weights, i, count...);
+        add(load_four(x + i, count...), four_of(weights, i, count...));
+    }
+    void add(Four values, Four weights) {
+        dot += values * weights;
         norm += values * values;
     }
     FourSums operator+(const FourSums& other) const { return {dot + other.dot, norm + other.norm}; }
 };
 
-// The column of the l-th feature from the row's place i on. Given how many are left, the first of them stands in for
-// those beyond: vectors are read and written whole, without asking.
+// The column of the l-th feature from the row's place i on. Given how many are left, the last of them stands in for
+// those beyond: vectors are read and written whole. A minimum, since the compiler would make a branch of a choice, and
+// the processor guess the length of every row.
 template <class Row, class... Count>
 inline size_t column_of(const Row& row, size_t i, size_t l, Count... count) {
-    return row.column(((l < count) && ...) ? i + l : i);
+    if constexpr (sizeof...(count) > 0) return row.column(i + std::min((count + ...) - 1, l));
+    else return row.column(i + l);
 }
 
 // Adds up n elements four at a time, in the lanes above: add(sums, i) takes those from i on, add(sums, i, count) the

@@ -127,6 +127,7 @@ inline auto by_path(const Model& M, const Run& run) {
         case Kind::plain: return run(Path<false, Kind::plain>());
         case Kind::lazy: return run(Path<false, Kind::lazy>());
         case Kind::diagonal: return run(Path<false, Kind::diagonal>());
+        case Kind::coordinates: return run(Path<false, Kind::coordinates>());
         case Kind::any: break;
     }
     return M.w.stride > 1 ? run(Path<true>()) : run(Path<false>());

@@ -30,7 +30,8 @@ inline Status face(Model& M, const Row& row, double y, double base, Scalars& s, 
     // Paying is fused into the sum: the paid weights are kept on the way.
     const Reading read = straight || lazy ? Reading::straight(w) : read_current(M, row, nullptr);
     auto dot_norm_by = [&](const auto& weights) { return dot_norm_of(row.x, row.n, weights); };
-    const DotNorm d = Path::at_once ? face_diagonal(M, row)
+    const DotNorm d = Path::pairs   ? face_diagonal(M, row)
+                      : Path::packs ? face_packs(M, row)
                       : lazy        ? with_paid(w, row, M.room_to_keep(row.n), dot_norm_by)
                       : straight    ? row.dot_norm(read.weights, read.pitch)
                                     : side_by_side(row).dot_norm(read.weights);
@@ -190,11 +191,12 @@ inline void survive(Model& M) {
 }
 
 // A round of a rule by coordinates: what its loss pulls, or what VW makes of it; then the weights, each in its own way.
-template <bool many, class Row>
+template <class Path, class Row>
 Status learn_coordinates(Model& M, const Row& row, double y, double importance, const uint8_t* set, Scalars& s,
                          Move& move) {
-    const bool vowpal = M.coordinates == Coordinates::vowpal;
-    const bool always = M.coordinates == Coordinates::adam;  // moves where nothing pulls, too
+    constexpr bool many = Path::many;
+    const bool vowpal = Path::any && M.coordinates == Coordinates::vowpal;
+    const bool always = Path::any && M.coordinates == Coordinates::adam;  // moves where nothing pulls, too
     // A label set without order has nothing to say (importance 0), but momentum goes on.
     const bool zero = s.xx < DBL_MIN && !always;
     const bool skip = zero || (vowpal || always ? importance : s.importance) == 0.0;
@@ -204,7 +206,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
     for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
     if (!skip && vowpal) {
         status =
-            covering<many>(M, [&] { return learn_vowpal<many>(M, row, y, set, s, move, importance, state, &moves); });
+            covering<Path>(M, [&] { return learn_vowpal<many>(M, row, y, set, s, move, importance, state, &moves); });
     } else if (!skip) {
         Step step = passive;
         state[0] += 1.0;
@@ -220,10 +222,10 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
         if (!all_scores && move.coefficients)  // shares of one pull
             for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
         moves = always || move.largest != 0.0;
-        if (moves) status = move_coordinates<many>(M, row, move, state);
+        if (moves) status = move_coordinates<Path>(M, row, move, state);
     }
     if (status != Status::ok) return status;
-    if ((skip || !(moves || vowpal)) && Path<many>::covered(M)) cover<many>(M.w);
+    if ((skip || !(moves || vowpal)) && Path::covered(M)) cover<many>(M.w);
     for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
     M.k += moves;
     M.t += 1.0;
@@ -263,8 +265,8 @@ inline Status learn_row(Model& M, const Row& row, double y, double importance, d
     const bool gaussian = Path::gaussian(M);
     if (gaussian && status == Status::ok) status = spread_out<Path>(M, row, s, move);
     if (status != Status::ok) return status;
-    if constexpr (Path::any)
-        if (M.coordinates != Coordinates::none) return learn_coordinates<many>(M, row, y, importance, set, s, move);
+    if constexpr (Path::any || Path::packs)
+        if (Path::coordinates(M)) return learn_coordinates<Path>(M, row, y, importance, set, s, move);
     if (Path::linked(M)) s.ww = M.w.theta_norm() * M.w.theta_norm();
     else if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
 

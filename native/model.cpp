@@ -453,12 +453,6 @@ void Model::room_along(size_t size) {
     if (along.x.size() < size + 16) along.x.resize(size + 16);
 }
 
-double* Model::room_to_keep(size_t size) {
-    const size_t with_rest = size + 16;  // the last elements of a row are written as whole vectors
-    if (kept.size() < with_rest) kept.resize(with_rest);
-    return kept.data();
-}
-
 double* Model::gathered(size_t size) const {
     thread_local std::vector<double> numbers;
     if (numbers.size() < size + 16)

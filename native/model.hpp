@@ -63,14 +63,20 @@ struct Model {
     void room_along(size_t size);
 
     // Working space for class scores, coefficients and the paid weights of a row; not part of the state.
-    std::vector<double> scores, coefficients, kept;
+    std::vector<double> scores, coefficients;
+    Buffer kept;
 
     double constant_norm() const { return bias_in_norm ? constant * constant : 0.0; }
     // Scratch for readers: one per thread, since readers run side by side.
     double* scratch() const;
     double* gathered(size_t size) const;
     double* linked_bias() const;
-    double* room_to_keep(size_t size);
+    double* room_to_keep(size_t size) {
+        const size_t with_rest = size + 16;  // the last elements of a row are written as whole vectors
+        if (kept.size() < with_rest) [[unlikely]]
+            kept.grow(with_rest);
+        return kept.data();
+    }
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
     void count_votes(const double* x, const int64_t* index, size_t n, double base, double* out) const;
     void size_scratch() {

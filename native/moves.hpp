@@ -174,8 +174,9 @@ inline void cover(Weights& w) {
 
 // What a round has to ask about, settled before the loop. The commonest models have one row of weights, the last ones
 // predict, no |w|, no mini-batch; then `plain` weights are all there is, or L1 makes them `lazy`, or each lies beside
-// its variance in a `diagonal`. There the questions about all else are compiled away.
-enum class Kind { any, plain, lazy, diagonal };
+// its variance in a `diagonal`, or beside what a rule by `coordinates` keeps of its gradients. There the questions
+// about all else are compiled away.
+enum class Kind { any, plain, lazy, diagonal, coordinates };
 
 template <bool many_, Kind kind = Kind::any>
 struct Path {
@@ -191,14 +192,20 @@ struct Path {
     static bool gaussian(const Model& M) { return any ? M.w.sigma.on : kind == Kind::diagonal; }
     static bool full(const Model& M) { return any && M.w.sigma.full; }
     static bool oneclass(const Model& M) { return !many && any && M.task == Task::oneclass; }
-    static constexpr bool at_once = kind == Kind::diagonal;  // are weights and variances read and written in one go?
+    static bool coordinates(const Model& M) {
+        return any ? M.coordinates != Coordinates::none : kind == Kind::coordinates;
+    }
+    // Are weights and what lies beside them read in one go?
+    static constexpr bool pairs = kind == Kind::diagonal, packs = kind == Kind::coordinates;
 };
 
 inline Kind kind_of(const Model& M) {
     using Any = Path<false>;
-    if (M.w.stride != 1 || M.coordinates != Coordinates::none || Any::averages(M) || Any::votes(M) || Any::pockets(M) ||
-        Any::uses_ww(M) || Any::linked(M) || Any::batched(M) || Any::oneclass(M) || M.w.sigma.vaw || M.clips)
+    if (M.w.stride != 1 || M.coordinates == Coordinates::vowpal || M.coordinates == Coordinates::adam ||
+        Any::averages(M) || Any::votes(M) || Any::pockets(M) || Any::uses_ww(M) || Any::linked(M) || Any::batched(M) ||
+        Any::oneclass(M) || M.w.sigma.vaw || M.clips)
         return Kind::any;
+    if (M.coordinates != Coordinates::none) return Any::lazy(M) ? Kind::any : Kind::coordinates;
     if (!Any::gaussian(M)) return Any::lazy(M) ? Kind::lazy : Kind::plain;
     return Any::full(M) || Any::lazy(M) ? Kind::any : Kind::diagonal;
 }

@@ -94,14 +94,40 @@ struct Lesson {
     double p, y, pulled;
 };
 
-// One row of weights at the features of an example and, after them, at the constant: eight at a time they take in their
-// gradients, and wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G
-// where adaptive, N where normalised.
+// A function of one number, of each of a pack.
+template <class Function>
+inline double each(double x, const Function& f) {
+    return f(x);
+}
+template <class Function>
+inline Pack each(Pack x, const Function& f) {
+    for (size_t l = 0; l < packed; ++l) x[l] = f(x[l]);
+    return x;
+}
+
+// What a round adds up over features; T is a number or a Pack.
+template <class T>
+struct VowpalSums {
+    T norms{}, reach{};  // x^2/N^2 and x^2 * r
+    T sizes{}, ways{};   // |w|, G and N; |way|: none can be larger than all together
+
+    VowpalSums operator+(const VowpalSums& other) const {
+        return {norms + other.norms, reach + other.reach, sizes + other.sizes, ways + other.ways};
+    }
+};
+inline VowpalSums<double> total(const VowpalSums<Pack>& all) {
+    return {add_up(all.norms), add_up(all.reach), add_up(all.sizes), add_up(all.ways)};
+}
+
+// One row of weights at the features of an example and at the constant: pack by pack they take in their gradients, and
+// wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G where adaptive, N
+// where normalised.
 template <bool adaptive, bool normalized, bool half>
 class VowpalRow {
  public:
-    static constexpr size_t planes = adaptive + normalized, width = 8, numbers = (2 + planes) * width;
-    static size_t room(size_t features) { return (features / width + 1) * numbers + plan_numbers; }
+    static constexpr size_t planes = adaptive + normalized, pitch = Weights::pitch_of(planes, 1);
+    static constexpr size_t numbers = (pitch + 1) * packed;  // of a pack: its features' own and, after them, their ways
+    static size_t room(size_t features) { return (features / packed + 1) * numbers + plan_numbers; }
 
     VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), room_(room) {}
 
@@ -112,18 +138,20 @@ class VowpalRow {
         plan[moves] = of.pulled != 0.0;
         if (of.pulled == 0.0) return true;
         const double gradient = importance * (of.pulled * of.pulled);
-        Sums sums;
-        in_blocks(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-            Eight own[1 + planes];
+        const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            Pack own[pitch];
             read(row, i, own, count...);
-            const Eight way = meet(rule, gradient, values(row, i, count...), own, sums);
-            double* const kept = room_ + i / width * numbers;
-            for (size_t k = 0; k <= planes; ++k) store(kept + k * width, own[k]);
-            store(kept + (1 + planes) * width, way);
-        });
+            double* const kept = kept_of(i);
+            store(kept + pitch * packed, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
+            for (size_t k = 0; k < pitch; ++k) store(kept + k * packed, own[k]);
+        };
+        VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
+        double* const constant = plan + plan_constant;
+        for (size_t k = 0; k <= planes; ++k) constant[k] = of_constant(k);
+        plan[constant_way] = meet(rule, gradient, M.constant, constant, sums);
         double kappa = 1.0;
         if (normalized) {
-            plan[norms] = of_row()[0] + importance * add_up(sums.norms);
+            plan[norms] = of_row()[0] + importance * sums.norms;
             plan[importances] = of_row()[M.w.stride] + importance;
             const double ratio = plan[importances] / plan[norms];
             kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
@@ -131,20 +159,24 @@ class VowpalRow {
         }
         double h = rule.eta * importance;
         if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
-        const double q = kappa * add_up(sums.reach);
-        plan[step] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, q) : h * of.pulled);
-        return finite(add_up(sums.sizes) + std::abs(plan[step]) * add_up(sums.ways)) && average_stays_finite(row);
+        plan[step] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, kappa * sums.reach) : h * of.pulled);
+        return finite(sums.sizes + std::abs(plan[step]) * sums.ways) && average_stays_finite(row);
     }
 
     template <class Row>
     void write(const Row& row) {
         const double* const plan = plan_of(row);
         if (plan[moves] == 0.0) return;
-        in_blocks(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-            double* const kept = room_ + i / width * numbers;
-            store(kept, load(kept) + plan[step] * load(kept + (1 + planes) * width));
+        in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            double* const kept = kept_of(i);
+            store(kept, load_pack(kept) + plan[step] * load_pack(kept + pitch * packed));
             put(row, i, kept, count...);
         });
+        if (M.constant != 0.0) {
+            const double* const constant = plan + plan_constant;
+            of_constant(0) = constant[0] + plan[step] * plan[constant_way];
+            for (size_t k = 1; k <= planes; ++k) of_constant(k) = constant[k];
+        }
         if (!normalized) return;
         of_row()[0] = plan[norms];
         of_row()[M.w.stride] = plan[importances];
@@ -152,77 +184,39 @@ class VowpalRow {
 
  private:
     // What a row of weights does as a whole, behind its features in the room: its own two sums as they will be, the
-    // step along all ways, and whether there is one.
-    enum Plan { norms, importances, step, moves, plan_numbers };
-    using Cells = Eights<planes>;
-    struct Sums {                // feature i in lane i mod 8
-        Eight norms{}, reach{};  // x^2/N^2 and x^2 * r
-        Eight sizes{}, ways{};   // |w|, G and N; |way|: none can be larger than all together
-    };
+    // step along all ways, whether there is one; the constant's way and its own numbers.
+    enum Plan { norms, importances, step, moves, constant_way, plan_constant, plan_numbers = plan_constant + 3 };
 
-    // Blocks of eight features, and the last with those left over and the constant.
-    template <class Visit>
-    static void in_blocks(size_t n, const Visit& visit) {
-        size_t i = 0;
-        for (; i + width <= n; i += width) visit(i);
-        visit(i, n - i);
-    }
-
-    // Is this the only row of weights, and has it no average? Then eights of features are read and written at once.
+    // Is this the only row of weights, and has it no average? Then packs of features are read and written at once.
     bool alone() const { return M.w.stride == 1 && M.w.averaging == Averaging::none; }
     double* of_row() {  // the sum of norms; of importances
         return M.w.bias_planes.data() + planes * M.w.stride + r;
     }
+    double* kept_of(size_t i) { return room_ + i / packed * numbers; }
     template <class Row>
     double* plan_of(const Row& row) {
-        return room_ + (row.n / width + 1) * numbers;
+        return room_ + (row.n / packed + 1) * numbers;
     }
     double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.bias_planes[(k - 1) * M.w.stride + r]; }
 
-    // The constant's place among those left over.
-    static Eight with_constant(Eight some, size_t place, double constant) {
-        const EightBits places{0, 1, 2, 3, 4, 5, 6, 7};
-        return places == int64_t(place) ? Eight{} + constant : some;
-    }
-    template <class Row>
-    Eight values(const Row& row, size_t i) const {
-        return load_eight(row.x + i);
-    }
-    template <class Row>
-    Eight values(const Row& row, size_t i, size_t count) const {
-        return with_constant(load_eight(row.x + i, count), count, M.constant);
-    }
-
     template <class Row, class... Count>
-    void read(const Row& row, size_t i, Eight* own, Count... count) {
-        const size_t n = (width - ... - (width - count)), stride = M.w.stride;
-        if (n == 0) {
-            for (size_t k = 0; k <= planes; ++k) own[k] = Eight{};
-        } else if (alone()) {
-            Cells::load(M.w.cells.data(), row, i, own, count...);
-        } else {
-            double each[1 + planes][width] = {};
-            for (size_t l = 0; l < n; ++l)
-                for (size_t k = 0; k <= planes; ++k) each[k][l] = M.w.v_of(row.column(i + l))[k * stride + r];
-            std::memcpy(own, each, sizeof each);
-        }
-        if (sizeof...(count) > 0)
-            for (size_t k = 0; k <= planes; ++k) own[k] = with_constant(own[k], n, of_constant(k));
+    void read(const Row& row, size_t i, Pack* own, Count... count) {
+        if (alone()) return Packs<pitch>::load(M.w.cells.data(), row, i, own, count...);
+        const size_t n = (packed - ... - (packed - count));
+        double every[pitch][packed] = {};
+        for (size_t l = 0; l < n; ++l)
+            for (size_t k = 0; k <= planes; ++k) every[k][l] = M.w.v_of(row.column(i + l))[k * M.w.stride + r];
+        std::memcpy(own, every, sizeof every);
     }
     template <class Row, class... Count>
     void put(const Row& row, size_t i, const double* own, Count... count) {
-        const size_t n = (width - ... - (width - count)), stride = M.w.stride;
-        if (alone()) {
-            if (n > 0) Cells::store(M.w.cells.data(), row, i, own, count...);
-        } else {
-            for (size_t l = 0; l < n; ++l) {
-                double* const cell = M.w.v_of(row.column(i + l)) + r;
-                if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[l] - cell[0]);
-                for (size_t k = 0; k <= planes; ++k) cell[k * stride] = own[k * width + l];
-            }
+        if (alone()) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
+        const size_t n = (packed - ... - (packed - count));
+        for (size_t l = 0; l < n; ++l) {
+            double* const cell = M.w.v_of(row.column(i + l)) + r;
+            if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[l] - cell[0]);
+            for (size_t k = 0; k <= planes; ++k) cell[k * M.w.stride] = own[k * packed + l];
         }
-        if (sizeof...(count) > 0 && M.constant != 0.0)
-            for (size_t k = 0; k <= planes; ++k) of_constant(k) = own[k * width + n];
     }
 
     double* average_of(size_t feature) {
@@ -233,41 +227,42 @@ class VowpalRow {
         if (M.w.averaging == Averaging::none) return true;
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
-            const double* const kept = room_ + i / width * numbers + i % width;
-            const double moved = kept[0] + plan_of(row)[step] * kept[(1 + planes) * width];
+            const double* const kept = kept_of(i) + i % packed;
+            const double moved = kept[0] + plan_of(row)[step] * kept[pitch * packed];
             const size_t j = row.column(i);
             sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
         }
         return sound;
     }
 
-    // Eight features take in their gradient; gives r_j * x_j.
-    static Eight meet(const Vowpal& rule, double gradient, Eight x, Eight* own, Sums& sums) {
+    // A feature, or a pack of them, takes in its gradient; gives r_j * x_j.
+    template <class T>
+    static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
         const bool shared = rule.shared_power();
-        const Eight squares = x * x, one = Eight{} + 1.0;
-        Eight g = one, n = one, rate = one;
+        const T squares = x * x, none{}, one = none + 1.0;
+        T g = one, n = one, rate = one;
         if (adaptive) g = own[1] += gradient * squares;
         if (normalized) {
-            const Eight size = size_of(x), largest = own[1 + adaptive];
-            n = own[1 + adaptive] = size > largest ? size : largest;
+            const T size = size_of(x), largest = own[1 + adaptive];
+            n = own[1 + adaptive] = choose(size > largest, size, largest);
             if (any(n != largest)) {
-                Eight down = largest > 0.0 ? largest / n : one;
+                T down = choose(largest > none, largest / n, one);
                 if (!shared) down *= down;
-                for (int l = 0; shared && !half && l < 8; ++l)
-                    if (down[l] != 1.0) down[l] = std::pow(down[l], 2.0 * (1.0 - rule.power));
+                else if (!half)
+                    down = each(down, [&](double d) { return d == 1.0 ? d : std::pow(d, 2.0 * (1.0 - rule.power)); });
                 own[0] *= down;
             }
-            const Eight part = n > 0.0 ? x / n : Eight{};
+            const T part = choose(n > none, x / n, none);
             sums.norms += part * part;
         }
         if (adaptive && half) {
             rate = 1.0 / (root_of(g) * n);
         } else {
-            for (int l = 0; adaptive && l < 8; ++l) rate[l] = std::pow(g[l], -rule.power);
-            for (int l = 0; normalized && l < 8; ++l)
-                rate[l] *= shared ? std::pow(n[l] * n[l], rule.power - 1.0) : 1.0 / (n[l] * n[l]);
+            if (adaptive) rate = each(g, [&](double G) { return std::pow(G, -rule.power); });
+            if (normalized)
+                rate *= each(n, [&](double N) { return shared ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N); });
         }
-        const Eight r = (x != 0.0) & (g > 0.0) ? rate : Eight{}, way = r * x;
+        const T r = choose((x != none) & (g > none), rate, none), way = r * x;
         sums.reach += squares * r;
         sums.sizes += size_of(own[0]);
         for (size_t k = 1; k <= planes; ++k) sums.sizes += own[k];
