@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import onepass
+from onepass import rules
 from onepass.model import LinearModel
 
 
@@ -27,8 +28,9 @@ def run(code: str) -> str:
         ),
         ("import onepass.cli", ["scipy", "sklearn", "pandas", "matplotlib"]),
         ("from onepass import prequential, datasets, rules, check_rule", ["scipy", "sklearn", "pandas"]),
+        ("from onepass import rules; rules.make('pa1'); rules.PA1", ["onepass.rules.gaussian", "onepass.rules.ftrl"]),
     ],
-    ids=["onepass", "model", "cli", "evaluate"],
+    ids=["onepass", "model", "cli", "evaluate", "rules"],
 )
 def test_what_an_import_brings(statement, heavy):
     loaded = json.loads(run(f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"))
@@ -46,6 +48,17 @@ def test_every_public_name_resolves():
     assert set(onepass.__all__) <= set(dir(onepass))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = onepass.nothing
+
+
+def test_every_rule_is_where_its_name_says():
+    for name, kind in rules.RULES.items():
+        assert kind.name == name
+        assert kind is getattr(rules, kind.__name__)
+    for name in rules.__all__:
+        assert getattr(rules, name) is not None
+    assert {"RULES", "make", *(kind.__name__ for kind in rules.RULES.values())} < set(rules.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = rules.Nothing
 
 
 def test_model_and_estimator_open_each_others_files(tmp_path):

@@ -11,6 +11,7 @@ import ast
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from .errors import ParameterError
@@ -135,7 +136,7 @@ P = TypeVar("P", bound=Parameters)
 _CALL = re.compile(r"\s*([A-Za-z_][\w\-]*)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
 
 
-def from_text(text: str, registry: dict[str, type[P]], what: str) -> P:
+def from_text(text: str, registry: Mapping[str, type[P]], what: str) -> P:
     """Read ``"pa1"``, ``"pa1:C=0.1"``, ``"huber(delta=2)"`` or ``"sgd:loss=huber(delta=2),eta=0.5"``."""
     match = _CALL.fullmatch(text) if isinstance(text, str) else None
     name = match.group(1).lower() if match else ""
