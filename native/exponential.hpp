@@ -45,8 +45,8 @@ inline void exponentials(Eight (&x)[count]) {
     each([&](size_t i) { normal &= within_normal(x[i]); });
     if (!normal)
         each([&](size_t i) {
-            x[i] = x[i] < all(-746.0) ? all(-746.0) : x[i];  // 0 from here down,
-            x[i] = x[i] > all(710.0) ? all(710.0) : x[i];    // infinity from here up
+            x[i] = larger(all(-746.0), x[i]);  // 0 from here down,
+            x[i] = smaller(all(710.0), x[i]);  // infinity from here up
         });
     // Adding 1.5*2^52 rounds to a whole number and leaves it in the low bits.
     const Eight shift = all(0x1.8p52);

@@ -390,7 +390,7 @@ void find_used(const Query* xs, size_t count, Points& panel) {
         Eight most{};
         for (size_t q = 0; look && q < count; ++q) {
             const Eight size = absolute(load(xs[q].x + j));
-            most = size > most ? size : most;
+            most = larger(size, most);
         }
         for (size_t l = 0; l < 8; ++l) note(j + l, most[l]);
     }

@@ -73,6 +73,29 @@ inline Four halves_of(Eight all) {
 }
 inline double add_up(Eight all) { return add_up(halves_of(all)); }
 
+// The larger and the smaller of two, the second where they do not compare. By registers: where eight numbers are more
+// than one, GCC compares them number by number.
+#if defined(__AVX__) && !defined(__AVX512F__)
+template <class Pick>
+inline Eight by_halves(Eight a, Eight b, const Pick& pick) {
+    Four x[2], y[2];
+    std::memcpy(x, &a, sizeof x);
+    std::memcpy(y, &b, sizeof y);
+    for (int i = 0; i < 2; ++i) x[i] = Four(pick(__m256d(x[i]), __m256d(y[i])));
+    std::memcpy(&a, x, sizeof a);
+    return a;
+}
+inline Eight larger(Eight a, Eight b) {
+    return by_halves(a, b, [](__m256d x, __m256d y) { return _mm256_max_pd(x, y); });
+}
+inline Eight smaller(Eight a, Eight b) {
+    return by_halves(a, b, [](__m256d x, __m256d y) { return _mm256_min_pd(x, y); });
+}
+#else
+inline Eight larger(Eight a, Eight b) { return a > b ? a : b; }
+inline Eight smaller(Eight a, Eight b) { return a < b ? a : b; }
+#endif
+
 struct Sum {
     Eight low{}, high{};
     double total() const { return add_up(low + high); }

@@ -113,7 +113,7 @@ inline bool finite(const double* x, size_t n) {
 inline double largest(const double* x, size_t n) {
     const Eight most = scan(x, n, [](Eight so_far, Eight here) {
         const Eight size = absolute(here);
-        return size > so_far ? size : so_far;
+        return larger(size, so_far);
     });
     double out = 0.0;
     for (size_t i = n / 8 * 8; i < n; ++i) out = std::max(out, std::abs(x[i]));

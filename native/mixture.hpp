@@ -63,8 +63,6 @@ inline void joint_of(const Components& c, size_t k, const double* tile, double* 
     put(out + 8, c.constants[k] - 0.5 * high);
 }
 
-inline Eight larger(Eight a, Eight b) { return a > b ? a : b; }
-
 void responsibilities(const Components& c, const double* X, size_t n, double* room, double* likelihood, double* R) {
     const size_t K = c.K, d = c.d;
     double *const tile = room, *const centred = tile + 16 * d, *const joint = centred + 16 * d;
