@@ -186,6 +186,21 @@ def test_a_factor_is_ridge_whatever_the_strength() -> None:
             ours(1.0, 1e-16, form).learn_many(X, y)
 
 
+def test_a_column_for_each_word_beside_an_intercept() -> None:
+    """The columns add up to the intercept: of their difference nothing is ever learned, and Γ winds up along it."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(3000, 2)), np.tile(np.eye(50), (60, 1))])
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=3000)
+    wide = np.hstack([X, np.ones((3000, 1))])
+    expected = wide @ by_orthogonal_triangles(wide, y, 1.0, 0.99)[0]
+    off = {}
+    for form in FORMS:
+        model = LinearModel(f"rls:forgetting=0.99,form={form}", "regression")
+        model.learn_many(X, y)
+        off[form] = float(np.abs(model.predict_many(X) - expected).max())
+    assert off["chol"] < 1e-12 and 1e-6 < off["gain"] < 1e-2 and 1e-6 < off["joseph"] < 1e-2
+
+
 def test_a_factor_outlives_a_long_rest() -> None:
     """0.95^−700 = 4e15: beside it nothing is left of Γ along what did not rest."""
     stream = resting(5000, 700)
@@ -206,12 +221,13 @@ def test_josephs_form_knows_what_one_look_leaves() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_wait_in_the_same_rounds(form: str) -> None:
-    """Cholesky's form has no variances at hand; it must know all the same when one would pass max_gamma."""
+    """Cholesky's form has no variances at hand; it must know all the same when one would pass max_gamma, also that of
+    a feature that has just come, and after it was read from a file."""
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(400, 12)) * (rng.random((400, 12)) < 0.07)
-    y = rng.normal(size=400)
     model, plain = ours(0.9, 0.5, form, 30.0), ours(0.9, 0.5, "gain", 30.0)
-    for t, (x, answer) in enumerate(zip(X, y.tolist(), strict=True)):
+    for t in range(400):
+        known = [f"f{j}" for j in range(12) if 25 * j <= t and rng.random() < (0.5 if j < 2 else 0.07)]
+        x, answer = dict(zip(known, rng.normal(size=len(known)).tolist(), strict=True)), float(rng.normal())
         model.learn_one(x, answer)
         plain.learn_one(x, answer)
         if t % 7 == 0:
