@@ -46,21 +46,25 @@ inline void solve_transposed(const double* factor, size_t n, const double* q, do
     }
 }
 
-// U U' <- kept^2 U U' + x x', q being U^-1 x: of each column and x a Givens rotation makes a column and a 0, the last
-// first. Its sine is to its cosine as q_j to the root of kept^2 + sum of q_i^2 over i > j. Uses x up.
-inline void rotate_into(double* factor, size_t n, double* x, const double* q, double scale, double kept) {
+// sqrt(a^2 + b^2), above 0 where a is: also where the squares would overflow or vanish.
+inline double length_of(double a, double b) {
+    const double square = a * a + b * b;
+    if (square > 1e-280 && square < 1e280) return std::sqrt(square);
+    b = std::abs(b);
+    const double large = a > b ? a : b, ratio = (a > b ? b : a) / large;
+    return large * std::sqrt(1.0 + ratio * ratio);
+}
+
+// U U' <- kept^2 U U' + x x': a Givens rotation of each column and x makes a 0 of x, the last first. Uses x up.
+inline void rotate_into(double* factor, size_t n, double* x, double kept) {
     const Eight places = {0, 1, 2, 3, 4, 5, 6, 7};
-    double square = kept * kept, root = kept;
     for (size_t j = n; j-- > 0;) {
-        const double step = scale * q[j];
-        if (step == 0.0 && kept == 1.0) continue;
-        const double before = root;
-        square += step * step;
-        root = std::sqrt(square);
-        const double cosine = before / root, sine = step / root;
-        const double cosine_kept = cosine * kept, sine_kept = sine * kept;
+        if (x[j] == 0.0 && kept == 1.0) continue;
         double* column = factor + Covariance::row_at(j);
-        column[j] = cosine_kept * column[j] + sine * x[j];
+        const double entry = kept * column[j], length = length_of(entry, x[j]);
+        const double cosine = entry / length, sine = x[j] / length;
+        const double cosine_kept = cosine * kept, sine_kept = sine * kept;
+        column[j] = length;
         size_t i = 0;
         for (; i + 8 <= j; i += 8) {
             const Eight u = load(column + i), v = load(x + i);
@@ -84,7 +88,7 @@ inline double variance_by_factor(const Model& M, const Row& row, size_t r, size_
 // z = Sigma x as well.
 template <class Row>
 inline double through_factor(Model& M, const Row& row, size_t r, size_t n, double* z) {
-    double* q = M.along.half.data() + r * n;
+    double* q = M.along.made.data();
     const double v = variance_by_factor(M, row, r, n, M.along.x.data(), q);
     solve_transposed(M.w.sigma.of(r), n, q, z);
     return v;
@@ -180,11 +184,9 @@ inline Status plan_factor(Model& M, size_t rows, Change& change) {
     const size_t n = S.met;
     for (size_t r = 0; r < rows; ++r) {
         const double gain = M.along.gains[r] / change.forget;
-        double largest = 0.0, *q = M.along.half.data() + r * n;
-        for (size_t i = 0; i < n && gain == 0.0; ++i) q[i] = 0.0;  // it was not worked out
-        if (gain == 0.0) continue;
+        double largest = 0.0;
         for (size_t i = 0; i < n; ++i) largest = std::abs(M.along.x[i]) > largest ? std::abs(M.along.x[i]) : largest;
-        if (!finite(gain * M.along.variances[r]) || !(std::sqrt(gain) * largest < safe)) return Status::overflow;
+        if (!(std::sqrt(gain) * largest < safe)) return Status::overflow;
     }
     auto beyond = [&](double variance) { return variance / change.forget > S.largest; };
     double most = 0.0;
@@ -213,8 +215,7 @@ inline void change_factor(Model& M, size_t r, const Change& change) {
     const double gain = M.along.gains[r], root = std::sqrt(change.waits ? gain / change.forget : gain);
     double* x = M.along.made.data();
     for (size_t i = 0; i < S.met + 8; ++i) x[i] = root * M.along.x[i];
-    rotate_into(S.of(r), S.met, x, M.along.half.data() + r * S.met, root,
-                change.waits ? 1.0 : std::sqrt(change.forget));
+    rotate_into(S.of(r), S.met, x, change.waits ? 1.0 : std::sqrt(change.forget));
 }
 
 }  // namespace onepass::ONEPASS_ISA

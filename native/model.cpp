@@ -449,7 +449,6 @@ void Model::room_along(size_t size) {
     if (along.z.size() < all) {
         along.z.resize(all);
         along.made.resize(all);
-        if (w.sigma.form == Form::cholesky) along.half.resize(all);
     }
     if (along.x.size() < size + 16) along.x.resize(size + 16);
 }

@@ -209,6 +209,18 @@ def test_a_factor_outlives_a_long_rest() -> None:
     assert max(digits_lost(ours(0.95, form="chol", max_gamma=1e20), *stream, 1.0, 0.95)) < 1e-12
 
 
+def test_a_factor_holds_where_columns_are_the_same() -> None:
+    """Three times the same column, half of all forgotten in every round: Γ winds up to max_gamma, forgetting stops,
+    Γ > 0, the file is read again, and what can be known is known."""
+    x = np.random.default_rng(0).normal(size=2000)
+    X = np.stack([x, x, x], axis=1)
+    model = ours(0.5, form="chol", max_gamma=1e20)
+    model.learn_many(X, x)
+    again = LinearModel.from_state(*model.state())
+    assert 1e19 < again.variances(np.eye(3)).max() <= 1e20 and again._engine.state()["sigma_waited"][0] > 1000
+    np.testing.assert_allclose(again.predict_many(X), x, rtol=0, atol=1e-9)
+
+
 def test_josephs_form_knows_what_one_look_leaves() -> None:
     """Γ₀ = 1e17 and one row leave 1/(1 + 1e-17): in the plain form the difference of two numbers that are the same."""
     with pytest.raises(NumericalError):
