@@ -225,7 +225,9 @@ struct Diagonal {
 template <class Row>
 inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
     const Covariance& S = M.w.sigma;
-    change.kappa = step.gain / (step.forget + step.gain * s.xx);
+    const double whole = step.forget + step.gain * s.xx;
+    if (!finite(whole)) return Status::overflow;
+    change.kappa = step.gain / whole;
     change.forget = step.forget;
     if (S.form != Form::gain) {
         lay_out(M, row, S.met + 8, M.along.x.data());

@@ -192,6 +192,18 @@ def test_overflow_is_refused_for_its_row(rule: str) -> None:
     assert saved(got) == saved(expected)
 
 
+@pytest.mark.parametrize("rule", FULL)
+def test_an_importance_that_overflows_is_refused(rule: str) -> None:
+    """Not learned as if it had been nothing: c·xᵀΣx is too large to divide by, though c and the row are numbers."""
+    model, reference = LinearModel(rule, "regression"), Learner(rule, "regression")
+    before = saved(model)
+    with pytest.raises(NumericalError):
+        model.learn_one(np.array([2.0, 1.0]), 1.0, 1e308)
+    assert saved(model) == before
+    with pytest.raises(NumericalError):
+        reference.learn([2.0, 1.0], 1.0, 1e308)
+
+
 def test_a_covariance_that_would_not_stay_positive_is_refused() -> None:
     """With variances of 1e30 beside noise of 1e-9 the second look at a direction leaves nothing but rounding."""
     model = LinearModel("arow:lam=1e-9,sigma0=1e30,covariance=full", "regression", fit_intercept=False)

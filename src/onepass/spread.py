@@ -73,6 +73,8 @@ class Covariance:
             raise NumericalError(f"Σ needs a gain >= 0 and a forget in (0, 1], got {gain!r} and {forget!r}")
         z = self.through(phi)
         v = float(np.sum(phi * z))
+        if not math.isfinite(gain * v):
+            raise NumericalError(f"the gain {gain!r} times φᵀΣφ = {v!r} overflows; scale importances or features down")
         if self.spread.full:
             kappa = gain / (forget + gain * v)
             made = self.table + self.spread.drift * np.eye(self.table.shape[1])
