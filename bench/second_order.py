@@ -1,4 +1,5 @@
-"""Second-order rules: diagonal AROW on sparse text; full AROW and RLS against NumPy's formula and River; GB/s of Σ.
+"""Second-order rules: diagonal AROW on sparse text; full AROW and RLS against NumPy's formula and River; forms of RLS;
+GB/s of Σ.
 
 python bench/second_order.py [--quick] [--repeats R] [--json FILE]
 
@@ -20,6 +21,7 @@ from timing import header, in_turn, machine, say
 
 from onepass.evaluate import text_table
 from onepass.model import LinearModel
+from onepass.spread import FORMS
 
 Row = dict[str, Any]
 
@@ -198,6 +200,24 @@ def full(d: int, rows: int, repeats: int) -> list[Row]:
     return out
 
 
+def forms(repeats: int) -> list[list[str]]:
+    """What the other forms of RLS cost, beside form="gain" in the same run."""
+    cells = [["d", "gain µs", *(f"{form}: times" for form in FORMS[1:])]]
+    for d, rows in ((10, 20_000), (100, 4000), (1000, 100)):
+        rng = np.random.default_rng(d)
+        X, y = rng.normal(size=(rows, d)), rng.normal(size=rows)
+        sides: Any = [
+            (
+                lambda form=form: LinearModel(f"rls:forgetting=0.99,form={form}", "regression", fit_intercept=False),
+                lambda model, X=X, y=y: model.learn_many(X, y),
+            )
+            for form in FORMS
+        ]
+        (gain, *others), _ = in_turn(sides, repeats, "cpu")
+        cells.append([str(d), f"{gain / rows * 1e6:.2f}", *(f"{each / gain:.1f}" for each in others)])
+    return cells
+
+
 def bandwidth(repeats: int) -> list[list[str]]:
     """Bytes a second of Σ: read for Σx, read and written for Σ − κzzᵀ; beside a ← b + c on as many bytes."""
     cells = [["d", "Σ MB", "ours GB/s", "a = b + c GB/s", "share"]]
@@ -239,10 +259,10 @@ def main() -> None:
         ratio = f["ours"] / f["theirs"]
         cells.append([f["work"], f["against"], f"{f['ours']:,.0f}", f"{f['theirs']:,.0f}", f"{ratio:.1f}"])
     print(f"\nwanted: diagonal ≥ 5, full ≥ 2 (NumPy) and ≥ 20 (River)\n\n{text_table(cells, left=2)}", flush=True)
-    table = bandwidth(given.repeats)
-    print(f"\n{text_table(table, left=0)}")
+    others, table = forms(given.repeats), bandwidth(given.repeats)
+    print(f"\n{text_table(others, left=0)}\n\n{text_table(table, left=0)}")
     if given.json:
-        figures_of = {"machine": about, "figures": figures, "bandwidth": table}
+        figures_of = {"machine": about, "figures": figures, "forms": others, "bandwidth": table}
         Path(given.json).write_text(json.dumps(figures_of, indent=1), encoding="utf-8")
 
 

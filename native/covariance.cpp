@@ -9,6 +9,11 @@ static void pad(Buffer& triangle, size_t from, size_t to, double start) {
     for (size_t i = from; i < to; ++i) triangle.data()[Covariance::entry(i)] = start;
 }
 
+// On the diagonal, of a weight that was never met.
+static double entry_at_start(const Covariance& sigma) {
+    return sigma.form == Form::cholesky ? 1.0 / std::sqrt(sigma.start) : sigma.start;
+}
+
 void Covariance::begin() {
     if (!full) return;
     triangle.resize(1);
@@ -18,7 +23,7 @@ void Covariance::begin() {
 
 void Covariance::set_features(size_t features) {
     if (!full || features + constants <= size) return;
-    for (Buffer& each : triangle) pad(each, size, features + constants, start);
+    for (Buffer& each : triangle) pad(each, size, features + constants, entry_at_start(*this));
     met = size = features + constants;
 }
 
@@ -33,9 +38,10 @@ void Covariance::drop_features(size_t features) {
 void Covariance::set_rows(size_t rows) {
     if (!full || shared || rows < 2) return;
     if (triangle.size() == 1) triangle.push_back(triangle[0]);
+    covered = 0;
     while (triangle.size() < rows) {
         triangle.emplace_back();
-        pad(triangle.back(), 0, size, start);
+        pad(triangle.back(), 0, size, entry_at_start(*this));
     }
 }
 
@@ -50,6 +56,7 @@ void Covariance::unpack(size_t row, const double* entries) {
 }
 
 bool Covariance::positive_definite() const {
+    if (form == Form::cholesky) return true;  // whatever the factor
     std::vector<double> factor(row_at(size));
     for (const Buffer& each : triangle) {
         std::copy(each.data(), each.data() + row_at(size), factor.begin());

@@ -1,7 +1,8 @@
 // How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row, row
 // after row, so that a new feature appends to it; the constant feature comes first. Rows begin where a cache line does:
 // writing across two lines costs half as much again. Files have them without the gaps. The diagonal is a plane beside
-// the weights.
+// the weights. In Cholesky's form the triangle is a factor of the inverse, U U' = Sigma^-1 with U upper: its columns
+// lie where the rows of Sigma would, and a new feature appends to it, too.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -10,9 +11,13 @@
 
 namespace onepass {
 
+// How a full Sigma is kept and changed; the same numbers but for rounding (forms.hpp).
+enum class Form { gain, joseph, cholesky };
+
 struct Covariance {
     bool on = false;          // is there one?
     bool full = false;        // the matrix, or its diagonal
+    Form form = Form::gain;   // of the matrix
     bool precisions = false;  // diagonal: add to 1/sigma
     bool forgets = false;     // does a round change it even where phi = 0?
     bool vaw = false;         // predict s/(1 + v)
@@ -29,6 +34,13 @@ struct Covariance {
     size_t met = 0;
     std::vector<Buffer> triangle;  // of each class row, or one that is shared
     double waited = 0.0;           // rounds that did not forget, lest a variance pass `largest`
+
+    // Variances are not at hand in a factor. None of the first `covered` coordinates' is beyond `reach`, so that they
+    // need not be worked out before it comes to `largest`.
+    double reach = 0.0;
+    size_t covered = 0;
+    size_t widest = 0;  // the coordinate that was last found beyond; not part of the state
+    double reach_now() const { return met > covered && !(reach > start) ? start : reach; }
 
     const double* of(size_t row) const { return triangle[shared ? 0 : row].data(); }
     double* of(size_t row) { return triangle[shared ? 0 : row].data(); }

@@ -65,6 +65,8 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
         Covariance& sigma = model.w.sigma;
         sigma.on = true;
         sigma.full = nb::cast<bool>(spread["full"]);
+        const std::string form = nb::cast<std::string>(spread["form"]);
+        sigma.form = form == "chol" ? Form::cholesky : form == "joseph" ? Form::joseph : Form::gain;
         sigma.start = nb::cast<double>(spread["start"]);
         sigma.precisions = nb::cast<bool>(spread["precisions"]);
         sigma.forgets = nb::cast<bool>(spread["forgets"]);
@@ -129,7 +131,7 @@ void Engine::refuse(const Outcome& outcome) const {
             raise_row("NumericalError", outcome.row,
                       "the covariance of " + rule_text +
                           " is no longer positive definite; scale the features to similar sizes, or choose a larger "
-                          "noise (lam) or less forgetting");
+                          "noise (lam), less forgetting or, for rls, form='chol'");
         case Status::bad_starts: raise("InputError", "X.indptr is damaged at row " + row);
         default: break;
     }

@@ -73,6 +73,7 @@ nb::dict Engine::state() {
         for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.pack(r, all.data() + r * count);
         out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
         out["sigma_waited"] = array<double>({1}, {sigma.waited});
+        if (sigma.form == Form::cholesky) out["sigma_reach"] = array<double>({1}, {sigma.reach_now()});
     }
     if (!w.kinds.empty()) {
         out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes_of(0));
@@ -181,9 +182,14 @@ void Engine::set_state(nb::dict state) {
     }
     if (w.sigma.full) {
         Covariance& sigma = w.sigma;
-        std::vector<double> waited(1);
-        fill(waited, state["sigma_waited"]);
-        sigma.waited = waited[0];
+        std::vector<double> one(1);
+        fill(one, state["sigma_waited"]);
+        sigma.waited = one[0];
+        if (sigma.form == Form::cholesky) {
+            fill(one, state["sigma_reach"]);
+            sigma.reach = one[0];
+            sigma.covered = sigma.met;
+        }
         auto from = nb::cast<Matrix<double>>(state["sigma"]);
         const size_t count = sigma.entries();
         if (from.shape(0) != sigma.triangle.size() || from.shape(1) != count)

@@ -45,10 +45,7 @@ struct NamedRow {
 class Features {
  public:
     // bits < 0: every name has its own index. Otherwise index = hash of the name, cut to bits.
-    explicit Features(int bits) : bits_(bits) {
-        if (bits_ >= 0) where_.resize(size_t(1) << bits_);
-        clear_cache(1024);
-    }
+    explicit Features(int bits) : bits_(bits) { clear_cache(1024); }
     Features(const Features&) = delete;
     Features& operator=(const Features&) = delete;
     ~Features() {
@@ -363,7 +360,7 @@ class Features {
         size_t kept = 0;
         for (size_t i = 0; i < row.index.size(); ++i) {
             const size_t at = row.index[i] >= 0 ? size_t(row.index[i]) : size() + size_t(-1 - row.index[i]);
-            if (at >= where_.size()) where_.resize(at + at / 2 + 64);
+            if (at >= where_.size()) where_.resize(hashed() ? size_t(1) << bits_ : at + at / 2 + 64);
             const size_t earlier = where_[at];
             if (earlier < kept && row.index[earlier] == row.index[i]) {
                 row.value[earlier] += row.value[i];

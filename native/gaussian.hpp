@@ -2,7 +2,7 @@
 // the change of Sigma that follows, worked out before anything is written. Included once per instruction set. Nothing
 // here may call an out-of-line function of the standard library: the linker could pick another instruction set's copy.
 #pragma once
-#include "diagonal.hpp"
+#include "forms.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
@@ -127,9 +127,7 @@ inline double through_full(const Model& M, const Row& row, size_t r, size_t n, d
         }
         return v;
     }
-    for (size_t i = 0; i < n; ++i) x[i] = 0.0;
-    if (first) x[0] = M.constant;
-    for (size_t i = 0; i < row.n; ++i) x[row.column(i) + first] = double(row.x[i]);
+    lay_out(M, row, n, x);
     symmetric_product(triangle, x, n, z);
     if (S.drift != 0.0)
         for (size_t i = 0; i < n; ++i) z[i] += S.drift * x[i];
@@ -174,9 +172,11 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         if (part == 0.0) continue;
         double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
         if (!S.full) read_variances(M.w, row, r, now);
-        const double v =
-            S.full ? through_full(M, row, r, n, M.along.x.data(), z) : through_diagonal(M, row, r, now, z, constant);
+        const double v = !S.full                    ? through_diagonal(M, row, r, now, z, constant)
+                         : S.form == Form::cholesky ? through_factor(M, row, r, n, z)
+                                                    : through_full(M, row, r, n, M.along.x.data(), z);
         if (S.full && S.constants) *constant = z[0];
+        if (S.form != Form::gain) M.along.variances[r] = v;
         s.xx += part * part * v;
         const double length = norm(z + skipped, n - skipped);
         if (!finite(length) || !finite(v) || !finite(*constant)) return Status::overflow;
@@ -187,14 +187,6 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     move.constants = M.along.constants.data();
     return finite(s.xx) ? Status::ok : Status::overflow;
 }
-
-// What becomes of Sigma after a round.
-struct Change {
-    double kappa = 0.0;  // full: Sigma - kappa z z'
-    double over = 1.0;   // then times this
-    bool waits = false;  // it would have forgotten, but for `largest`
-    Shrinking diagonal;
-};
 
 // The diagonals as they will be, four entries at a time: are all finite and above 0, and which is the largest?
 struct Diagonal {
@@ -230,13 +222,31 @@ struct Diagonal {
     }
 };
 
-inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size_t rows, Change& change) {
+template <class Row>
+inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
     const Covariance& S = M.w.sigma;
-    change.kappa = step.gain / (step.forget + step.gain * s.xx);
+    const double whole = step.forget + step.gain * s.xx;
+    if (!finite(whole)) return Status::overflow;
+    change.kappa = step.gain / whole;
+    change.forget = step.forget;
+    if (S.form != Form::gain) {
+        lay_out(M, row, S.met + 8, M.along.x.data());
+        for (size_t r = 0; r < rows; ++r) M.along.gains[r] = gain_of_row(M, s, step, r);
+    }
+    if (S.form == Form::cholesky) return plan_factor(M, rows, change);
     Diagonal made;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];  // without one, there is no z
-        made.look_at(S, r, part == 0.0 ? nullptr : M.along.z.data() + r * S.met, change.kappa * part * part);
+        const double* z = M.along.z.data() + r * S.met;
+        if (part == 0.0 || S.form == Form::gain) {
+            made.look_at(S, r, part == 0.0 ? nullptr : z, change.kappa * part * part);
+            continue;
+        }
+        const Joseph joseph = joseph_of(M, change, r);
+        double* h = M.along.made.data() + r * S.met;
+        joseph.multiply(S.of(r), M.along.x.data(), z, S.met, h);
+        for (size_t i = 0; i < S.met; ++i)
+            made.look_at(Four{} + joseph.made(S.of(r)[Covariance::entry(i)], z[i], h[i], z[i], h[i]));
     }
     if (!made.all_finite()) return Status::overflow;
     if (!made.all_positive()) return Status::indefinite;
@@ -248,7 +258,7 @@ inline Status plan_full(const Model& M, const Scalars& s, const Step& step, size
 template <class Path, class Row>
 inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
     if (!(step.gain >= 0.0 && finite(step.gain) && step.forget > 0.0 && step.forget <= 1.0)) return Status::overflow;
-    if (Path::full(M)) return plan_full(M, s, step, rows, change);
+    if (Path::full(M)) return plan_full(M, row, s, step, rows, change);
     change.diagonal.precisions = M.w.sigma.precisions;
     if (!change.diagonal.from(s, step)) return Status::overflow;
     if (!Path::pairs) plan_diagonal(M, row, change.diagonal, rows);
@@ -274,6 +284,10 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
             continue;
         }
         double* triangle = S.of(r);
+        if (S.form == Form::cholesky) {
+            change_factor(M, r, change);
+            continue;
+        }
         if (S.drift != 0.0)
             for (size_t i = 0; i < S.met; ++i) triangle[Covariance::entry(i)] += S.drift;
         if (part == 0.0) {
@@ -283,10 +297,15 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
         }
         const double kappa = change.kappa * part * part;
         const double* z = M.along.z.data() + r * S.met;
-        if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.met, kappa, 1.0);
+        if (S.form == Form::joseph)
+            joseph_of(M, change, r).change(triangle, z, M.along.made.data() + r * S.met, S.met, change.over);
+        else if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.met, kappa, 1.0);
         else subtract_rank_one<true>(triangle, z, S.met, kappa, change.over);
     }
     S.waited += change.waits;
+    if (S.form != Form::cholesky) return;
+    S.reach = change.reach;
+    S.covered = S.met;
 }
 
 // A row of z in place of x, for the move of the weights.
@@ -320,11 +339,13 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
     size_t n = S.full ? S.met : row.n;
     for (size_t i = 0; S.full && i < row.n; ++i)
         if (row.column(i) + S.constants >= n) n = S.size;  // a feature that was never learned
-    double* x = covariance_room(2 * n + 16);
+    double *x = covariance_room(2 * n + 24), *z = x + n + 8;
     double constant;
     for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r) {
         if (!S.full) read_variances(M.w, row, r, x);
-        out[r] = S.full ? through_full(M, row, r, n, x, x + n) : through_diagonal(M, row, r, x, x + n, &constant);
+        out[r] = !S.full                    ? through_diagonal(M, row, r, x, z, &constant)
+                 : S.form == Form::cholesky ? variance_by_factor(M, row, r, n, x, z)
+                                            : through_full(M, row, r, n, x, z);
     }
 }
 

@@ -57,7 +57,7 @@ struct Model {
 
     // z = Sigma * phi of this round, for each class row with a Sigma of its own; not part of the state.
     struct Along {
-        std::vector<double> x, z, made, parts, constants;
+        std::vector<double> x, z, made, parts, constants, variances, gains;
         double variance, length;  // x' Sigma x and |z|^2 over the features of a diagonal's one row
     } along;
     void room_along(size_t size);
@@ -85,6 +85,8 @@ struct Model {
         coefficients.resize(n);
         along.parts.resize(n);
         along.constants.resize(n);
+        along.variances.resize(n);
+        along.gains.resize(n);
     }
 };
 

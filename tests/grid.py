@@ -173,6 +173,8 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "vw-normalized": ("vw:loss=quantile(tau=0.7),power=0.4,adaptive=false", REGRESS),
     "vw-adaptive": ("vw:loss=huber,power=0.6,normalized=false,invariant=false", REGRESS),
     "rls": ("rls:forgetting=0.95,max_gamma=5,forecast=vaw", TASKS),
+    "rls-chol": ("rls:forgetting=0.95,max_gamma=5,form=chol", TASKS),
+    "rls-joseph": ("rls:forgetting=0.95,max_gamma=5,form=joseph", TASKS),
     "kalman": ("kalman:q=0.05,r=2", REGRESS),
     "arow": ("arow:lam=0.5", TASKS),
     "arow-full": ("arow:covariance=full,sigma0=2", TASKS),

@@ -73,6 +73,7 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "lam": [0, -1, INF],
         "forgetting": [0, 1.1],
         "forecast": ["sharp"],
+        "form": ["abc", "Chol", None],
         "max_gamma": [0, INF],
         "noise_variance": [0, -1],
         "max_dim": [0, 1.5],

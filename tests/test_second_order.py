@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from grid import csr, dicts, saved, stream
+from grid import Doubtful, csr, dicts, saved, stream
 from scipy import sparse
 
 from onepass import rules, store
@@ -16,8 +17,9 @@ from onepass.errors import FeatureError, InputError, ModelFileError, NumericalEr
 from onepass.kernel_model import KernelModel
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import KIND, LinearModel
+from onepass.spread import FORMS, Spread
 
-FULL = ["rls", "kalman", "arow:covariance=full", "ons:loss=squared"]
+FULL = ["rls", "rls:form=chol", "rls:form=joseph", "kalman", "arow:covariance=full", "ons:loss=squared"]
 
 
 def learned(rule: str, task: str = "regression", **options: Any) -> LinearModel:
@@ -30,10 +32,10 @@ def learned(rule: str, task: str = "regression", **options: Any) -> LinearModel:
 # -- growth ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["rls", "arow", "arow:covariance=full", "scw1:covariance=full"])
+@pytest.mark.parametrize("rule", ["rls", "rls:form=chol", "arow", "arow:covariance=full", "scw1:covariance=full"])
 def test_features_that_come_later_are_as_if_they_had_been_there(rule: str) -> None:
     """Without forgetting, a column of zeros and a name not yet met are the same: padding is the initial variance."""
-    task = "regression" if rule == "rls" else "binary"
+    task = "regression" if rule.startswith("rls") else "binary"
     s = stream(task)
     X = s.X.copy()
     X[:20, 10:] = 0.0
@@ -71,7 +73,7 @@ def test_rls_shares_one_covariance_among_classes() -> None:
     assert model.variances(s.X).shape == (len(s.X), 1)
 
 
-@pytest.mark.parametrize("rule", ["rls", "arow", "arow:covariance=full"])
+@pytest.mark.parametrize("rule", ["rls", "rls:form=chol", "arow", "arow:covariance=full"])
 def test_rows_dense_sparse_and_float32_agree(rule: str) -> None:
     s = stream("regression", n=60)
     dense, by_row, narrow = (LinearModel(rule, "regression") for _ in range(3))
@@ -84,19 +86,20 @@ def test_rows_dense_sparse_and_float32_agree(rule: str) -> None:
         np.testing.assert_allclose(dense.variances(X), dense.variances(s.X), rtol=1e-10)
 
 
-def test_few_of_many_columns_take_the_short_way() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_few_of_many_columns_take_the_short_way(form: str) -> None:
     """A sparse row of a wide matrix reads only its columns of Σ; the result is that of the whole product."""
     rng = np.random.default_rng(0)
     X = sparse.random(40, 200, density=0.03, random_state=1, format="csr")
     y = rng.normal(size=40)
-    short, whole = (LinearModel("rls", "regression") for _ in range(2))
+    short, whole = (LinearModel(f"rls:form={form}", "regression") for _ in range(2))
     short.learn_many(X, y)
     whole.learn_many(X.toarray(), y)
     np.testing.assert_allclose(short.weights()[0], whole.weights()[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("task", ["regression", "multiclass"])
-@pytest.mark.parametrize("rule", ["rls", "arow:covariance=full"])
+@pytest.mark.parametrize("rule", ["rls", "rls:form=chol", "arow:covariance=full"])
 def test_mappings_in_the_order_of_the_columns_have_the_bits_of_rows(rule: str, task: str) -> None:
     """Names that come whole and in order are a dense row: the sums of CSR, of NumPy rows, and of every list of them."""
     rng = np.random.default_rng(1)
@@ -189,6 +192,18 @@ def test_overflow_is_refused_for_its_row(rule: str) -> None:
     assert saved(got) == saved(expected)
 
 
+@pytest.mark.parametrize("rule", FULL)
+def test_an_importance_that_overflows_is_refused(rule: str) -> None:
+    """Not learned as if it had been nothing: c·xᵀΣx is too large to divide by, though c and the row are numbers."""
+    model, reference = LinearModel(rule, "regression"), Learner(rule, "regression")
+    before = saved(model)
+    with pytest.raises(NumericalError):
+        model.learn_one(np.array([2.0, 1.0]), 1.0, 1e308)
+    assert saved(model) == before
+    with pytest.raises(NumericalError):
+        reference.learn([2.0, 1.0], 1.0, 1e308)
+
+
 def test_a_covariance_that_would_not_stay_positive_is_refused() -> None:
     """With variances of 1e30 beside noise of 1e-9 the second look at a direction leaves nothing but rounding."""
     model = LinearModel("arow:lam=1e-9,sigma0=1e30,covariance=full", "regression", fit_intercept=False)
@@ -242,13 +257,21 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a negative variance": lambda arrays: arrays["sigma"].__setitem__((0, 0), -1.0),
     "a count missing": lambda arrays: arrays.pop("sigma_waited"),
 }
+FORGED_FACTOR: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a bound missing": lambda arrays: arrays.pop("sigma_reach"),
+    "a bound below 0": lambda arrays: arrays["sigma_reach"].__setitem__(0, -1.0),
+    "two bounds": lambda arrays: arrays.update(sigma_reach=np.ones(2)),
+}
 
 
-@pytest.mark.parametrize("what", FORGED)
-def test_a_forged_covariance_does_not_load(what: str) -> None:
-    config, arrays = learned("rls").state()
+@pytest.mark.parametrize(
+    ("form", "what"),
+    [(form, what) for form in FORMS for what in FORGED] + [("chol", what) for what in FORGED_FACTOR],
+)
+def test_a_forged_covariance_does_not_load(form: str, what: str) -> None:
+    config, arrays = learned(f"rls:form={form}").state()
     arrays = {name: array.copy() for name, array in arrays.items()}
-    FORGED[what](arrays)
+    (FORGED | FORGED_FACTOR)[what](arrays)
     with pytest.raises((ModelFileError, ParameterError)):
         LinearModel.from_state(*store.from_bytes(store.to_bytes(KIND, config, arrays), "forged")[1:])
 
@@ -261,7 +284,53 @@ def test_a_forged_diagonal_does_not_load() -> None:
         LinearModel.from_state(config, arrays)
 
 
+def test_a_file_says_its_form() -> None:
+    """A triangle of Γ and a factor of Γ⁻¹ look alike: what they are must come from the file, not from who reads it."""
+    s = stream("regression")
+    for form in FORMS:
+        model = learned(f"rls:form={form},forgetting=0.9")
+        again = LinearModel.from_state(*store.from_bytes(saved(model), "a model")[1:])
+        assert isinstance(again.rule, rules.RLS) and again.rule.form == form
+        np.testing.assert_array_equal(again.variances(s.X), model.variances(s.X))
+    config, arrays = learned("rls").state()
+    del config["rule"]["params"]["form"]  # as files had it before there was a choice
+    old = LinearModel.from_state(config, arrays)
+    assert isinstance(old.rule, rules.RLS) and old.rule.form == "gain"
+    np.testing.assert_array_equal(old.variances(s.X), learned("rls").variances(s.X))
+
+
 # -- a rule of one's own -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+@pytest.mark.parametrize("form", ["joseph", "chol"])
+def test_every_rule_with_a_full_covariance_may_choose_its_form(form: str, task: str) -> None:
+    """Among classes each row has its own Σ, whose part of the joint update is that of more noise."""
+
+    @dataclasses.dataclass(repr=False)
+    class Formed(Doubtful):
+        form: str = "gain"
+
+        def spread(self) -> Spread:
+            return Spread(full=True, start=0.5, forgets=True, largest=0.6, form=self.form)
+
+    s = stream(task)
+    models = [LinearModel(Formed(form=each), task, classes=s.classes) for each in ("gain", form)]
+    for model in models:
+        model.learn_many(s.X, s.y, s.importance)
+    plain, other = models
+    np.testing.assert_allclose(other.weights()[0], plain.weights()[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other.variances(s.X), plain.variances(s.X), rtol=1e-9)
+    waited = [float(model._engine.state()["sigma_waited"][0]) for model in models]
+    assert waited[0] == waited[1] > 0
+
+
+def test_what_a_form_is_for() -> None:
+    with pytest.raises(ParameterError, match=r"Spread\(form='abc'\): expected one of 'gain', 'joseph', 'chol'"):
+        Spread(full=True, form="abc")
+    for spread in ({"full": False}, {"full": True, "drift": 0.1}):
+        with pytest.raises(ParameterError, match="is for a full Σ without drift; use form='gain'"):
+            Spread(**spread, form="chol")  # type: ignore[arg-type]
 
 
 def test_deviations_of_names_rows_and_tables_agree() -> None:

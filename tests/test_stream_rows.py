@@ -117,7 +117,16 @@ def growing(format: str) -> bytes:
 @pytest.mark.parametrize("format", ["vw", "svmlight"])
 @pytest.mark.parametrize(
     "rule",
-    ["rls", "rls:forgetting=0.9", "rls:forecast=vaw", "kalman:q=0.01", "arow:covariance=full", "ons:loss=squared"],
+    [
+        "rls",
+        "rls:forgetting=0.9",
+        "rls:forecast=vaw",
+        "rls:forgetting=0.9,form=chol,max_gamma=20",
+        "rls:forgetting=0.9,form=joseph",
+        "kalman:q=0.01",
+        "arow:covariance=full",
+        "ons:loss=squared",
+    ],
 )
 def test_features_count_from_their_first_row_on(rule: str, format: str) -> None:
     """A chunk brings its features together; a whole matrix must not see those of rows to come."""

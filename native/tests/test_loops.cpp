@@ -92,11 +92,13 @@ static void keep_planes(Weights& w, Coordinates kind) {
 
 // The rules with Gaussian weights take turns at the full covariance and the diagonal.
 static bool gaussian(int rule) { return rule >= 16 && rule <= 22; }
+static Form form = Form::gain;
 
 static void spread(Model& model, int rule) {
     Covariance& sigma = model.w.sigma;
     sigma.on = true;
     sigma.full = rule % 2 == 0;
+    sigma.form = form;
     sigma.shared = model.solve != nullptr;
     sigma.forgets = rule == 16;
     sigma.largest = 2.0;
@@ -362,6 +364,15 @@ int main() {
             check_cell<double, int64_t>(rule, Task::regress, 1, averaging);
             if (!vowpal(rule)) check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
         }
+    for (Form other :
+         {Form::joseph, Form::cholesky}) {  // one that shares Sigma among classes and forgets; one that does not
+        form = other;
+        for (int rule : {16, 22}) {
+            check_cell<double, int32_t>(rule, Task::classify, 5, Averaging::none);
+            check_cell<float, int64_t>(rule, Task::regress, 1, Averaging::none);
+        }
+    }
+    form = Form::gain;
     const int alma = 11;
     for (size_t classes : {2, 5}) check_cell<double, int32_t>(alma, Task::classify, classes, Averaging::none, 5.0);
     check_cell<float, int64_t>(alma, Task::direction, 1, Averaging::none, 5.0);

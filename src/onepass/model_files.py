@@ -142,6 +142,8 @@ def _check_parts(
         size = d + int(config["fit_intercept"])
         own = 1 if rule.sees_all_scores("multiclass", config["multiclass"]) else rows
         shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
+        if spread.form == "chol":
+            shapes["sigma_reach"] = (1,)
     for key, shape in shapes.items():
         if s[key].shape != shape and not (key == "z" and d == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
@@ -157,6 +159,7 @@ def _check_parts(
         (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
         (a != 0 and (counters >= 0).all() and (counters == np.floor(counters)).all(), "a counter is not a count"),
         (bool(np.all(variances > 0)), "a variance is not above 0"),
+        (bool(np.all(s.get("sigma_reach", np.ones(1)) >= 0)), "a bound on variances is below 0"),
         (len(set(classes)) == len(classes), "a class appears twice"),
         (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
         (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),

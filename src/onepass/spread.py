@@ -4,6 +4,11 @@ A rule that declares a `Spread` sees xx = φᵀΣφ and moves along Σφ: w ← 
 Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ, which by Sherman and Morrison is Σ ← (Σ − κ zzᵀ)/forget with z = Σφ and
 κ = gain/(forget + gain·φᵀΣφ). Of that the diagonal keeps its entries; with a Σ for each class row, each row its block.
 `Covariance` is the reference that the native loops are tested against.
+
+A full Σ comes in three forms, the same but for rounding. "gain" is the formula above. "joseph" (Bucy and Joseph 1968)
+takes the gain k = κz out from both sides, Σ ← ((I − kφᵀ)Σ(I − kφᵀ)ᵀ + (forget/gain) kkᵀ)/forget: what rounding leaves
+along φ is taken out again. "chol" keeps no Σ but a triangle U with UUᵀ = Σ⁻¹, which Givens rotations turn into that of
+forget·UUᵀ + gain·φφᵀ; Σφ is two triangular systems. Σ > 0 whatever the rounding, and half the digits are at stake.
 """
 
 from __future__ import annotations
@@ -14,11 +19,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import NumericalError
+from .errors import NumericalError, ParameterError
 
-__all__ = ["Covariance", "Spread"]
+__all__ = ["FORMS", "Covariance", "Spread"]
 
 Array = NDArray[np.float64]
+FORMS = ("gain", "joseph", "chol")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +39,13 @@ class Spread:
     largest: float = math.inf  # full: forgetting waits while it would make a variance larger than this
     vaw: bool = False  # full: predict s/(1 + xᵀΣx)
     max_dim: int = 4096  # full: features, intercept included, beyond which it is refused
+    form: str = "gain"  # full: how it is kept and changed, one of FORMS
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ParameterError(f"Spread(form={self.form!r}): expected one of {', '.join(map(repr, FORMS))}")
+        if self.form != "gain" and (not self.full or self.drift):
+            raise ParameterError(f"Spread(form={self.form!r}) is for a full Σ without drift; use form='gain'")
 
 
 class Covariance:
@@ -60,6 +73,8 @@ class Covariance:
             raise NumericalError(f"Σ needs a gain >= 0 and a forget in (0, 1], got {gain!r} and {forget!r}")
         z = self.through(phi)
         v = float(np.sum(phi * z))
+        if not math.isfinite(gain * v):
+            raise NumericalError(f"the gain {gain!r} times φᵀΣφ = {v!r} overflows; scale importances or features down")
         if self.spread.full:
             kappa = gain / (forget + gain * v)
             made = self.table + self.spread.drift * np.eye(self.table.shape[1])

@@ -12,6 +12,7 @@ from onepass import rules
 from onepass.core import Learner
 from onepass.linear import LinearRegressor
 from onepass.model import LinearModel
+from onepass.spread import FORMS
 
 from . import gaussian_transcriptions as papers
 from .bounds import assert_within
@@ -21,13 +22,24 @@ from .ways import WAYS, learn, model_of, same, weights_of
 # ---- worked numbers of the specification ----
 
 WORKED: dict[str, tuple[str, list[Example], list[tuple[float, float]], Any]] = {
-    "rls": ("regression", R, [(0.5, 0), (1, 1), (1, 1), (0.45, 0.95)], [[0.175, -0.075], [-0.075, 0.175]]),
-    "rls:forgetting=0.9": (
-        "regression",
-        R,
-        [(0.526316, 0), (1.03941, 1.083199), (1.062594, 1.02037), (0.388786, 0.978802)],
-        None,
-    ),
+    **{
+        f"rls:form={form}": (
+            "regression",
+            R,
+            [(0.5, 0), (1, 1), (1, 1), (0.45, 0.95)],
+            [[0.175, -0.075], [-0.075, 0.175]],
+        )
+        for form in FORMS
+    },
+    **{
+        f"rls:forgetting=0.9,form={form}": (
+            "regression",
+            R,
+            [(0.526316, 0), (1.03941, 1.083199), (1.062594, 1.02037), (0.388786, 0.978802)],
+            None,
+        )
+        for form in FORMS
+    },
     "kalman": ("regression", R, [(0.5, 0), (1, 1), (1, 1), (0.45, 0.95)], [[0.175, -0.075], [-0.075, 0.175]]),
     "arow:covariance=full": (
         "binary",
@@ -89,7 +101,11 @@ def sigma_of(model: LinearModel) -> np.ndarray:
     d = model.n_features + model.fit_intercept
     full = np.zeros((d, d))
     full[np.tril_indices(d)] = state["sigma"][0]
-    full = full + np.tril(full, -1).T
+    if getattr(model.rule, "form", "gain") == "chol":  # UUᵀ = Σ⁻¹, column after column
+        half = np.linalg.inv(full)
+        full = half @ half.T
+    else:
+        full = full + np.tril(full, -1).T
     order = [*range(1, d), 0] if model.fit_intercept else list(range(d))
     return full[np.ix_(order, order)]
 
@@ -125,8 +141,14 @@ def test_vaw_predictions() -> None:
 
 SLOPES = {"squared": lambda s, y: s - y, "logistic": lambda s, y: -y / (1 + math.exp(y * s))}
 TRANSCRIBED: dict[str, tuple[str, Any]] = {
-    "rls:lam=0.3": ("regression", lambda s, d: papers.ridge_afresh(s, d, 0.3)),
-    "rls:lam=0.3,forgetting=0.97": ("regression", lambda s, d: papers.ridge_afresh(s, d, 0.3, 0.97)),
+    **{
+        f"rls:lam=0.3,forgetting={phi},form={form}": (
+            "regression",
+            lambda s, d, phi=phi: papers.ridge_afresh(s, d, 0.3, phi),
+        )
+        for form in FORMS
+        for phi in (1, 0.97)
+    },
     "arow:lam=0.3,covariance=full": (
         "regression",
         lambda s, d: ((w, 0.3 * gamma) for w, gamma in papers.ridge_afresh(s, d, 0.3)),
@@ -152,7 +174,7 @@ def test_transcriptions(text: str, seed: int) -> None:
     task, transcribe = TRANSCRIBED[text]
     rng = np.random.default_rng(seed)
     stream = random_stream(rng, task, rounds=50, d=4, weighted="kalman" not in text or seed > 0)
-    if "forgetting" in text:  # a round without weight is no round at all to the weights, but ages the closed form
+    if "forgetting=0" in text:  # a round without weight is no round at all to the weights, but ages the closed form
         stream = [e for e in stream if e.c > 0]
     expected = list(transcribe(with_constant(stream), 5))
     tolerance = 1e-6 if text.startswith(("cw", "scw")) else 1e-8
@@ -377,6 +399,7 @@ def test_a_million_updates_stay_positive_definite() -> None:
     for model, answers in (
         (LinearModel("rls", "regression"), y),
         (LinearModel("rls:forgetting=0.999", "regression"), y),
+        (LinearModel("rls:forgetting=0.999,form=chol", "regression"), y),
         (LinearModel("arow:covariance=full,always_update_cov=true", classes=[-1, 1]), labels),
         (LinearModel("nherd:C=0.1,covariance=full", classes=[-1, 1]), labels),
     ):
@@ -397,9 +420,10 @@ def test_ridge_is_still_exact_after_many_rounds() -> None:
     np.testing.assert_allclose(model.weights()[0][0], np.linalg.solve(np.eye(5) + X.T @ X, X.T @ y), atol=1e-8)
 
 
-def test_forgetting_waits_rather_than_winding_up() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_forgetting_waits_rather_than_winding_up(form: str) -> None:
     """A feature that never comes again keeps its variance within max_gamma; the rounds are counted, in files too."""
-    model = LinearModel("rls:forgetting=0.5,max_gamma=100", "regression", fit_intercept=False)
+    model = LinearModel(f"rls:forgetting=0.5,max_gamma=100,form={form}", "regression", fit_intercept=False)
     reference = Learner("rls:forgetting=0.5,max_gamma=100", "regression", fit_intercept=False)
     for t in range(40):
         x = np.array([1.0, 1.0 if t == 0 else 0.0])
@@ -413,10 +437,11 @@ def test_forgetting_waits_rather_than_winding_up() -> None:
     assert LinearModel.from_state(*model.state())._engine.state()["sigma_waited"][0] == waited
 
 
-def test_a_zero_vector_ages_what_forgets() -> None:
-    model = LinearModel("rls:forgetting=0.5", "regression", fit_intercept=False)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_zero_vector_ages_what_forgets(form: str) -> None:
+    model = LinearModel(f"rls:forgetting=0.5,form={form}", "regression", fit_intercept=False)
     model.learn_one(np.array([1.0, 0.0]), 1.0)
     before, w = sigma_of(model), weights_of(model)
     model.learn_one(np.zeros(2), 5.0)
-    np.testing.assert_array_equal(sigma_of(model), 2 * before)
+    same(sigma_of(model), 2 * before, rtol=0.0 if form != "chol" else 1e-15)
     np.testing.assert_array_equal(weights_of(model), w)

@@ -15,7 +15,7 @@ from typing import ClassVar
 from .. import losses
 from ..core import Array, Rule, Scalars, Step
 from ..parameters import choice, flag, number
-from ..spread import Spread
+from ..spread import FORMS, Spread
 from .adaline import LeastSquares, one_hot
 
 __all__ = ["AROW", "CW", "NHERD", "ONS", "RLS", "SCW1", "SCW2", "Kalman"]
@@ -36,6 +36,9 @@ class RLS(LeastSquares):
     forecast="vaw" predicts w·x/(1 + v) (Vovk, Azoury and Warmuth): with |y| ≤ Y,
     Σ (y − ŷ)² ≤ min_u Σ (y − u·x)² + lam‖u‖² + Y² ln det(I + XᵀX/lam); plainly predicted and clipped to [−Y, Y], 4Y².
     y varies around a prediction by noise_variance·(1 + v/φ); None estimates the noise as the mean of e²/(1/c + v/φ).
+
+    `form` says how Γ is kept (`spread.py`): "gain" as above, "joseph" in Joseph's form, "chol" as a Cholesky factor of
+    Γ⁻¹, which keeps its digits where features nearly depend on each other, rest for long, or `lam` is tiny.
     """
 
     name = "rls"
@@ -45,6 +48,7 @@ class RLS(LeastSquares):
     lam: float = number(1.0, above=0)
     forgetting: float = number(1.0, above=0, at_most=1)
     forecast: str = choice("plain", "plain", "vaw", kw_only=True)
+    form: str = choice("gain", *FORMS, kw_only=True)
     max_gamma: float = number(1e12, above=0, kw_only=True)
     noise_variance: float | None = number(None, above=0, kw_only=True)
     max_dim: int = number(4096, at_least=1, integer=True, kw_only=True)
@@ -57,6 +61,7 @@ class RLS(LeastSquares):
             largest=self.max_gamma,
             vaw=self.forecast == "vaw",
             max_dim=int(self.max_dim),
+            form=self.form,
         )
 
     def rate(self, s: Scalars) -> float:
