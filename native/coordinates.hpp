@@ -194,7 +194,11 @@ inline DotNorm face_packs_of(Model& M, const Row& row) {
 }
 template <class Row>
 inline DotNorm face_packs(Model& M, const Row& row) {
-    return M.w.pitch == 2 ? face_packs_of<2>(M, row) : face_packs_of<4>(M, row);
+    switch (M.w.pitch) {
+        case 1: return face_packs_of<1>(M, row);
+        case 2: return face_packs_of<2>(M, row);
+        default: return face_packs_of<4>(M, row);
+    }
 }
 
 // What the kept numbers become takes their place, until all of it is known to be finite.
@@ -319,6 +323,7 @@ Status dispatch(Model& M, const Row& row, const Move& move, const double* state)
 // Whatever moves the weights: the average covers them before or after, or nothing happens at all.
 template <class Path, class Move>
 inline Status covering(Model& M, const Move& move_weights) {
+    if constexpr (Path::packs) return move_weights();
     constexpr bool many = Path::many;
     Weights& w = M.w;
     const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
@@ -341,8 +346,7 @@ template <class Path, class Row>
 Status move_coordinates(Model& M, const Row& row, const Move& move, const double* state) {
     for (size_t r = 0; r < (Path::many ? M.w.rows : 1); ++r)
         if (!finite(move.of<Path::many>(r))) return Status::overflow;
-    if constexpr (Path::packs) return dispatch<Path>(M, row, move, state);
-    else return covering<Path>(M, [&] { return dispatch<Path>(M, row, move, state); });
+    return covering<Path>(M, [&] { return dispatch<Path>(M, row, move, state); });
 }
 
 // FTRL's weights follow from its planes: after these were halved, swapped or read from a file.

@@ -195,7 +195,7 @@ template <class Path, class Row>
 Status learn_coordinates(Model& M, const Row& row, double y, double importance, const uint8_t* set, Scalars& s,
                          Move& move) {
     constexpr bool many = Path::many;
-    const bool vowpal = Path::any && M.coordinates == Coordinates::vowpal;
+    const bool vowpal = M.coordinates == Coordinates::vowpal;
     const bool always = Path::any && M.coordinates == Coordinates::adam;  // moves where nothing pulls, too
     // A label set without order has nothing to say (importance 0), but momentum goes on.
     const bool zero = s.xx < DBL_MIN && !always;
@@ -206,7 +206,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
     for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
     if (!skip && vowpal) {
         status =
-            covering<Path>(M, [&] { return learn_vowpal<many>(M, row, y, set, s, move, importance, state, &moves); });
+            covering<Path>(M, [&] { return learn_vowpal<Path>(M, row, y, set, s, move, importance, state, &moves); });
     } else if (!skip) {
         Step step = passive;
         state[0] += 1.0;

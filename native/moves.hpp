@@ -201,9 +201,8 @@ struct Path {
 
 inline Kind kind_of(const Model& M) {
     using Any = Path<false>;
-    if (M.w.stride != 1 || M.coordinates == Coordinates::vowpal || M.coordinates == Coordinates::adam ||
-        Any::averages(M) || Any::votes(M) || Any::pockets(M) || Any::uses_ww(M) || Any::linked(M) || Any::batched(M) ||
-        Any::oneclass(M) || M.w.sigma.vaw || M.clips)
+    if (M.w.stride != 1 || M.coordinates == Coordinates::adam || Any::averages(M) || Any::votes(M) || Any::pockets(M) ||
+        Any::uses_ww(M) || Any::linked(M) || Any::batched(M) || Any::oneclass(M) || M.w.sigma.vaw || M.clips)
         return Kind::any;
     if (M.coordinates != Coordinates::none) return Any::lazy(M) ? Kind::any : Kind::coordinates;
     if (!Any::gaussian(M)) return Any::lazy(M) ? Kind::lazy : Kind::plain;

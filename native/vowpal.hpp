@@ -121,13 +121,15 @@ inline VowpalSums<double> total(const VowpalSums<Pack>& all) {
 
 // One row of weights at the features of an example and at the constant: pack by pack they take in their gradients, and
 // wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G where adaptive, N
-// where normalised.
-template <bool adaptive, bool normalized, bool half>
+// where normalised. Have the features been `faced` (coordinates.hpp), their numbers wait there already.
+template <bool adaptive, bool normalized, bool half, bool faced>
 class VowpalRow {
  public:
     static constexpr size_t planes = adaptive + normalized, pitch = Weights::pitch_of(planes, 1);
-    static constexpr size_t numbers = (pitch + 1) * packed;  // of a pack: its features' own and, after them, their ways
-    static size_t room(size_t features) { return (features / packed + 1) * numbers + plan_numbers; }
+    // The features' own numbers, their ways, and the plan.
+    static size_t room(size_t features) {
+        return Packs<pitch>::room(features) + Packs<1>::room(features) + plan_numbers;
+    }
 
     VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), room_(room) {}
 
@@ -141,9 +143,8 @@ class VowpalRow {
         const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch];
             read(row, i, own, count...);
-            double* const kept = kept_of(i);
-            store(kept + pitch * packed, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
-            for (size_t k = 0; k < pitch; ++k) store(kept + k * packed, own[k]);
+            store(ways_of(row) + i, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
+            for (size_t k = 0; k <= planes; ++k) store(kept_of(i) + k * packed, own[k]);
         };
         VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
         double* const constant = plan + plan_constant;
@@ -169,7 +170,7 @@ class VowpalRow {
         if (plan[moves] == 0.0) return;
         in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             double* const kept = kept_of(i);
-            store(kept, load_pack(kept) + plan[step] * load_pack(kept + pitch * packed));
+            store(kept, load_pack(kept) + plan[step] * load_pack(ways_of(row) + i));
             put(row, i, kept, count...);
         });
         if (M.constant != 0.0) {
@@ -192,15 +193,23 @@ class VowpalRow {
     double* of_row() {  // the sum of norms; of importances
         return M.w.bias_planes.data() + planes * M.w.stride + r;
     }
-    double* kept_of(size_t i) { return room_ + i / packed * numbers; }
+    double* kept_of(size_t i) { return room_ + i * pitch; }  // the first of a pack
+    template <class Row>
+    double* ways_of(const Row& row) {
+        return room_ + Packs<pitch>::room(row.n);
+    }
     template <class Row>
     double* plan_of(const Row& row) {
-        return room_ + (row.n / packed + 1) * numbers;
+        return ways_of(row) + Packs<1>::room(row.n);
     }
     double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.bias_planes[(k - 1) * M.w.stride + r]; }
 
     template <class Row, class... Count>
     void read(const Row& row, size_t i, Pack* own, Count... count) {
+        if (faced) {
+            for (size_t k = 0; k <= planes; ++k) own[k] = load_pack(kept_of(i) + k * packed);
+            return;
+        }
         if (alone()) return Packs<pitch>::load(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         double every[pitch][packed] = {};
@@ -210,7 +219,7 @@ class VowpalRow {
     }
     template <class Row, class... Count>
     void put(const Row& row, size_t i, const double* own, Count... count) {
-        if (alone()) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
+        if (faced || alone()) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         for (size_t l = 0; l < n; ++l) {
             double* const cell = M.w.v_of(row.column(i + l)) + r;
@@ -224,11 +233,10 @@ class VowpalRow {
     }
     template <class Row>
     bool average_stays_finite(const Row& row) {
-        if (M.w.averaging == Averaging::none) return true;
+        if (faced || M.w.averaging == Averaging::none) return true;
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
-            const double* const kept = kept_of(i) + i % packed;
-            const double moved = kept[0] + plan_of(row)[step] * kept[pitch * packed];
+            const double moved = kept_of(i / packed * packed)[i % packed] + plan_of(row)[step] * ways_of(row)[i];
             const size_t j = row.column(i);
             sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
         }
@@ -296,10 +304,11 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, double y, const uint8_t
     return {score, label, vowpal_pull(rule, score, label)};
 }
 
-template <bool adaptive, bool normalized, bool half, bool many, class Row>
+template <bool adaptive, bool normalized, bool half, class Path, class Row>
 Status learn_vowpal_by(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
                        double importance, const double* state, bool* moves) {
-    using Learner = VowpalRow<adaptive, normalized, half>;
+    constexpr bool many = Path::many;
+    using Learner = VowpalRow<adaptive, normalized, half, Path::packs>;
     const Vowpal rule(M.params);
     const size_t rows = many ? M.w.rows : 1;
     double* const room = M.room_to_keep(rows * Learner::room(row.n));
@@ -313,16 +322,17 @@ Status learn_vowpal_by(Model& M, const Row& row, double y, const uint8_t* set, c
     return Status::ok;
 }
 
-template <bool many, class Row>
+template <class Path, class Row>
 Status learn_vowpal(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
                     double importance, double* state, bool* moves) {
+    constexpr bool many = Path::many;
     const Vowpal rule(M.params);
     const double label = many || M.task == Task::regress ? y : move.coefficient;
     state[0] += importance;
     if (many || label < state[1]) state[1] = many ? -1.0 : label;
     if (many || label > state[2]) state[2] = many ? 1.0 : label;
     const bool half = rule.power == 0.5;
-#define ONEPASS_VOWPAL(a, n, h) return learn_vowpal_by<a, n, h, many>(M, row, y, set, s, move, importance, state, moves)
+#define ONEPASS_VOWPAL(a, n, h) return learn_vowpal_by<a, n, h, Path>(M, row, y, set, s, move, importance, state, moves)
     if (rule.adaptive && rule.normalized) {
         if (half) ONEPASS_VOWPAL(true, true, true);
         ONEPASS_VOWPAL(true, true, false);

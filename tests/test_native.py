@@ -133,6 +133,28 @@ def test_same_bits_on_every_instruction_set(isa: str, form: str, own_isa: None) 
             assert got[0] == got[1], (name, task, d)
 
 
+@pytest.mark.parametrize("isa", _native.isas())
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rows_of_every_length_on_every_instruction_set(isa: str, kind: type, own_isa: None) -> None:
+    """0 to 35 features and the last weights: the loops that are compiled for each kind of rule, whole and row by row."""
+    generator = np.random.default_rng(7)
+    lengths = np.arange(108) % 36
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.concatenate([np.sort(generator.permutation(40)[:n]) for n in lengths])
+    values = np.where(generator.random(starts[-1]) < 0.1, 0.0, generator.normal(size=starts[-1])).astype(kind)
+    X = sparse.csr_matrix((values, indices, starts), shape=(len(lengths), 40))
+    for name, task in RULE_TASKS:
+        s = stream(task, n=len(lengths))
+        got = []
+        for each, size in (("scalar", len(lengths)), (isa, len(lengths)), (isa, 1)):
+            _native.use_isa(each)
+            model = LinearModel(grid.make_rule(name), task, classes=s.classes, **grid.AMONG.get(name, {}))
+            for i in range(0, len(lengths), size):
+                model.learn_many(X[i : i + size], s.y[i : i + size], s.importance[i : i + size])
+            got.append((saved(model), model.score_many(X).tobytes()))
+        assert got[0] == got[1] == got[2], (name, task)
+
+
 @pytest.fixture
 def own_isa() -> Iterator[None]:
     before = _native.isa()
