@@ -153,6 +153,10 @@ def test_rows_of_every_length_on_every_instruction_set(isa: str, kind: type, own
                 model.learn_many(X[i : i + size], s.y[i : i + size], s.importance[i : i + size])
             got.append((saved(model), model.score_many(X).tobytes()))
         assert got[0] == got[1] == got[2], (name, task)
+        if isa == "scalar" and kind is np.float64:
+            rows = dataclasses.replace(s, X=X.toarray())
+            _, reference = both(grid.make_rule(name), task, rows, **grid.AMONG.get(name, {}))
+            assert_close(model, reference, grid.TOLERANCE.get(name, 1e-12))
 
 
 @pytest.fixture
