@@ -181,7 +181,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
     if (learning) require_judge();
     const bool mapping = PyDict_Check(x.ptr());
     if (!mapping && !read_vector(x.ptr(), row)) {
-        row.keep = to_row(x);  // a float64 vector, a mapping, or (indices, values, columns) of a sparse row
+        row.keep = to_row(x);  // a float64 vector, a mapping, or (indices, values, columns[, streamed]) of a sparse row
         if (PyTuple_Check(row.keep.ptr())) {
             nb::tuple parts = nb::cast<nb::tuple>(row.keep);
             auto index = nb::cast<Vector<int64_t>>(parts[0]);
@@ -190,6 +190,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
             scratch_.index.assign(index.data(), index.data() + index.shape(0));
             scratch_.value.assign(value.data(), value.data() + value.shape(0));
             row.columns = nb::cast<size_t>(parts[2]);
+            row.streamed = parts.size() > 3;
             row.n = scratch_.index.size();
         } else if (!read_vector(row.keep.ptr(), row)) {
             features.read(row.keep, scratch_, model.w.cells.data(), model.w.pitch);
@@ -199,7 +200,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         features.read(x, scratch_, model.w.cells.data(), model.w.pitch);
         row.n = scratch_.index.size();
     }
-    if (row.x || row.columns) {
+    if (row.x || row.columns || row.streamed) {
         row.dense = row.x != nullptr;
         const double* values = row.dense ? row.x : scratch_.value.data();
         bool sound = true;
@@ -217,7 +218,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         if (features.hashed() && width > model.w.features)
             raise("FeatureError", "x has " + std::to_string(width) + " features, but hash_bits leaves room for " +
                                       std::to_string(model.w.features) + "; raise hash_bits");
-        if (started && width != columns)
+        if (started && width != columns && !row.streamed)
             raise("FeatureError", "x has " + std::to_string(width) + " features, but this model has learned rows of " +
                                       std::to_string(columns));
         return;
@@ -226,10 +227,15 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         raise("FeatureError", "this model has learned rows of " + std::to_string(model.w.features) +
                                   " unnamed features; give it such a row, or fit it on a data frame to have names");
     if (learning || scratch_.unknown.empty()) return;
-    // A reader ignores names it has never seen: their weight is zero.
+    leave_out([](int64_t index) { return index >= 0; }, row);
+}
+
+// A reader ignores features that it has never seen: their weight is zero.
+template <class Known>
+void Engine::leave_out(const Known& known, Read& row) {
     size_t kept = 0;
-    for (size_t i = 0; i < scratch_.index.size(); ++i)
-        if (scratch_.index[i] >= 0) {
+    for (size_t i = 0; i < row.n; ++i)
+        if (known(scratch_.index[i])) {
             scratch_.index[kept] = scratch_.index[i];
             scratch_.value[kept++] = scratch_.value[i];
         }
@@ -264,11 +270,11 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     const size_t before = model.w.features;
     const bool was_positional = positional;
     const size_t columns_before = columns;
-    if (row.dense || row.columns) {
+    if (row.dense || row.columns || row.streamed) {
         require_room(row.dense ? row.n : row.columns);
         positional = true;
         columns = row.dense ? row.n : row.columns;
-        model.w.set_features(columns);
+        row.streamed ? model.w.let_in(columns) : model.w.set_features(columns);
     } else {
         if (!features.hashed()) require_room(features.size() + scratch_.unknown.size());
         row.added = features.admit(scratch_);
@@ -388,6 +394,7 @@ void Engine::check_one(nb::handle x) {
 void Engine::scores_of(nb::handle x, double base, double* out) {
     Read row;
     read(x, row, false);
+    if (row.streamed) leave_out([&](int64_t index) { return size_t(index) < model.w.features; }, row);
     const bool unknown = (row.dense || row.columns) && model.w.features == 0;  // none of its features has a weight yet
     if (row.dense && !unknown) loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, &base, out);
     else loops->score_one(model, scratch_.value.data(), scratch_.index.data(), unknown ? 0 : row.n, base, out);
@@ -448,7 +455,7 @@ nb::object Engine::variance_one(nb::handle x) {
     std::vector<int64_t> known;
     for (size_t i = 0; i < row.n; ++i) {
         const int64_t at = row.dense ? int64_t(i) : scratch_.index[i];
-        if (at < 0 || first) {
+        if (at < 0 || first || size_t(at) >= model.w.features) {
             unknown += sigma.start * values[i] * values[i];
         } else {
             known.push_back(at);

@@ -181,8 +181,9 @@ class Engine {
         const double* x = nullptr;
         size_t n = 0;
         bool dense = false;
-        size_t columns = 0;  // of a sparse row of a matrix: its width
-        size_t added = 0;    // names that are new with this row
+        size_t columns = 0;     // of a sparse row of a matrix: its width
+        bool streamed = false;  // a row of a stream with numbers for names: as wide as it reaches, and more may come
+        size_t added = 0;       // names that are new with this row
         Py_buffer view{};
         nb::object keep;
         ~Read() {
@@ -191,6 +192,8 @@ class Engine {
     };
 
     void read(nb::handle x, Read& row, bool learning);
+    template <class Known>
+    void leave_out(const Known& known, Read& row);
     bool read_vector(PyObject* x, Read& row);
     // What depends on the representation: KernelEngine has another.
     virtual void scores_of(nb::handle x, double base, double* out);

@@ -7,6 +7,10 @@ namespace onepass {
 
 using namespace nb::literals;
 
+static size_t features_of(const double* x, size_t n) {
+    return size_t(std::count_if(x, x + n, [](double value) { return value != 0.0; }));
+}
+
 // Rows of a dense matrix, or of a CSR one.
 struct KernelEngine::Table {
     const double* x;
@@ -30,8 +34,13 @@ struct KernelEngine::Table {
     };
     // The d of gamma = 1/d: how wide the rows are, or how many features the first row of a stream has.
     size_t features() const {
-        if (!streamed || rows == 0) return columns;
-        return size_t(std::count_if(x + starts[0], x + starts[1], [](double value) { return value != 0.0; }));
+        return !streamed || rows == 0 ? columns : features_of(x + starts[0], size_t(starts[1] - starts[0]));
+    }
+    // How wide the model is after the first rows: those of a stream are as wide as they reach.
+    size_t reached(size_t first) const {
+        if (!streamed || named) return columns;
+        const int64_t *begin = index, *end = index + starts[first];
+        return begin == end ? 0 : size_t(*std::max_element(begin, end)) + 1;
     }
     // A sparse row's indices rise; equal ones are added up.
     Row row(size_t i) const {
@@ -216,21 +225,23 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
     const bool was_positional = positional, started = holder_ != nullptr;
     const size_t columns_before = columns, width_before = width;
     const double t_before = model.t;
+    Outcome outcome;
+    const auto widen = [&](size_t rows) {
+        width = std::max(width_before, X.reached(rows));
+        if (X.named) return;
+        positional = true;
+        columns = X.streamed ? width : X.columns;
+    };
     const auto go_back = [&] {
-        if (model.t > t_before) return;
+        if (model.t > t_before) return widen(outcome.row);
         if (!started) unstart();
         positional = was_positional;
         columns = columns_before;
         width = width_before;
     };
-    Outcome outcome;
     try {
-        if (!X.named) {
-            positional = true;
-            columns = X.columns;
-        }
-        width = std::max(width, X.columns);
         require_inside(X);
+        widen(X.rows);
         start(X.starts != nullptr, X.features());
         check(X);
         f.points.widen(width);
@@ -410,12 +421,13 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
     Outcome outcome;
     try {
         Query x;
-        if (row.dense || row.columns) {
+        if (row.dense || row.columns || row.streamed) {
             positional = true;
             columns = row.dense ? row.n : row.columns;
             width = std::max(width, columns);
-            start(!row.dense, columns);
+            start(!row.dense, row.streamed ? features_of(scratch_.value.data(), row.n) : columns);
             if (!row.dense) {
+                f.points.widen(width);  // rows of a table may have come before
                 sort_named(true);
                 scratch_.value = values_;
                 scratch_.index = indices_;

@@ -272,8 +272,9 @@ class VowpalRow {
         }
         const T r = choose((x != none) & (g > none), rate, none), way = r * x;
         sums.reach += squares * r;
-        sums.sizes += size_of(own[0]);
-        for (size_t k = 1; k <= planes; ++k) sums.sizes += own[k];
+        T size = size_of(own[0]);
+        for (size_t k = 1; k <= planes; ++k) size += own[k];
+        sums.sizes += choose(x != none, size, none);  // the others do not change
         sums.ways += size_of(way);
         return way;
     }

@@ -136,7 +136,7 @@ def test_same_bits_on_every_instruction_set(isa: str, form: str, own_isa: None) 
 @pytest.mark.parametrize("isa", _native.isas())
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_rows_of_every_length_on_every_instruction_set(isa: str, kind: type, own_isa: None) -> None:
-    """0 to 35 features and the last weights: the loops that are compiled for each kind of rule, whole and row by row."""
+    """0 to 35 features, the last weights: the loops compiled for each kind of rule, in one batch and row by row."""
     generator = np.random.default_rng(7)
     lengths = np.arange(108) % 36
     starts = np.concatenate([[0], np.cumsum(lengths)])

@@ -60,7 +60,8 @@ class StreamColumns:
 
     def row(self, model: LinearModel, batch: Batch) -> Any:
         """A single row as the engine reads it, its features in the order in which a batch of them is learned: a mapping
-        where they have names, otherwise (indices, values, columns), where 0 columns say that these are the model's own.
+        where they have names; otherwise (indices, values, columns), where 0 columns say that these are the model's own,
+        and a fourth part that the row is as wide as it reaches: others may be wider.
         """
         if batch.rows != 1:
             raise FeatureError(f"x must be one row of numbers, got {batch.rows}; use learn_many for several")
@@ -69,8 +70,10 @@ class StreamColumns:
         assert batch.csr is not None
         data, indices, _ = batch.csr
         if batch.table is None:
-            columns = 0 if batch.hash_bits is not None else max(batch.columns, model.n_features)
-            return indices.astype(np.int64), data.astype(np.float64), columns
+            row = indices.astype(np.int64), data.astype(np.float64)
+            if batch.hash_bits is not None:
+                return *row, 0
+            return *row, max(int(indices.max(initial=-1)) + 1, model.n_features), True
         names = [batch.table.names(column, column + 1)[0] for column in indices.tolist()]
         return dict(zip(names, data.tolist(), strict=True))
 

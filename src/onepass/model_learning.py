@@ -42,7 +42,7 @@ def learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: 
             return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
         if model.task == "multilabel":
             bases(model, base, batch.rows)  # raises where there is one
-            return _learn_sets(model, batch, y, c, read)
+            return _learn_sets(model, batch, y, c, read, known)
         y = as_targets(y) if model.task == "regression" else as_labels(y)
         if len(y) != batch.rows:
             raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
@@ -100,9 +100,7 @@ def _learn_growing(
     except RowError as error:
         row = start + error.row
         if error.row == 0:  # its label may be new: as in learn_one, it is not let in
-            model.__setstate__(before)
-            if batch.named and model.hash_bits is None:
-                model._engine.hold_back(known)  # what is read from a state counts, names of rows to come as well
+            _go_back(model, batch, before, known)
             if row:
                 importance, begins_at = (None if each is None else each[:row] for each in (c, b))
                 learn(model, batch.part(0, row), labels[:row], importance, begins_at)
@@ -110,8 +108,8 @@ def _learn_growing(
     return parts
 
 
-def _learn_sets(model: LinearModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
-    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
+def _learn_sets(model: LinearModel, batch: Batch, y: Any, c: Array | None, read: Read, known: int) -> list[Any]:
+    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels. `known` as above."""
     rows = batch.rows
     sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
     if sets is not None and sets.ndim == 2:
@@ -133,33 +131,43 @@ def _learn_sets(model: LinearModel, batch: Batch, y: Any, c: Array | None, read:
     if read and read != model._predictions:
         raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
     _check(model, batch)  # labels that are new on the way: one by one
+    before = model.__getstate__() if batch.distinct else None
     predictions = []
     for i, members in enumerate(collections):
-        if batch.distinct:  # rows of a stream, whose order counts
-            importance = None if c is None else c[i : i + 1]
-            predictions += _learn_set(model, batch.part(i, i + 1), members, importance, read)
-            continue
-        x = batch.part(i, i + 1).single()
-        if read:
-            predictions.append(model.predict_one(x))
-        model.learn_one(x, members, 1.0 if c is None else float(c[i]))
+        importance = None if c is None else c[i : i + 1]
+        try:
+            if before is not None:  # rows of a stream, whose order counts
+                predictions += _learn_set(model, batch.part(i, i + 1), members, importance, read)
+                continue
+            x = batch.part(i, i + 1).single()
+            if read:
+                predictions.append(model.predict_one(x))
+            model.learn_one(x, members, 1.0 if importance is None else float(importance[0]))
+        except RowError as error:
+            if before is not None:  # as in learn_one, its labels are not let in
+                _go_back(model, batch, before, known)
+                if i:
+                    _learn_sets(model, batch.part(0, i), collections[:i], None if c is None else c[:i], None, known)
+            raise error.at(i) from None
     return [predictions]
 
 
 def _learn_set(model: LinearModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
-    """One row, letting its labels in; they go again where it is refused."""
-    known = model.classes
-    try:
-        for label in members:
-            if label not in model.classes:
-                model._new_label(label)
-        classes = model.classes
-        marks = np.array([[label in members for label in classes]], dtype=np.uint8)
-        said = run(model, row, None, c, read, marks)
-    except BaseException:
-        model._engine.set_classes(known)
-        raise
+    """One row, letting its labels in."""
+    for label in members:
+        if label not in model.classes:
+            model._new_label(label)
+    classes = model.classes
+    marks = np.array([[label in members for label in classes]], dtype=np.uint8)
+    said = run(model, row, None, c, read, marks)
     return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
+
+
+def _go_back(model: LinearModel, batch: Batch, before: dict[str, Any], known: int) -> None:
+    """To a state from before the batch, whose names were let in already."""
+    model.__setstate__(before)
+    if batch.named and model.hash_bits is None:
+        model._engine.hold_back(known)  # what is read from a state counts, names of rows to come as well
 
 
 def _learn_mappings(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:

@@ -130,9 +130,11 @@ def make(rule: str | Rule) -> Rule:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _FAMILY:
+    family = _FAMILY.get(name, name)
+    if family not in _FAMILY.values():
         raise AttributeError(f"module 'onepass.rules' has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_FAMILY[name]}", __name__), name)
+    module = importlib.import_module(f".{family}", __name__)
+    return module if name == family else getattr(module, name)
 
 
 def __dir__() -> list[str]:
