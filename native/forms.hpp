@@ -188,7 +188,9 @@ inline Status plan_factor(Model& M, size_t rows, Change& change) {
         for (size_t i = 0; i < n; ++i) largest = std::abs(M.along.x[i]) > largest ? std::abs(M.along.x[i]) : largest;
         if (!(std::sqrt(gain) * largest < safe)) return Status::overflow;
     }
-    auto beyond = [&](double variance) { return variance / change.forget > S.largest; };
+    const bool bounded = S.largest < safe;  // without a bound nothing waits: what would be infinite is refused
+    const double bound = bounded ? S.largest : safe;
+    auto beyond = [&](double variance) { return variance / change.forget > bound; };
     double most = 0.0;
     auto look_at = [&](size_t r, size_t j) {
         const double variance = variance_of(S.of(r), j);
@@ -205,6 +207,7 @@ inline Status plan_factor(Model& M, size_t rows, Change& change) {
             for (size_t j = 0; j < n && !change.waits; ++j) look_at(r, j);
         if (!change.waits) change.reach = most;
     }
+    if (change.waits && !bounded) return Status::overflow;
     if (!change.waits) change.reach /= change.forget;
     return Status::ok;
 }

@@ -251,6 +251,7 @@ inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& 
     if (!made.all_finite()) return Status::overflow;
     if (!made.all_positive()) return Status::indefinite;
     change.waits = step.forget < 1.0 && !made.all_at_most(S.largest, step.forget);
+    if (!change.waits && !made.all_at_most(DBL_MAX, step.forget)) return Status::overflow;
     if (!change.waits) change.over = 1.0 / step.forget;
     return Status::ok;
 }

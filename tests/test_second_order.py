@@ -12,7 +12,7 @@ from grid import Doubtful, csr, dicts, saved, stream
 from scipy import sparse
 
 from onepass import rules, store
-from onepass.core import Learner
+from onepass.core import Learner, Rule, Scalars, Step
 from onepass.errors import FeatureError, InputError, ModelFileError, NumericalError, ParameterError
 from onepass.kernel_model import KernelModel
 from onepass.linear import LinearClassifier, LinearRegressor
@@ -370,3 +370,32 @@ def test_classifiers_work_wherever_the_first_order_rules_do() -> None:
         "spam",
         "bill",
     ]
+
+
+@dataclasses.dataclass(repr=False)
+class Forgetful(Rule):
+    """A user's rule that forgets without a bound on what it forgets."""
+
+    name = "forgetful"
+    tasks = ("regression",)
+    form: str = "gain"
+
+    def spread(self) -> Spread:
+        return Spread(full=True, forgets=True, form=self.form)
+
+    def step(self, s: Scalars) -> Step:
+        return Step(add=(s.target - s.m) / (s.xx + 1.0), gain=s.importance, forget=0.1)
+
+
+@pytest.mark.parametrize("form", ["gain", "joseph", "chol"])
+def test_what_would_become_infinite_is_refused(form: str) -> None:
+    """A feature that stays away is forgotten until its variance would overflow: that round is refused."""
+    model = LinearModel(Forgetful(form=form), "regression", fit_intercept=False)
+    model.learn_many(np.ones((1, 3)), [1.0])
+    with pytest.raises(NumericalError, match="overflows"):
+        for _ in range(400):
+            before = saved(model)
+            model.learn_many(np.array([[1.0, 0.0, 0.0]]), [1.0])
+    assert saved(model) == before
+    again = LinearModel.from_state(*model.state())
+    assert np.all(np.isfinite(again.variances(np.eye(3))))
