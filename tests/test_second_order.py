@@ -328,9 +328,9 @@ def test_every_rule_with_a_full_covariance_may_choose_its_form(form: str, task: 
 def test_what_a_form_is_for() -> None:
     with pytest.raises(ParameterError, match=r"Spread\(form='abc'\): expected one of 'gain', 'joseph', 'chol'"):
         Spread(full=True, form="abc")
-    for spread in ({"full": False}, {"full": True, "drift": 0.1}):
+    for full, drift in ((False, 0.0), (True, 0.1)):
         with pytest.raises(ParameterError, match="is for a full Σ without drift; use form='gain'"):
-            Spread(**spread, form="chol")  # type: ignore[arg-type]
+            Spread(full=full, drift=drift, form="chol")
 
 
 def test_deviations_of_names_rows_and_tables_agree() -> None:
