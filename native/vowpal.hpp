@@ -11,13 +11,14 @@ namespace onepass::ONEPASS_ISA {
 
 struct Vowpal {
     Loss loss;
-    double parameter, eta, power;
+    double parameter, eta, power, row_power;
     bool adaptive, normalized, invariant, clip, compat;
     explicit Vowpal(const double* p)
         : loss(Loss(int(p[0]))),
           parameter(p[1]),
           eta(p[2]),
           power(p[3]),
+          row_power(p[9]),
           adaptive(p[4] != 0.0),
           normalized(p[5] != 0.0),
           invariant(p[6] != 0.0),
@@ -155,7 +156,7 @@ class VowpalRow {
             plan[norms] = of_row()[0] + importance * sums.norms;
             plan[importances] = of_row()[M.w.stride] + importance;
             const double ratio = plan[importances] / plan[norms];
-            kappa = !rule.shared_power() ? ratio : (half ? std::sqrt(ratio) : std::pow(ratio, 1.0 - rule.power));
+            kappa = rule.row_power == 0.5 ? std::sqrt(ratio) : std::pow(ratio, rule.row_power);
             if (!finite(plan[norms]) || !finite(plan[importances]) || !finite(kappa)) return false;
         }
         double h = rule.eta * importance;

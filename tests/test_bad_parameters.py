@@ -122,6 +122,7 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
         "loss": ["cubic"],
         "eta": [0, INF],
         "power": [-0.1, 1.1],
+        "row_power": [-0.1, 1.1],
         **{name: ["yes", 1, None] for name in ("adaptive", "normalized", "invariant", "clip", "vw_compat")},
     },
     "PAMIR": {"C": [0, -1], "lam": [-1], "epsilon": [-1], "update_on": [""], "importance_mode": ["LOSS"]},

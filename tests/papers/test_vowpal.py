@@ -80,6 +80,33 @@ def test_one_against_the_rest_is_vws(ways):
         same(free[:, 2], one)
 
 
+# ---- copies ----
+
+
+def test_copies_of_all_features_change_no_prediction(ways):
+    """With row_power = 1; VW's own exponent does not promise it."""
+    stream = random_stream(np.random.default_rng(21), "binary", weighted=True)
+    thrice = [Example(np.tile(x, 3), y, c) for x, y, c in stream]
+    n = len(stream[0].x)
+    for switches in ({}, {"invariant": False}, {"loss": "hinge", "power": 0.3}, {"adaptive": False}):
+        copied = ways(rules.VW(**switches, row_power=1), "binary", thrice, fit_intercept=False)[:, : 3 * n]
+        same(
+            copied.reshape(-1, 3, n).sum(axis=1),
+            ways(rules.VW(**switches, row_power=1), "binary", stream, fit_intercept=False)[:, :n],
+        )
+    copied = ways(rules.VW(), "binary", thrice, fit_intercept=False)[:, : 3 * n]
+    alone = ways(rules.VW(), "binary", stream, fit_intercept=False)[:, :n]
+    assert np.max(np.abs(copied.reshape(-1, 3, n).sum(axis=1) - alone)) > 0.1
+
+
+def test_row_power_is_the_exponent_of_kappa(ways):
+    """VW's is 1 − P; and of the normalisation: without, it has no meaning."""
+    stream = random_stream(np.random.default_rng(22), "binary", weighted=True)
+    same(ways(rules.VW(power=0.3, row_power=0.7), "binary", stream), ways(rules.VW(power=0.3), "binary", stream))
+    with pytest.raises(ParameterError, match="row_power is an exponent of `normalized`"):
+        rules.VW(normalized=False, row_power=0.75)
+
+
 # ---- the steps that stop in the limit ----
 
 

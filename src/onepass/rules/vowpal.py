@@ -27,7 +27,8 @@ class VW(CoordinateRule):
     `adaptive` (Duchi, Hazan and Singer 2011): G_j ← G_j + c ℓ′² x_j², rate G_j^{−P}, P = `power`.
     `normalized` (Ross, Mineiro and Langford 2013): N_j = max |x_j|, rate (N_j²)^{P−1} (N_j^{−2} without `adaptive`);
     a new maximum shrinks w_j; all times κ = (Σ c/Σ c Σ_j x_j²/N_j²)^{1−P}. Rescaling a feature from the start then
-    changes no prediction.
+    changes no prediction. `row_power` is another exponent of κ: with 1, copies of all features change no prediction
+    either, so that long rows learn no faster than short ones (ours, not VW's).
     `invariant` (Karampatziakis and Langford 2011): an example of importance c moves the score as infinitely many steps
     of its infinitely small parts would, and so never beyond its label.
 
@@ -46,9 +47,12 @@ class VW(CoordinateRule):
     invariant: bool = flag(True)
     clip: bool = flag(True)
     vw_compat: bool = flag(False)
+    row_power: float | None = number(None, at_least=0, at_most=1)  # κ's, VW's own unless given
 
     def validate(self) -> None:
         super().validate()
+        if self.row_power is not None and not self.normalized:
+            raise ParameterError(f"{self!r}: row_power is an exponent of `normalized`, which is off")
         if self.invariant and losses.make(self.loss).name in ("tukey", "perceptron"):
             raise ParameterError(f"{self!r}: this loss has no invariant form; add invariant=False")
 
@@ -84,6 +88,19 @@ class VW(CoordinateRule):
 
     def coordinates(self) -> int:
         return 9
+
+    def shared_power(self) -> bool:
+        """The exponents as in the adaptive case? Away from P = ½, VW takes them so also where it does not adapt."""
+        return self.adaptive or (self.vw_compat and self.power != 0.5)
+
+    def kappa_power(self) -> float:
+        if self.row_power is not None:
+            return self.row_power
+        return 1.0 - self.power if self.shared_power() else 1.0
+
+    def own(self) -> Sequence[float]:
+        switches = (self.adaptive, self.normalized, self.invariant, self.clip, self.vw_compat)
+        return [self.eta, self.power, *map(float, switches), self.kappa_power()]
 
     def suffer_all(self, scores: Array, y: int) -> float:
         labels = np.where(np.arange(len(scores)) == y, 1.0, -1.0)
@@ -123,7 +140,7 @@ class VW(CoordinateRule):
     ) -> Array:
         """One row of weights after learning y from its score p; `of` are its planes."""
         P, c, at = self.power, s.importance, x != 0
-        shared = self.adaptive or (self.vw_compat and P != 0.5)
+        shared = self.shared_power()
         pull, w, x2 = self.pull_of(p, y), w.copy(), x[at] ** 2
         rate = np.ones_like(x2)
         if self.adaptive:
@@ -141,7 +158,7 @@ class VW(CoordinateRule):
             planes["norms"][r] += c * float(np.sum(x2 / (N * N)))
             planes["total"][r] += c
             ratio = float(planes["total"][r] / planes["norms"][r])
-            kappa = ratio ** (1.0 - P) if shared else ratio
+            kappa = ratio ** self.kappa_power()
         h = self.eta * c
         if not self.adaptive:
             h *= (s.state["t"] + (0.0 if self.normalized else 1.0)) ** -P
