@@ -6,6 +6,7 @@
 #include "kernel_engine.hpp"
 #include "lasvm_loops.hpp"
 #include "learner_loops.hpp"
+#include "parse_many.hpp"
 #include "reader.hpp"
 
 namespace onepass {
@@ -289,6 +290,7 @@ NB_MODULE(_native, module) {
             for (const Loops* each : available_loops())
                 if (name == each->name) {
                     choose(each);
+                    use_packs(name == "avx512");
                     return;
                 }
             raise("ParameterError", "instruction set '" + name + "' is not available on this machine");

@@ -88,6 +88,12 @@ class PrefixHash {
     bool opens() const { return opens_; }
     uint32_t origin() const { return mixed(unmixed("\0\0\0", 0)); }
 
+    // The prefix's hash so far, and its last bytes, which are hashed together with a text's first.
+    struct Begun {
+        uint32_t hash, rest, carry, length;
+    };
+    Begun begun() const { return {h_, uint32_t(rest_), uint32_t(carry_), uint32_t(length_)}; }
+
     // All but the last step of murmur3, which many can take together.
     uint32_t unmixed(const char* text, size_t length) const {
         uint32_t h = h_, k;
@@ -115,7 +121,6 @@ class PrefixHash {
     }
 
  private:
-    friend class ManyFeatures;
     bool opens_ = true;
     uint32_t h_ = 0;
     int rest_ = 0;

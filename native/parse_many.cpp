@@ -1,12 +1,12 @@
 #include "parse_many.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
-#include "clones.hpp"
+#include "parse_packed.hpp"
 #ifdef __SSE2__
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's own header: registers that start undefined
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 namespace onepass {
@@ -14,7 +14,8 @@ namespace onepass {
 namespace {
 
 constexpr uint64_t ones = 0x0101010101010101u;
-constexpr size_t longest_name = 60;  // many names at a time take as long as the longest
+constexpr uint32_t longest_name = 60;  // many names at a time take as long as the longest
+constexpr size_t piece = 64;           // features are read so many at a time
 
 // Where a namespace's text has blanks and colons, and where it ends.
 struct Marks {
@@ -90,37 +91,24 @@ void find_marks_anywhere(const char* text, size_t length, Marks& marks) {
 }
 
 #ifdef ONEPASS_CLONED
-#define ONEPASS_COMPRESS __attribute__((target("arch=x86-64-v4,avx512vbmi2")))
-// The same with registers of 64 characters, whose places are packed by one instruction.
-ONEPASS_COMPRESS void find_marks_packed(const char* text, size_t length, Marks& marks) {
-    alignas(64) char places[64];
-    for (int i = 0; i < 64; ++i) places[i] = char(i);
-    const __m512i each = _mm512_load_si512(places);
-    auto masks_of = [](const char* p) ONEPASS_COMPRESS {
+// The same with registers of 64 characters.
+ONEPASS_PACKED void find_marks_packed(const char* text, size_t length, Marks& marks) {
+    auto masks_of = [](const char* p) ONEPASS_PACKED {
         const __m512i c = _mm512_loadu_si512(p);
         return Masks{
             _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8(' ')), _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8(':')),
             _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8('|')),
             _mm512_cmplt_epu8_mask(c, _mm512_set1_epi8(' ')) | _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8('^'))};
     };
-    auto write = [&](uint64_t mask, size_t from, uint32_t* out) ONEPASS_COMPRESS {
-        __m512i packed = _mm512_maskz_compress_epi8(mask, each);
-        uint32_t* const end = out + std::popcount(mask);
-        for (; out < end; out += 16) {
-            const __m512i wide = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(packed));
-            _mm512_storeu_si512(out, _mm512_add_epi32(wide, _mm512_set1_epi32(int(from))));
-            packed = _mm512_shuffle_i64x2(packed, packed, 0x39);  // the next 16 characters
-        }
-        return end;
-    };
-    find_marks(text, length, masks_of, write, marks);
+    find_marks(text, length, masks_of, packed::write_places, marks);
 }
-const auto find_all_marks = __builtin_cpu_supports("avx512vbmi2") ? find_marks_packed : find_marks_anywhere;
-#else
-const auto find_all_marks = find_marks_anywhere;
 #endif
 
-// The loops below have no branches: they are compiled to vectors.
+// The loops below have no branches: they are compiled to vectors. Each takes at most a `piece` of the features.
+
+void load_eights(const char* from, const uint32_t* at, uint64_t* eights, size_t n) {
+    for (size_t i = 0; i < n; ++i) std::memcpy(&eights[i], from + at[i], 8);
+}
 
 inline uint64_t number_of(uint64_t t) {  // pairs of digits, then fours, then all eight; no sum carries over
     t = (t * 10 + (t >> 8)) & 0x00FF00FF00FF00FFu;
@@ -128,9 +116,8 @@ inline uint64_t number_of(uint64_t t) {  // pairs of digits, then fours, then al
     return (t & 0xFFFFFFFFu) * 10000 + (t >> 32);
 }
 
-// The n eights from text on as whole numbers of so many digits; false where one is anything else.
-ONEPASS_CLONES bool whole_numbers(const uint64_t* eights, const uint32_t* blanks, const uint32_t* ends, uint32_t origin,
-                                  int32_t* out, size_t n) {
+ONEPASS_CLONES bool make_whole(const uint64_t* eights, const uint32_t* blanks, const uint32_t* ends, uint32_t origin,
+                               int32_t* out, size_t n) {
     uint64_t bad = 0;
     for (size_t i = 0; i < n; ++i) {
         const uint64_t size = uint64_t(ends[i] - blanks[i] - 1);
@@ -145,9 +132,8 @@ ONEPASS_CLONES bool whole_numbers(const uint64_t* eights, const uint32_t* blanks
 inline uint64_t if_zero(uint64_t x) { return -((x - 1) >> 63); }
 inline double exactly(uint64_t x) { return std::bit_cast<double>(x | 0x4330000000000000u) - 0x1p52; }  // below 2^52
 
-// Numbers of at most eight characters: [-] digits [. digits], correctly rounded as in parse_number.hpp.
-ONEPASS_CLONES bool short_numbers(const uint64_t* eights, const uint32_t* colons, const uint32_t* ends, double* out,
-                                  size_t n) {
+ONEPASS_CLONES bool make_short(const uint64_t* eights, const uint32_t* colons, const uint32_t* ends, double* out,
+                               size_t n) {
     uint64_t bad = 0;
     for (size_t i = 0; i < n; ++i) {
         const uint64_t size = uint64_t(ends[i] - colons[i] - 1), unused = (64 - 8 * size) & 63;
@@ -205,6 +191,49 @@ ONEPASS_CLONES uint32_t measure(const uint32_t* blanks, const uint32_t* ends, ui
     return longest;
 }
 
+// What packed::whole_numbers, short_numbers and hash_names do, on any processor.
+bool whole_numbers(const char* text, const uint32_t* blanks, const uint32_t* ends, uint32_t origin, int32_t* out,
+                   size_t n) {
+    uint64_t eights[piece];
+    for (size_t i = 0; i < n; i += piece) {
+        const size_t count = std::min(n - i, piece);
+        load_eights(text + 1, blanks + i, eights, count);
+        if (!make_whole(eights, blanks + i, ends + i, origin, out + i, count)) return false;
+    }
+    return true;
+}
+
+bool short_numbers(const char* text, const uint32_t* colons, const uint32_t* ends, double* out, size_t n, bool& zeros) {
+    uint64_t eights[piece];
+    for (size_t i = 0; i < n; i += piece) {
+        const size_t count = std::min(n - i, piece);
+        load_eights(text + 1, colons + i, eights, count);
+        if (!make_short(eights, colons + i, ends + i, out + i, count)) return false;
+    }
+    zeros = std::find(out, out + n, 0.0) != out + n;
+    return true;
+}
+
+bool hash_names(const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
+                const PrefixHash::Begun& prefix, int32_t* out, bool& digits) {
+    uint64_t eights[piece];
+    uint32_t sizes[piece], hashes[piece];
+    for (size_t i = 0; i < n; i += piece) {
+        const size_t count = std::min(n - i, piece);
+        const uint32_t longest = measure(blanks + i, ends + i, prefix.rest, sizes, count);
+        if (longest > longest_name) return false;
+        std::fill_n(hashes, count, prefix.hash);
+        for (uint32_t done = 0; done < longest; done += 8) {
+            load_eights(text + 1 - prefix.rest + done, blanks + i, eights, count);
+            if (done == 0 && prefix.rest > 0) replace_first(eights, prefix.rest, prefix.carry, count);
+            mix_eights(eights, sizes, done, hashes, count);
+        }
+        finish_hashes(sizes, prefix.length - prefix.rest, hashes, out + i, count);
+    }
+    digits = std::any_of(blanks, blanks + n, [&](uint32_t blank) { return is_digit(text[blank + 1]); });
+    return true;
+}
+
 // Names that come one after another, none of them empty, and where each ends?
 ONEPASS_CLONES bool in_turn(const uint32_t* blanks, const uint32_t* ends, size_t n) {
     uint32_t wrong = 0;
@@ -213,39 +242,45 @@ ONEPASS_CLONES bool in_turn(const uint32_t* blanks, const uint32_t* ends, size_t
     return wrong == 0;
 }
 
-}  // namespace
+// All of it, one way or the other.
+struct Way {
+    decltype(&find_marks_anywhere) find_marks = find_marks_anywhere;
+    decltype(&whole_numbers) read_whole = whole_numbers;
+    decltype(&short_numbers) read_short = short_numbers;
+    decltype(&hash_names) hash = hash_names;
+};
+constexpr Way anywhere;
+#ifdef ONEPASS_CLONED
+constexpr Way in_packs{find_marks_packed, packed::whole_numbers, packed::short_numbers, packed::hash_names};
+std::atomic<const Way*> way = packed::supported() ? &in_packs : &anywhere;
+#else
+std::atomic<const Way*> way = &anywhere;
+#endif
 
-void ManyFeatures::load_eights(const char* from, const uint32_t* at) {
-    for (size_t i = 0; i < n_; ++i) std::memcpy(&eights_[i], from + at[i], 8);
-}
-
-bool ManyFeatures::read_names(const char* text, const PrefixHash& prefix, const uint32_t* ends, int32_t* index) {
-    const uint32_t* const blanks = blanks_.data();
-    size_t digits = 0;
-    for (size_t i = 0; i < n_; ++i) digits += is_digit(text[blanks[i] + 1]);
-    if (digits == n_) {
-        load_eights(text + 1, blanks);
-        if (whole_numbers(eights_.data(), blanks, ends, prefix.origin(), index, n_)) return true;
-    }
-    // The prefix's last bytes are hashed together with a name's first.
-    const uint32_t rest = uint32_t(prefix.rest_), longest = measure(blanks, ends, rest, sizes_.data(), n_);
-    if (longest > longest_name) return false;
-    std::fill_n(hashes_.data(), n_, prefix.h_);
-    for (uint32_t done = 0; done < longest; done += 8) {
-        load_eights(text + 1 - rest + done, blanks);
-        if (done == 0 && rest > 0) replace_first(eights_.data(), rest, prefix.carry_, n_);
-        mix_eights(eights_.data(), sizes_.data(), done, hashes_.data(), n_);
-    }
-    finish_hashes(sizes_.data(), uint32_t(prefix.length_) - rest, hashes_.data(), index, n_);
-    for (size_t i = 0; digits > 0 && i < n_; ++i) {
+// Features' names: numbers, if all are; otherwise hashes. False where one is unusual.
+bool read_names(const Way& read, const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
+                const PrefixHash& prefix, int32_t* index) {
+    if (is_digit(text[blanks[0] + 1]) && read.read_whole(text, blanks, ends, prefix.origin(), index, n)) return true;
+    bool digits = false;
+    if (!read.hash(text, blanks, ends, n, prefix.begun(), index, digits)) return false;
+    for (size_t i = 0; digits && i < n; ++i) {
         const char* const name = text + blanks[i] + 1;
         if (is_digit(*name)) index[i] = int32_t(prefix(name, ends[i] - blanks[i] - 1));
     }
     return true;
 }
 
+}  // namespace
+
+void use_packs([[maybe_unused]] bool wanted) {
+#ifdef ONEPASS_CLONED
+    way = wanted && packed::supported() ? &in_packs : &anywhere;
+#endif
+}
+
 const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash& prefix, int32_t* index, double* value,
                                size_t& count) {
+    const Way& read = *way.load(std::memory_order_relaxed);
     const size_t length = size_t(end - at);
     if (length > 0 && *at != ' ' && *at != '|') return nullptr;
     if (blanks_.size() < length + 128) {
@@ -253,31 +288,28 @@ const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash
         colons_.resize(2 * length + 128);
     }
     Marks marks{blanks_.data(), colons_.data(), 0};
-    find_all_marks(at, length, marks);
-    size_t blanks = size_t(marks.blanks - blanks_.data()), last = marks.end;
+    read.find_marks(at, length, marks);
+    size_t n = size_t(marks.blanks - blanks_.data()), last = marks.end;
     const size_t colons = size_t(marks.colons - colons_.data());
     if (marks.odd) return nullptr;
-    while (blanks > 0 && blanks_[blanks - 1] == last - 1) last = blanks_[--blanks];  // at the end of the text
-    count = n_ = blanks;
-    blanks_[blanks] = uint32_t(last);
-    if (blanks == 0) return at + marks.end;
-    if (colons != 0 && colons != blanks) return nullptr;
-    if (eights_.size() < blanks + 16) {
-        eights_.resize(2 * blanks + 16);
-        sizes_.resize(2 * blanks + 16);
-        hashes_.resize(2 * blanks + 16);
-    }
+    while (n > 0 && blanks_[n - 1] == last - 1) last = blanks_[--n];  // at the end of the text
+    count = n;
+    if (n == 0) return at + marks.end;
+    if (colons != 0 && colons != n) return nullptr;
+    std::fill_n(blanks_.data() + n, 17, uint32_t(last));  // packs read on
+    std::fill_n(colons_.data() + n, 16, uint32_t(last));
     const uint32_t* const ends = colons ? colons_.data() : blanks_.data() + 1;
-    if (!in_turn(blanks_.data(), ends, n_) || !read_names(at, prefix, ends, index)) return nullptr;
+    if (!in_turn(blanks_.data(), ends, n) || !read_names(read, at, blanks_.data(), ends, n, prefix, index))
+        return nullptr;
     if (colons == 0) {
-        std::fill_n(value, n_, 1.0);
+        std::fill_n(value, n, 1.0);
         return at + marks.end;
     }
-    load_eights(at + 1, colons_.data());
-    if (!short_numbers(eights_.data(), colons_.data(), blanks_.data() + 1, value, n_)) return nullptr;
-    if (std::find(value, value + n_, 0.0) == value + n_) return at + marks.end;
+    bool zeros = false;
+    if (!read.read_short(at, colons_.data(), blanks_.data() + 1, value, n, zeros)) return nullptr;
+    if (!zeros) return at + marks.end;
     count = 0;
-    for (size_t i = 0; i < n_; ++i) {
+    for (size_t i = 0; i < n; ++i) {
         index[count] = index[i];
         value[count] = value[i];
         count += value[i] != 0.0;

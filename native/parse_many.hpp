@@ -18,13 +18,10 @@ class ManyFeatures {
                      size_t& count);
 
  private:
-    void load_eights(const char* from, const uint32_t* at);
-    bool read_names(const char* text, const PrefixHash& prefix, const uint32_t* ends, int32_t* index);
-
     std::vector<uint32_t> blanks_, colons_;
-    std::vector<uint64_t> eights_;
-    std::vector<uint32_t> sizes_, hashes_;
-    size_t n_ = 0;
 };
+
+// Whether processors that can take features in packs (parse_packed.hpp) do so; the rows are the same.
+void use_packs(bool wanted);
 
 }  // namespace onepass

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "clones.hpp"
+#include "parse_packed.hpp"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -143,10 +143,32 @@ ONEPASS_CLONES static void keep_bits(int32_t* index, uint32_t mask, size_t n) {
     for (size_t i = 0; i < n; ++i) index[i] &= int32_t(mask);
 }
 
-ONEPASS_CLONES static bool rises(const int32_t* index, uint32_t mask, size_t n) {
+ONEPASS_CLONES static bool none_falls(const int32_t* index, uint32_t mask, size_t n) {
     uint32_t falls = 0;
     for (size_t i = 1; i < n; ++i) falls |= (uint32_t(index[i - 1]) & mask) >= (uint32_t(index[i]) & mask);
     return falls == 0;
+}
+static bool rises(const int32_t* index, uint32_t mask, size_t n) {
+    for (size_t i = 1; i < n && i < 8; ++i)  // what does not rise falls soon
+        if ((uint32_t(index[i - 1]) & mask) >= (uint32_t(index[i]) & mask)) return false;
+    return none_falls(index, mask, n);
+}
+
+// Places in a table of 2^mark_bits for features that may be equal.
+constexpr int mark_bits = 14;
+constexpr size_t most_marked = 256;
+ONEPASS_CLONES static void find_places(const int32_t* index, uint32_t mask, uint16_t* places, size_t n) {
+    for (size_t i = 0; i < n; ++i) places[i] = uint16_t((uint32_t(index[i]) & mask) * 0x9E3779B1u >> (32 - mark_bits));
+}
+
+// The end of the line at p, and whether the line is all ASCII.
+static const char* find_newline(const char* p, const char* stop, bool& plain) {
+#ifdef ONEPASS_CLONED
+    if (packed::supported()) return packed::find_newline(p, plain);
+#endif
+    const char* const newline = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
+    plain = !any_high_bit(p, size_t(newline - p));
+    return newline;
 }
 
 // The first byte that is not UTF-8 (RFC 3629: no surrogates, nothing overlong), or `end`.
@@ -208,7 +230,7 @@ void RowBuilder::begin(size_t most) {
     divisor_ = divisors_.data();
     digits_ = all_digits_.data();
     unmixed_ = all_unmixed_.data();
-    decimal_ = some_unmixed_ = false;
+    decimal_ = some_unmixed_ = one_by_one_ = may_overflow_ = false;
     if (names_wanted() && pending_.size() <= most) pending_.resize(2 * most + 1);
     spaces_.clear();
     made_.clear();
@@ -216,10 +238,21 @@ void RowBuilder::begin(size_t most) {
 }
 
 void RowBuilder::enter(std::string_view space) {
-    spaces_.emplace_back(space);
-    if (!space.empty()) spaces_.back() += '^';
-    prefix_.set(spaces_.back().data(), spaces_.back().size());
+    if (names_wanted()) {
+        spaces_.emplace_back(space);
+        if (!space.empty()) spaces_.back() += '^';
+    }
+    if (entered_ && space == *entered_) return;
+    entered_ = space;
+    const std::string prefix = space.empty() ? "" : *entered_ + '^';
+    prefix_.set(prefix.data(), prefix.size());
     origin_ = prefix_.origin();
+}
+
+void RowBuilder::begin_one_by_one() {
+    one_by_one_ = true;
+    std::fill_n(divisor_, n_, 0.0);
+    std::fill_n(unmixed_, n_, 0);
 }
 
 const char* RowBuilder::add_many(const char* at, const char* end) {
@@ -227,8 +260,10 @@ const char* RowBuilder::add_many(const char* at, const char* end) {
     size_t count = 0;
     const char* const past = many_.read(at, end, prefix_, index_ + n_, value_ + n_, count);
     if (!past) return nullptr;
-    std::fill_n(divisor_ + n_, count, 0.0);
-    std::fill_n(unmixed_ + n_, count, 0);
+    if (one_by_one_) {
+        std::fill_n(divisor_ + n_, count, 0.0);
+        std::fill_n(unmixed_ + n_, count, 0);
+    }
     n_ += count;
     return past;
 }
@@ -259,15 +294,15 @@ void RowBuilder::look_up() {
 
 // Could there be a feature twice? A quick look without branches, which is wrong now and then, but never misses one.
 bool RowBuilder::may_repeat(uint32_t mask) {
-    if (n_ > marks_.size() / 64) return true;
-    if (++mark_ == 0) marks_.assign(marks_.size(), 0), mark_ = 1;
-    bool met = false;
-    for (size_t i = 0; i < n_; ++i) {
-        uint8_t& mark = marks_[(uint32_t(index_[i]) & mask) * 0x9E3779B1u >> (32 - mark_bits)];
-        met |= mark == mark_;
-        mark = mark_;
-    }
-    return met;
+    const size_t n = n_;
+    if (n > most_marked) return true;
+    uint16_t places[most_marked];
+    find_places(index_, mask, places, n);
+    uint8_t* const marks = marks_.data();
+    for (size_t i = 0; i < n; ++i) marks[places[i]] = uint8_t(i);
+    uint32_t others = 0;  // of two at one place, only the last finds its own mark there
+    for (size_t i = 0; i < n; ++i) others |= marks[places[i]] ^ uint8_t(i);
+    return others != 0;
 }
 
 // Is there a feature twice, looking only at these bits? Remembers where in `seen_` each is.
@@ -346,7 +381,7 @@ void RowBuilder::finish() {
     } else if (repeats(~uint32_t(0))) {
         merge();
     }
-    if (!finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
+    if (may_overflow_ && !finite()) throw Malformed{nullptr, "the row's values are too large for a double"};
     if (rows_.index.size() + n_ > size_t(std::numeric_limits<int32_t>::max()))
         throw Malformed{nullptr,
                         "the rows of this block have more than 2,147,483,647 features; use a smaller block_size"};
@@ -374,13 +409,13 @@ std::vector<double> read_members(const char* p, const char* end) {
 }
 
 void parse_block(const char* text, size_t size, LineParser line, const ParseOptions& options, Rows& rows) {
-    const bool plain = !any_high_bit(text, size);
     const char* const stop = text + size;
     RowBuilder builder(rows, options);
     rows.index.room(size / 8);  // about as many as there will be: growing costs copies
     rows.value.room(size / 8);
     for (const char* p = text; p < stop;) {
-        const char* const newline = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
+        bool plain;
+        const char* const newline = find_newline(p, stop, plain);
         const char* end = newline;
         if (end > p && end[-1] == '\r') --end;
         try {

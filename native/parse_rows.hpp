@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -137,10 +138,13 @@ class RowBuilder {
     // A name that is a number, or a hash that is made.
     template <class Value>
     void add_made(uint32_t hash, Value value) {
+        if (!one_by_one_) begin_one_by_one();
         unmixed_[n_] = 0;
         add(int32_t(hash), value);
     }
     void add(int32_t column, double value) {
+        if (!one_by_one_) begin_one_by_one();
+        may_overflow_ = true;
         index_[n_] = column;
         value_[n_] = value;
         divisor_[n_] = 0.0;
@@ -148,6 +152,7 @@ class RowBuilder {
     }
     // Made all together when the row is finished: several at a time, and nobody waits for a division.
     void add(int32_t column, Decimal value) {
+        if (!one_by_one_) begin_one_by_one();
         index_[n_] = column;
         digits_[n_] = value.digits;
         divisor_[n_] = value.divisor;
@@ -167,10 +172,12 @@ class RowBuilder {
             if (read_short_whole(name, length, place)) return add_made(origin_ + place, value);
             if (length > 8) return add_made(prefix_(name, length), value);
         }
+        if (!one_by_one_) begin_one_by_one();
         unmixed_[n_] = ~uint32_t(0);
         some_unmixed_ = true;
         add(int32_t(prefix_.unmixed(name, length)), value);
     }
+    void begin_one_by_one();
     bool names_wanted() const { return options_.names || options_.expansion; }
     bool names_spelled() const { return !hashed() || options_.names; }
     bool may_repeat(uint32_t mask);
@@ -187,6 +194,8 @@ class RowBuilder {
     size_t n_ = 0;
     bool decimal_ = false;  // some values are still digits, over a divisor that is not 0
     bool some_unmixed_ = false;
+    bool one_by_one_ = false;    // some features came so: only then is there something to make or to mix
+    bool may_overflow_ = false;  // some value may be large: what is read many at a time, or short, is not
     std::vector<double> divisors_;
     std::vector<uint64_t> all_digits_;
     std::vector<uint32_t> all_unmixed_;
@@ -195,6 +204,7 @@ class RowBuilder {
     uint32_t* unmixed_ = nullptr;  // all bits set where the column is a hash whose bits are not mixed yet
     uint32_t origin_ = 0;          // of the namespace's numbers
     PrefixHash prefix_;
+    std::optional<std::string> entered_;  // the namespace that prefix_ and origin_ are of
     ManyFeatures many_;
     struct Pending {  // a name whose column is looked up when the row is finished
         const char* name;
@@ -203,9 +213,7 @@ class RowBuilder {
     std::vector<Pending> pending_;
     std::vector<std::string> spaces_;                 // "namespace^" of the row's namespaces
     std::vector<std::unique_ptr<std::string>> made_;  // names that do not stand in the text
-    static constexpr int mark_bits = 14;
-    std::vector<uint8_t> marks_;  // the row that last had a feature of this hash, as a stamp
-    uint8_t mark_ = 0;
+    std::vector<uint8_t> marks_;                      // which feature was last at this place
     struct Seen {
         uint32_t row;  // the stamp that makes clearing unnecessary
         uint32_t at;

@@ -180,9 +180,17 @@ class Body {
 
 void parse_vw(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options) {
     if (skip_blanks(p) >= end) return;
-    const char* const bar = static_cast<const char*>(std::memchr(p, '|', size_t(end - p)));
-    if (!bar) throw Malformed{end, "expected '|' between label and features; there is none"};
-    const Head head = read_head(p, bar, options.sets);
+    const char* bar = p;
+    Head head;
+    const bool label_only = !options.sets && read_number(bar, head.label) == Number::good && bar + 1 < end &&
+                            bar[0] == ' ' && bar[1] == '|';  // as most lines begin
+    if (label_only) {
+        ++bar;
+    } else {
+        bar = static_cast<const char*>(std::memchr(p, '|', size_t(end - p)));
+        if (!bar) throw Malformed{end, "expected '|' between label and features; there is none"};
+        head = read_head(p, bar, options.sets);
+    }
     row.begin(size_t(end - bar));
     Body(p, end, row).read(bar);
     row.finish();

@@ -2,7 +2,7 @@
 //
 // fuzz_parsers [executions] [seed]. A deterministic mutator: the same numbers, the same inputs. Checked of every block:
 // rows fit together, indices are inside, values are finite, a block parsed line by line gives the same rows, and so do
-// features read one by one instead of many at a time.
+// features read one by one instead of many at a time, with this processor's registers or without.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +21,9 @@ static const char* const seeds[] = {"1 2 0.5 'tag|a x:2 y |b:3 x y:0.5\n-1 |a x:
                                     "1 |n:1e300 a:1e300 b\n1 | a:nan b:inf c:1e999\nabc | x\n",
                                     "1 |w 12:0.5 7:-3 100:.25 5:1. 00012:0 99999999:12345678 |v 1:-.5\n",
                                     "-1 | alpha beta gamma123 4you 17 delta \n1 |x^y 5 a^7 b:2\n",
+                                    "1 |w 1:0.5 22:-3 333:.25 4444:1. 55555:0.12345 6:-.5 7:8 8:1.5 9:12345678 10:-1\n",
+                                    "-1 |ns the of and a to in is you that it he was for on are with as his they be\n",
+                                    "1 | averyveryverylongnameofmorethanthirtytwoletters b:1 c:2.5 d:-0 e:00000001\n",
                                     "1,3,5 2 'tag|a x:2\n2,2 | x\n, | x\n1,3 1:2 qid:4 3:5\n 1:2\n1,2,\n"};
 static const char* const pieces[] = {" ",  ":",     "|",    "\n",   "\t", "'",     "#",     "qid:",
                                      "1e", "1e308", "-",    "+",    ".",  "nan",   "\r\n",  "99999999999999999999",
@@ -97,6 +100,11 @@ static void execute(const std::string& text, LineParser line, int mode) {
         parse(text, line, options, singly);
         options.names = nullptr;
         same(rows, singly, text);
+        use_packs(false);  // many at a time, as on any processor
+        Rows anywhere;
+        parse(text, line, options, anywhere);
+        use_packs(true);
+        same(rows, anywhere, text);
     }
     if (executions % 16) return;
     if (options.names) options.names = &again;
