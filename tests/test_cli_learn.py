@@ -18,6 +18,7 @@ from command import onepass, started, write_csv, write_regression, write_vw
 import onepass as op
 from onepass import LinearModel, rules
 from onepass.cli.vw import rule_of, vw_options
+from onepass.portfolio import DEFAULT, DEFAULT_FOR_NUMBERS
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_unlabelled_rows_are_predicted_not_learned(tmp_path: Path) -> None:
     path = write_vw(tmp_path / "a.vw", 2000, unlabelled=0.3)
     plain = onepass("learn", path, "--save", tmp_path / "m")
     told = onepass("learn", path, "--save", tmp_path / "n", "-p", tmp_path / "p")
-    error, _ = progressive_error(path, "pa1:C=0.1")
+    error, _ = progressive_error(path, DEFAULT)
     assert said(plain.stdout, "error").startswith(f"{error:.2%}")
     assert said(told.stdout, "error").startswith(f"{error:.2%}")
     rows = len((tmp_path / "p").read_text().splitlines())
@@ -199,6 +200,21 @@ def test_start_from_learns_on(vw: Path, tmp_path: Path) -> None:
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
+def test_the_rule_without_a_word_about_it(tmp_path):
+    """Classes, numbers, and what has a bound; a rule that is named is taken whatever the labels are."""
+    write_vw(tmp_path / "classes.vw", 50)
+    write_regression(tmp_path / "numbers.svm", 50)
+
+    def rule(*given):
+        return said(onepass("learn", *given).stdout, "rule")
+
+    assert rule(tmp_path / "classes.vw") == repr(rules.make(DEFAULT))
+    assert rule(tmp_path / "numbers.svm") == repr(rules.make(DEFAULT_FOR_NUMBERS))
+    assert rule(tmp_path / "numbers.svm", "--rule", DEFAULT) == repr(rules.make(DEFAULT))
+    assert rule(tmp_path / "classes.vw", "--regret") == repr(rules.make("pa1:C=0.1"))
+    assert rule(tmp_path / "numbers.svm", "--kernel", "rbf:gamma=1").startswith("PA1(C=0.1)")
+
+
 def test_the_progress_table_is_vws(vw: Path) -> None:
     result = onepass("learn", vw)
     lines = result.stderr.splitlines()
@@ -206,7 +222,7 @@ def test_the_progress_table_is_vws(vw: Path) -> None:
     table = [line.split() for line in lines[2:]]
     assert [int(row[2]) for row in table] == [2**i for i in range(12)]
     examples = list(op.stream(vw))[:2048]
-    model, losses = LinearModel("pa1:C=0.1"), []
+    model, losses = LinearModel(DEFAULT), []
     for x, y in examples:
         losses.append(model.predict_one(x) != y)
         model.learn_one(x, y)
@@ -453,7 +469,7 @@ def test_a_finished_run_resumes_to_itself_and_over_what_was_added(vw: Path, tmp_
     growing.write_text("".join(lines))
     result = onepass("learn", "--resume", tmp_path / "m")
     assert result.returncode == 0 and said(result.stdout, "examples").startswith("3,000")
-    error, expected = progressive_error(vw, "pa1:C=0.1")
+    error, expected = progressive_error(vw, DEFAULT)
     assert said(result.stdout, "error").startswith(f"{error:.2%}")
     assert np.array_equal(LinearModel.load(tmp_path / "m").weights()[0], expected.weights()[0])
 

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CLASSIFIERS", "REGRESSORS", "read"]
+__all__ = ["CLASSIFIERS", "DEFAULT", "DEFAULT_FOR_NUMBERS", "REGRESSORS", "read"]
+
+# What ``onepass learn`` takes without ``--rule``: those that had a small error nearly everywhere as they come.
+DEFAULT = "vw:loss=squared,eta=1,row_power=0.75"
+DEFAULT_FOR_NUMBERS = "arow:lam=0.1"
 
 CLASSIFIERS = (
-    "vw:loss=squared",
+    "vw:loss=squared,eta=1,row_power=0.75",
     "vw:loss=logistic,eta=2",
     "arow",
     "arow:lam=10@average",

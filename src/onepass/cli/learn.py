@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import portfolio
 from . import kernels
 from .reading import Reading, as_reading, reading_options
-from .vw import VWCommand, rule_of, vw_options
+from .vw import VWCommand, rule_of, says_rule, vw_options
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-RULE = "pa1:C=0.1"
+RULE = portfolio.DEFAULT
+WITH_A_BOUND = "pa1:C=0.1"  # for --regret; and for relevances, rows without labels and kernels, which RULE is not for
 _FILE = click.Path(dir_okay=False)
 _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → where it is kept
     "reading": ("format", "label", "no_label", "weight", "id", "time", "ngram", "index_base", "header", "hash_bits"),
@@ -37,7 +39,7 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     "--rule",
     "-r",
     metavar="RULE",
-    show_default=RULE,
+    show_default=f"{RULE}; for numbers {portfolio.DEFAULT_FOR_NUMBERS}",
     help="How to learn: `onepass models` lists the rules; auto: many at once.",
 )
 @click.option(
@@ -204,10 +206,14 @@ def _check(given: dict[str, Any]) -> None:
 
 
 def _begun(given: dict[str, Any]) -> Job:
+    from .. import rules
+
     if given["rule"] == "auto":
         return _auto(given)
-    rule = rule_of(given, RULE)
     options = _options(given)
+    other = kernels.asked(given) or given["regret"] or options.task in ("ranking", "oneclass")
+    rule = rule_of(given, WITH_A_BOUND if other else RULE)
+    for_numbers = rule if other or says_rule(given) else rules.make(portfolio.DEFAULT_FOR_NUMBERS)
     model = None
     if given["start_from"]:
         from .checkpoint import read
@@ -227,7 +233,7 @@ def _begun(given: dict[str, Any]) -> Job:
         if kernels.asked(given):
             return kernels.make_model(given, rule, task, classes=classes, bits=bits)
         made: LinearModel = new_model(
-            rule,
+            for_numbers if task == "regression" else rule,
             task,
             classes=classes,
             fit_intercept=given["intercept"] if task not in ("ranking", "oneclass") else "auto",  # there it is none

@@ -60,6 +60,12 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
 SWITCHES = ("adaptive", "normalized", "invariant")
 
 
+def says_rule(options: dict[str, Any]) -> bool:
+    """Does --rule or one of VW's flags say how to learn?"""
+    numbers = ("rule", "loss_function", "learning_rate", "power_t", "l1", "l2")
+    return any(options[name] is not None for name in numbers) or any(options[n] for n in ("ftrl", *SWITCHES, "sgd"))
+
+
 def rule_of(options: dict[str, Any], default: str) -> Rule:
     """The rule that --rule and VW's flags name together.
 

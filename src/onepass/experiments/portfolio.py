@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..portfolio import DEFAULT, DEFAULT_FOR_NUMBERS
 from .framework import Cell, Check, Experiment, Numbers, Report, Results
 from .pictures import Dot, dots, picture
 from .writing import markdown_table
@@ -27,14 +28,14 @@ class Portfolio(Experiment):
     name = "portfolio"
     title = "--rule auto: the ensemble against the best of its members in hindsight"
     seeds = 1
-    version = 2
+    version = 3
     protocol = f"""
 The first {ROWS:,} rows of each set, {", ".join(SORTED)} shuffled, the others in the order of their file; columns as
 they are. Every row is predicted, then learned, once: progressive error (per cent), and for numbers the root of the mean
 squared error. *ensemble* is `EnsembleModel()`, the model of `onepass learn --rule auto`; *best member* is the member of
-`onepass.portfolio` that was best, known only afterwards; *default* is pa1:C=0.1, what `onepass learn` uses without
-`--rule`. The sets have classes; for numbers one of their columns, counted from 0, is told from the others, and
-members' answers are brought into the range of the answers so far, as the ensemble does it.
+`onepass.portfolio` that was best, known only afterwards; *default* is {DEFAULT}, for numbers {DEFAULT_FOR_NUMBERS},
+what `onepass learn` uses without `--rule`. The sets have classes; for numbers one of their columns, counted from 0, is
+told from the others, and members' answers are brought into the range of the answers so far, as the ensemble does it.
 """
 
     def cells(self, quick: bool) -> list[Cell]:
@@ -72,7 +73,7 @@ def _classes(chunks: list[Any], rows: int) -> Numbers:
     from ..ensemble_model import EnsembleModel
     from ..model import LinearModel
 
-    ensemble, default = EnsembleModel(), LinearModel("pa1:C=0.1")
+    ensemble, default = EnsembleModel(), LinearModel(DEFAULT)
     wrong = sum(_wrong(ensemble.predict_then_learn(X, y), y) for X, y in chunks)
     plain = sum(_wrong(default.predict_then_learn(X, y), y) for X, y in chunks)
     counted = zip(portfolio.CLASSIFIERS, ensemble.losses, strict=True)
@@ -94,7 +95,7 @@ def _numbers(chunks: list[Any], column: int) -> Numbers:
 
     members = {name: error(name) for name in portfolio.REGRESSORS}
     together, best = error(*portfolio.REGRESSORS), min(members.values())
-    return {"ensemble": together, "default": error("pa1:C=0.1"), "best": best, "members": members}
+    return {"ensemble": together, "default": error(DEFAULT_FOR_NUMBERS), "best": best, "members": members}
 
 
 def _name(r: Any) -> str:
@@ -130,8 +131,16 @@ def _draw(found: list[Any]) -> str:
         points.append(Dot(name, r.mean("ensemble") / best, None, 1))
     panel = dots([str(r.cell["set"]) for r in found], points, title="error, best member = 1 (2.5: or more)",
                  across="times the best member's error", width=760)  # fmt: skip
-    keys = [Dot("ensemble", 0, None, 1), Dot("default, pa1:C=0.1", 0, None, 2), Dot("members", 0, None, 8, hollow=True)]
+    keys = [
+        Dot("ensemble", 0, None, 1),
+        Dot("default", 0, None, 2),
+        Dot("members", 0, None, 8, hollow=True),
+    ]
     return picture([panel], keys, title="--rule auto on twelve sets", columns=1)
+
+
+def _geometric_mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def _checks(classes: list[Any], numbers: list[Any]) -> list[Check]:
@@ -141,15 +150,17 @@ def _checks(classes: list[Any], numbers: list[Any]) -> list[Check]:
         if not found:
             continue
         ratios = {_name(r): r.mean("ensemble") / r.mean("best") for r in found}
-        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+        mean = _geometric_mean(list(ratios.values()))
         worst = max(ratios, key=ratios.__getitem__)
-        better, n = sum(r.mean("ensemble") <= r.mean("default") for r in found), len(found)
+        to_default = [r.mean("ensemble") / r.mean("default") for r in found]
+        less = _geometric_mean(to_default)
+        on = f"{less:.4f} times; no worse on {sum(ratio <= 1 for ratio in to_default)} of {len(found)} sets"
         within = f"on the geometric mean within {near}% of the best member in hindsight"
         nowhere, most = f"nowhere more than {far}% above it", ratios[worst]
         checks += [
             Check(of + within, mean <= 1 + near / 100, f"{mean:.4f} times"),
             Check(of + nowhere, most <= 1 + far / 100, f"{worst}: {most:.4f} times"),
-            Check(f"{of}no worse than the default rule on every set", better == n, f"{better} of {n}"),
+            Check(f"{of}on the geometric mean below the default rule, which is one of them", less < 1, on),
         ]
     return checks
 
