@@ -40,7 +40,7 @@ struct AdaGrad {
         const T G = planes[0] + g * g;
         planes[0] = G;
         const T root = inside ? root_of(G + delta) : delta + root_of(G);
-        return choose(root > 0.0, w - eta * g / root, w);
+        return choose(above(root, T{}), w - eta * g / root, w);
     }
 };
 
@@ -125,7 +125,7 @@ struct FTRL {
     T weight(T z, T root) const {
         const T curvature = (beta + root) * over_alpha + lam2;
         const T free = -(z - with_sign_of(z, lam1)) / curvature;
-        return choose((size_of(z) <= lam1) | (curvature == 0.0), T{}, free);
+        return choose(at_most(size_of(z), T{} + lam1) | equal(curvature, T{}), T{}, free);
     }
 };
 
@@ -220,7 +220,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
         Pack before[1 + Rule::count], now[1 + Rule::count];
         for (size_t p = 0; p <= Rule::count; ++p) now[p] = before[p] = load_pack(own + p * packed);
         const Pack g = -(c * load_pack(of.x + i, count...));
-        const PackBits still = g == 0.0;
+        const PackBits still = equal(g, Pack{});
         now[0] = rule(before[0], g, now + 1);
         for (size_t p = 0; p <= Rule::count; ++p) {
             now[p] = choose(still, before[p], now[p]);

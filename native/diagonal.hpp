@@ -33,21 +33,21 @@ inline Four two_pairs(const double* first, const double* second) {
 #ifdef __AVX__
     return Four(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(first)), _mm_loadu_pd(second), 1));
 #else
-    return Four{first[0], first[1], second[0], second[1]};
+    return joined(load_two(first), load_two(second));
 #endif
 }
 inline void put_pair(double* at, Four pairs) {
 #ifdef __AVX__
     _mm_storeu_pd(at, _mm256_castpd256_pd128(__m256d(pairs)));
 #else
-    std::memcpy(at, &pairs, sizeof(Two));
+    store(at, std::bit_cast<Halves>(pairs).low);
 #endif
 }
 inline void put_second_pair(double* at, Four pairs) {
 #ifdef __AVX__
     _mm_storeu_pd(at, _mm256_extractf128_pd(__m256d(pairs), 1));
 #else
-    std::memcpy(at, &pairs[2], sizeof(Two));
+    store(at, std::bit_cast<Halves>(pairs).high);
 #endif
 }
 
@@ -56,7 +56,7 @@ template <class Row, class... Count>
 inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... count) {
     auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
     const Four ac = two_pairs(at(0), at(2)), bd = two_pairs(at(1), at(3));
-    return {__builtin_shufflevector(ac, bd, 0, 4, 2, 6), __builtin_shufflevector(ac, bd, 1, 5, 3, 7)};
+    return {firsts(ac, bd), seconds(ac, bd)};
 }
 
 // Back to where they came from, in falling order: a feature has the last word about its place before those it stands in
@@ -64,8 +64,8 @@ inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... 
 template <class Row, class... Count>
 inline void store_pairs(double* cells, const Row& row, size_t i, const Pairs& pairs, Count... count) {
     auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
-    const Four ac = __builtin_shufflevector(pairs.v, pairs.variance, 0, 4, 2, 6);
-    const Four bd = __builtin_shufflevector(pairs.v, pairs.variance, 1, 5, 3, 7);
+    const Four ac = firsts(pairs.v, pairs.variance);
+    const Four bd = seconds(pairs.v, pairs.variance);
     put_second_pair(at(3), bd);
     put_second_pair(at(2), ac);
     put_pair(at(1), bd);
@@ -120,7 +120,7 @@ struct Shrinking {
     template <class T>
     T dropped(T variance, T x, T z) const {
         const T others = xx - pp * x * z, none{};
-        return variance * ((forget + gain * (others > none ? others : none)) * over);
+        return variance * ((forget + gain * choose(above(others, none), others, none)) * over);
     }
     template <class T>
     T added(T variance, T x) const {
@@ -129,7 +129,7 @@ struct Shrinking {
     template <class T>
     T made(T variance, T x, T z) const {
         const T none{}, least = none + DBL_MIN, made = precisions ? added(variance, x) : dropped(variance, x, z);
-        return x == none ? variance : (made > least ? made : least);
+        return choose(equal(x, none), variance, choose(above(made, least), made, least));
     }
 };
 

@@ -3,6 +3,7 @@
 // Included once per instruction set, inside namespace ONEPASS_ISA.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -53,6 +54,7 @@ inline Four load_four(const float* p) {
 
 inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
 inline void store(double* to, Four values) { std::memcpy(to, &values, sizeof values); }
+inline void store(double* to, Two values) { std::memcpy(to, &values, sizeof values); }
 
 inline Two load_two(const double* p) {
     Two out;
@@ -72,6 +74,64 @@ inline Four halves_of(Eight all) {
     return halves[0] + halves[1];
 }
 inline double add_up(Eight all) { return add_up(halves_of(all)); }
+
+// Comparing, choosing and shuffling, for one number and for four.
+inline bool above(double x, double y) { return x > y; }
+inline bool at_most(double x, double y) { return x <= y; }
+inline bool equal(double x, double y) { return x == y; }
+inline bool unequal(double x, double y) { return x != y; }
+inline double choose(bool which, double one, double other) { return which ? one : other; }
+typedef decltype(Four{} > Four{}) FourBits;
+#ifdef __AVX__
+inline FourBits above(Four x, Four y) { return x > y; }
+inline FourBits at_most(Four x, Four y) { return x <= y; }
+inline FourBits equal(Four x, Four y) { return x == y; }
+inline FourBits unequal(Four x, Four y) { return x != y; }
+inline Four choose(FourBits which, Four one, Four other) { return which ? one : other; }
+inline Four firsts(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 2, 6); }
+inline Four seconds(Four a, Four b) { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
+inline Four low_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); }
+inline Four high_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); }
+#else
+// Where four are more than a register holds, GCC would do all this number by number: so by halves, and by bits.
+struct Halves {
+    Two low, high;
+};
+struct HalvesBits {
+    decltype(Two{} > Two{}) low, high;
+};
+template <class Compare>
+inline FourBits by_halves(Four x, Four y, const Compare& compare) {
+    const Halves a = std::bit_cast<Halves>(x), b = std::bit_cast<Halves>(y);
+    return std::bit_cast<FourBits>(HalvesBits{compare(a.low, b.low), compare(a.high, b.high)});
+}
+inline FourBits above(Four x, Four y) {
+    return by_halves(x, y, [](Two a, Two b) { return a > b; });
+}
+inline FourBits at_most(Four x, Four y) {
+    return by_halves(x, y, [](Two a, Two b) { return a <= b; });
+}
+inline FourBits equal(Four x, Four y) {
+    return by_halves(x, y, [](Two a, Two b) { return a == b; });
+}
+inline FourBits unequal(Four x, Four y) {
+    return by_halves(x, y, [](Two a, Two b) { return a != b; });
+}
+inline Four choose(FourBits which, Four one, Four other) {
+    return Four((which & FourBits(one)) | (~which & FourBits(other)));
+}
+inline Four joined(Two low, Two high) { return std::bit_cast<Four>(Halves{low, high}); }
+inline Four firsts(Four x, Four y) {
+    const Halves a = std::bit_cast<Halves>(x), b = std::bit_cast<Halves>(y);
+    return joined(__builtin_shufflevector(a.low, b.low, 0, 2), __builtin_shufflevector(a.high, b.high, 0, 2));
+}
+inline Four seconds(Four x, Four y) {
+    const Halves a = std::bit_cast<Halves>(x), b = std::bit_cast<Halves>(y);
+    return joined(__builtin_shufflevector(a.low, b.low, 1, 3), __builtin_shufflevector(a.high, b.high, 1, 3));
+}
+inline Four low_halves(Four x, Four y) { return joined(std::bit_cast<Halves>(x).low, std::bit_cast<Halves>(y).low); }
+inline Four high_halves(Four x, Four y) { return joined(std::bit_cast<Halves>(x).high, std::bit_cast<Halves>(y).high); }
+#endif
 
 // The larger and the smaller of two, the second where they do not compare. By registers: where eight numbers are more
 // than one, GCC compares them number by number.

@@ -9,7 +9,7 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// Not more than a register holds: GCC would take such vectors apart wherever two are compared.
+// Not more than a register holds, and at least four: a feature's numbers are transposed in fours.
 #ifdef __AVX512F__
 typedef Eight Pack;
 #else
@@ -22,9 +22,7 @@ typedef decltype(Pack{} > Pack{}) PackBits;
 inline double root_of(double x) { return std::sqrt(x); }
 inline double size_of(double x) { return std::abs(x); }
 inline double with_sign_of(double x, double size) { return std::copysign(size, x); }
-inline double choose(bool which, double one, double other) { return which ? one : other; }
 inline bool any(bool which) { return which; }
-
 inline Pack root_of(Pack x) {
 #ifdef __AVX512F__
     return Pack(_mm512_maskz_sqrt_pd(0xff, __m512d(x)));
@@ -34,11 +32,18 @@ inline Pack root_of(Pack x) {
     return Pack{std::sqrt(x[0]), std::sqrt(x[1]), std::sqrt(x[2]), std::sqrt(x[3])};
 #endif
 }
+
+#ifdef __AVX512F__
+inline PackBits above(Pack x, Pack y) { return x > y; }
+inline PackBits at_most(Pack x, Pack y) { return x <= y; }
+inline PackBits equal(Pack x, Pack y) { return x == y; }
+inline PackBits unequal(Pack x, Pack y) { return x != y; }
+inline Pack choose(PackBits which, Pack one, Pack other) { return which ? one : other; }
+#endif
 inline Pack size_of(Pack x) { return Pack(PackBits(x) & INT64_MAX); }
 inline Pack with_sign_of(Pack x, double size) {
     return Pack((PackBits(x) & INT64_MIN) | PackBits(size_of(Pack{} + size)));
 }
-inline Pack choose(PackBits which, Pack one, Pack other) { return which ? one : other; }
 inline bool any(PackBits which) {
 #ifdef __AVX512F__
     return _mm512_test_epi64_mask(__m512i(which), __m512i(which)) != 0;
@@ -96,12 +101,11 @@ ONEPASS_INLINE Sums sum_packs(size_t n, const Visit& visit) {
 
 // Rows into columns, and back.
 inline void transpose(Four (&m)[4]) {
-    const Four a = __builtin_shufflevector(m[0], m[1], 0, 4, 2, 6), b = __builtin_shufflevector(m[0], m[1], 1, 5, 3, 7);
-    const Four c = __builtin_shufflevector(m[2], m[3], 0, 4, 2, 6), d = __builtin_shufflevector(m[2], m[3], 1, 5, 3, 7);
-    m[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
-    m[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
-    m[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-    m[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+    const Four a = firsts(m[0], m[1]), b = seconds(m[0], m[1]), c = firsts(m[2], m[3]), d = seconds(m[2], m[3]);
+    m[0] = low_halves(a, c);
+    m[1] = low_halves(b, d);
+    m[2] = high_halves(a, c);
+    m[3] = high_halves(b, d);
 }
 
 // Features of so many numbers each: 1, 2 or 4.
@@ -113,7 +117,7 @@ struct Packs {
 
     // Features from the row's place i on, a pack or so many.
     template <class Row, class... Count>
-    static void load(const double* cells, const Row& row, size_t i, Pack* out, Count... count) {
+    ONEPASS_INLINE static void load(const double* cells, const Row& row, size_t i, Pack* out, Count... count) {
         Four four[parts][4];
         for (size_t k = 0; k < parts; ++k) {
             for (size_t l = 0; l < 4; ++l) four[k][l] = cell(cells + column_of(row, i, 4 * k + l, count...) * pitch);
@@ -132,7 +136,8 @@ struct Packs {
     // Back to where they came from, in falling order: a feature has the last word about its place, after those that it
     // stands in for.
     template <class Row, class... Count>
-    static void store(double* __restrict cells, const Row& row, size_t i, const double* in, Count... count) {
+    ONEPASS_INLINE static void store(double* __restrict cells, const Row& row, size_t i, const double* in,
+                                     Count... count) {
         for (size_t k = parts; k-- > 0;) {
             Four four[4] = {};
             for (size_t p = 0; p < pitch; ++p) four[p] = load_four(in + p * packed + 4 * k);

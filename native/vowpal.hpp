@@ -156,7 +156,10 @@ class VowpalRow {
             plan[norms] = of_row()[0] + importance * sums.norms;
             plan[importances] = of_row()[M.w.stride] + importance;
             const double ratio = plan[importances] / plan[norms];
-            kappa = rule.row_power == 0.5 ? std::sqrt(ratio) : std::pow(ratio, rule.row_power);
+            const double root = std::sqrt(ratio);
+            kappa = rule.row_power == 0.5    ? root
+                    : rule.row_power == 0.75 ? root * std::sqrt(root)
+                                             : std::pow(ratio, rule.row_power);
             if (!finite(plan[norms]) || !finite(plan[importances]) || !finite(kappa)) return false;
         }
         double h = rule.eta * importance;
@@ -246,22 +249,22 @@ class VowpalRow {
 
     // A feature, or a pack of them, takes in its gradient; gives r_j * x_j.
     template <class T>
-    static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
+    ONEPASS_INLINE static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
         const bool shared = rule.shared_power();
         const T squares = x * x, none{}, one = none + 1.0;
         T g = one, n = one, rate = one;
         if (adaptive) g = own[1] += gradient * squares;
         if (normalized) {
             const T size = size_of(x), largest = own[1 + adaptive];
-            n = own[1 + adaptive] = choose(size > largest, size, largest);
-            if (any(n != largest)) {
-                T down = choose(largest > none, largest / n, one);
+            n = own[1 + adaptive] = choose(above(size, largest), size, largest);
+            if (any(unequal(n, largest))) {
+                T down = choose(above(largest, none), largest / n, one);
                 if (!shared) down *= down;
                 else if (!half)
                     down = each(down, [&](double d) { return d == 1.0 ? d : std::pow(d, 2.0 * (1.0 - rule.power)); });
                 own[0] *= down;
             }
-            const T part = choose(n > none, x / n, none);
+            const T part = choose(above(n, none), x / n, none);
             sums.norms += part * part;
         }
         if (adaptive && half) {
@@ -271,11 +274,11 @@ class VowpalRow {
             if (normalized)
                 rate *= each(n, [&](double N) { return shared ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N); });
         }
-        const T r = choose((x != none) & (g > none), rate, none), way = r * x;
+        const T r = choose(unequal(x, none) & above(g, none), rate, none), way = r * x;
         sums.reach += squares * r;
         T size = size_of(own[0]);
         for (size_t k = 1; k <= planes; ++k) size += own[k];
-        sums.sizes += choose(x != none, size, none);  // the others do not change
+        sums.sizes += choose(unequal(x, none), size, none);  // the others do not change
         sums.ways += size_of(way);
         return way;
     }
