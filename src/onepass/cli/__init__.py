@@ -7,6 +7,7 @@ or a data set was missing, 130 interrupted.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -55,6 +56,7 @@ class OnepassGroup(click.Group):
         if "bench" not in sys.argv:
             # The verbs multiply no matrices; threads that wait for some would spin beside those that parse.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        gc.set_threshold(50_000, 20, 20)  # what modules are made of is no garbage: to look for some takes a while
         kwargs["standalone_mode"] = False
         try:
             code = super().main(*args, **kwargs)
