@@ -9,6 +9,13 @@
 
 namespace onepass::ONEPASS_ISA {
 
+// Inlined by force; but sanitised builds, whose code is several times as much, would take too long.
+#ifdef __SANITIZE_ADDRESS__
+#define ONEPASS_HOT inline
+#else
+#define ONEPASS_HOT ONEPASS_INLINE
+#endif
+
 // Not more than a register holds, and at least four: a feature's numbers are transposed in fours.
 #ifdef __AVX512F__
 typedef Eight Pack;
@@ -117,7 +124,7 @@ struct Packs {
 
     // Features from the row's place i on, a pack or so many.
     template <class Row, class... Count>
-    ONEPASS_INLINE static void load(const double* cells, const Row& row, size_t i, Pack* out, Count... count) {
+    ONEPASS_HOT static void load(const double* cells, const Row& row, size_t i, Pack* out, Count... count) {
         Four four[parts][4];
         for (size_t k = 0; k < parts; ++k) {
             for (size_t l = 0; l < 4; ++l) four[k][l] = cell(cells + column_of(row, i, 4 * k + l, count...) * pitch);
@@ -136,8 +143,8 @@ struct Packs {
     // Back to where they came from, in falling order: a feature has the last word about its place, after those that it
     // stands in for.
     template <class Row, class... Count>
-    ONEPASS_INLINE static void store(double* __restrict cells, const Row& row, size_t i, const double* in,
-                                     Count... count) {
+    ONEPASS_HOT static void store(double* __restrict cells, const Row& row, size_t i, const double* in,
+                                  Count... count) {
         for (size_t k = parts; k-- > 0;) {
             Four four[4] = {};
             for (size_t p = 0; p < pitch; ++p) four[p] = load_four(in + p * packed + 4 * k);

@@ -249,7 +249,7 @@ class VowpalRow {
 
     // A feature, or a pack of them, takes in its gradient; gives r_j * x_j.
     template <class T>
-    ONEPASS_INLINE static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
+    ONEPASS_HOT static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
         const bool shared = rule.shared_power();
         const T squares = x * x, none{}, one = none + 1.0;
         T g = one, n = one, rate = one;

@@ -213,6 +213,18 @@ def test_the_rule_without_a_word_about_it(tmp_path):
     assert rule(tmp_path / "numbers.svm", "--rule", DEFAULT) == repr(rules.make(DEFAULT))
     assert rule(tmp_path / "classes.vw", "--regret") == repr(rules.make("pa1:C=0.1"))
     assert rule(tmp_path / "numbers.svm", "--kernel", "rbf:gamma=1").startswith("PA1(C=0.1)")
+    for name in ("classes.vw", "numbers.svm"):
+        assert rule(tmp_path / name, "--readout", "pocket") == repr(rules.make("pa1:C=0.1"))
+
+
+def test_flags_about_steps_are_not_for_a_model_that_has_its_rule(tmp_path):
+    write_vw(tmp_path / "classes.vw", 50)
+    onepass("learn", tmp_path / "classes.vw", "--save", tmp_path / "m")
+    for flags in (["--power_t", "0.3"], ["--sgd"], ["--ftrl"], ["--normalized"], ["-l", "2"]):
+        refused = onepass("learn", tmp_path / "classes.vw", "--start-from", tmp_path / "m", *flags)
+        assert refused.returncode == 2 and "the model brings its own" in refused.stderr, flags
+        refused = onepass("learn", tmp_path / "classes.vw", "--rule", "auto", *flags)
+        assert refused.returncode == 2 and "--rule auto chooses for itself" in refused.stderr, flags
 
 
 def test_the_progress_table_is_vws(vw: Path) -> None:

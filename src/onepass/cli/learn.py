@@ -14,7 +14,7 @@ import click
 from .. import portfolio
 from . import kernels
 from .reading import Reading, as_reading, reading_options
-from .vw import VWCommand, rule_of, says_rule, vw_options
+from .vw import VWCommand, rule_of, said_of_rules, vw_options
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 RULE = portfolio.DEFAULT
-WITH_A_BOUND = "pa1:C=0.1"  # for --regret; and for relevances, rows without labels and kernels, which RULE is not for
+# For --regret; and for relevances, rows without labels, kernels and the pocket, which RULE is not for.
+WITH_A_BOUND = "pa1:C=0.1"
 _FILE = click.Path(dir_okay=False)
 _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → where it is kept
     "reading": ("format", "label", "no_label", "weight", "id", "time", "ngram", "index_base", "header", "hash_bits"),
@@ -211,9 +212,10 @@ def _begun(given: dict[str, Any]) -> Job:
     if given["rule"] == "auto":
         return _auto(given)
     options = _options(given)
-    other = kernels.asked(given) or given["regret"] or options.task in ("ranking", "oneclass")
+    other = kernels.asked(given) or given["regret"] or given["readout"] == "pocket"
+    other = other or options.task in ("ranking", "oneclass")
     rule = rule_of(given, WITH_A_BOUND if other else RULE)
-    for_numbers = rule if other or says_rule(given) else rules.make(portfolio.DEFAULT_FOR_NUMBERS)
+    for_numbers = rule if other or said_of_rules(given) else rules.make(portfolio.DEFAULT_FOR_NUMBERS)
     model = None
     if given["start_from"]:
         from .checkpoint import read
@@ -226,7 +228,7 @@ def _begun(given: dict[str, Any]) -> Job:
     reading.multilabel = task == "multilabel"
     _fits_task(task, given)
 
-    def make(task: str) -> LinearModel:
+    def make(task: str, bits: int | None = bits) -> LinearModel:
         from .judging import new_model
 
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
@@ -244,7 +246,8 @@ def _begun(given: dict[str, Any]) -> Job:
         return made
 
     if model is None:
-        _try(rule, options.task, make)
+        few = None if bits is None else 1  # weights: a table that is large would be made twice
+        _try(rule, options.task, lambda task: make(task, few))
     job = _job(given, reading, options, rule=rule, make=make)
     if model is not None:
         job.adopt(model)
@@ -253,8 +256,8 @@ def _begun(given: dict[str, Any]) -> Job:
 
 def _auto(given: dict[str, Any]) -> Job:
     """--rule auto: many rules at once, and weights that say which of them to believe."""
-    for name in ("start_from", "loss_function", "learning_rate", "l1", "l2"):
-        if given[name] is not None:
+    for name in (*(["start_from"] if given["start_from"] else []), *said_of_rules(given)):
+        if name != "rule":
             raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
     if given["readout"] != "last":
         raise click.UsageError("--rule auto chooses for itself: leave --readout out")
@@ -330,9 +333,9 @@ def _fits(model: LinearModel, given: dict[str, Any]) -> None:
         raise click.UsageError(
             f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
         )
-    for name in ("rule", "kernel", "budget", "radius", "loss_function", "learning_rate", "l1", "l2", "oaa"):
-        if given[name] is not None:
-            raise click.UsageError(f"--{name}: the model brings its own, {kernels.learner_of(model)}; leave it out")
+    own = [name for name in ("kernel", "budget", "radius", "oaa") if given[name] is not None]
+    for name in (*said_of_rules(given), *own):
+        raise click.UsageError(f"--{name}: the model brings its own, {kernels.learner_of(model)}; leave it out")
 
 
 def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:

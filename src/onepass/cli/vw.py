@@ -60,10 +60,11 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
 SWITCHES = ("adaptive", "normalized", "invariant")
 
 
-def says_rule(options: dict[str, Any]) -> bool:
-    """Does --rule or one of VW's flags say how to learn?"""
+def said_of_rules(options: dict[str, Any]) -> list[str]:
+    """The options given that say how to learn: --rule and VW's flags."""
     numbers = ("rule", "loss_function", "learning_rate", "power_t", "l1", "l2")
-    return any(options[name] is not None for name in numbers) or any(options[n] for n in ("ftrl", *SWITCHES, "sgd"))
+    given = [name for name in numbers if options[name] is not None]
+    return given + [name for name in ("ftrl", *SWITCHES, "sgd") if options[name]]
 
 
 def rule_of(options: dict[str, Any], default: str) -> Rule:
