@@ -75,25 +75,35 @@ inline Four halves_of(Eight all) {
 }
 inline double add_up(Eight all) { return add_up(halves_of(all)); }
 
-// Comparing, choosing and shuffling, for one number and for four.
-inline bool above(double x, double y) { return x > y; }
-inline bool at_most(double x, double y) { return x <= y; }
-inline bool equal(double x, double y) { return x == y; }
-inline bool unequal(double x, double y) { return x != y; }
-inline double choose(bool which, double one, double other) { return which ? one : other; }
-typedef decltype(Four{} > Four{}) FourBits;
+// Comparing, choosing and shuffling: one formula for a number and for as many as a register holds.
+template <class T>
+inline auto above(T x, T y) {
+    return x > y;
+}
+template <class T>
+inline auto at_most(T x, T y) {
+    return x <= y;
+}
+template <class T>
+inline auto equal(T x, T y) {
+    return x == y;
+}
+template <class T>
+inline auto unequal(T x, T y) {
+    return x != y;
+}
+template <class Which, class T>
+inline T choose(Which which, T one, T other) {
+    return which ? one : other;
+}
 #ifdef __AVX__
-inline FourBits above(Four x, Four y) { return x > y; }
-inline FourBits at_most(Four x, Four y) { return x <= y; }
-inline FourBits equal(Four x, Four y) { return x == y; }
-inline FourBits unequal(Four x, Four y) { return x != y; }
-inline Four choose(FourBits which, Four one, Four other) { return which ? one : other; }
 inline Four firsts(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 2, 6); }
 inline Four seconds(Four a, Four b) { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
 inline Four low_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); }
 inline Four high_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); }
 #else
 // Where four are more than a register holds, GCC would do all this number by number: so by halves, and by bits.
+typedef decltype(Four{} > Four{}) FourBits;
 struct Halves {
     Two low, high;
 };

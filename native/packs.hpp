@@ -40,13 +40,6 @@ inline Pack root_of(Pack x) {
 #endif
 }
 
-#ifdef __AVX512F__
-inline PackBits above(Pack x, Pack y) { return x > y; }
-inline PackBits at_most(Pack x, Pack y) { return x <= y; }
-inline PackBits equal(Pack x, Pack y) { return x == y; }
-inline PackBits unequal(Pack x, Pack y) { return x != y; }
-inline Pack choose(PackBits which, Pack one, Pack other) { return which ? one : other; }
-#endif
 inline Pack size_of(Pack x) { return Pack(PackBits(x) & INT64_MAX); }
 inline Pack with_sign_of(Pack x, double size) {
     return Pack((PackBits(x) & INT64_MIN) | PackBits(size_of(Pack{} + size)));

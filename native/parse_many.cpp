@@ -278,6 +278,8 @@ void use_packs([[maybe_unused]] bool wanted) {
 #endif
 }
 
+bool uses_packs() { return way.load(std::memory_order_relaxed) != &anywhere; }
+
 const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash& prefix, int32_t* index, double* value,
                                size_t& count) {
     const Way& read = *way.load(std::memory_order_relaxed);

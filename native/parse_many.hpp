@@ -23,5 +23,6 @@ class ManyFeatures {
 
 // Whether processors that can take features in packs (parse_packed.hpp) do so; the rows are the same.
 void use_packs(bool wanted);
+bool uses_packs();
 
 }  // namespace onepass

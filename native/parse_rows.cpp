@@ -164,7 +164,7 @@ ONEPASS_CLONES static void find_places(const int32_t* index, uint32_t mask, uint
 // The end of the line at p, and whether the line is all ASCII.
 static const char* find_newline(const char* p, const char* stop, bool& plain) {
 #ifdef ONEPASS_CLONED
-    if (packed::supported()) return packed::find_newline(p, plain);
+    if (uses_packs()) return packed::find_newline(p, plain);
 #endif
     const char* const newline = static_cast<const char*>(std::memchr(p, '\n', size_t(stop - p)));
     plain = !any_high_bit(p, size_t(newline - p));

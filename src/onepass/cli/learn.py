@@ -212,8 +212,8 @@ def _begun(given: dict[str, Any]) -> Job:
     if given["rule"] == "auto":
         return _auto(given)
     options = _options(given)
-    other = kernels.asked(given) or given["regret"] or given["readout"] == "pocket"
-    other = other or options.task in ("ranking", "oneclass")
+    of_task = options.task in ("ranking", "oneclass")
+    other = of_task or kernels.asked(given) or given["regret"] or given["readout"] == "pocket"
     rule = rule_of(given, WITH_A_BOUND if other else RULE)
     for_numbers = rule if other or said_of_rules(given) else rules.make(portfolio.DEFAULT_FOR_NUMBERS)
     model = None

@@ -52,7 +52,7 @@ class VW(CoordinateRule):
     def validate(self) -> None:
         super().validate()
         if self.row_power is not None and not self.normalized:
-            raise ParameterError(f"{self!r}: row_power is an exponent of `normalized`, which is off")
+            raise ParameterError(f"{self!r}: row_power is an exponent of `normalized`, which is off; leave one out")
         if self.invariant and losses.make(self.loss).name in ("tukey", "perceptron"):
             raise ParameterError(f"{self!r}: this loss has no invariant form; add invariant=False")
 
