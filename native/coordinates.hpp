@@ -201,13 +201,13 @@ inline DotNorm face_packs(Model& M, const Row& row) {
     }
 }
 
-// What the kept numbers become takes their place, until all of it is known to be finite.
+// What was kept is put back if a number turns out not to be finite.
 template <class Rule, class Row>
 Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     constexpr size_t pitch = Weights::pitch_of(Rule::count, 1);
     Weights& w = M.w;
     double* const cells = w.cells.data();
-    double* const kept = M.kept.data();
+    const double* const kept = M.kept.data();
     const Row of = row;
     const double c = move.coefficient, of_bias = -(c * M.constant);
     double bias[1 + Rule::count] = {w.bias[0]};
@@ -216,23 +216,27 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
 
     Pack nothing{};  // NaN where a number is not finite, else 0
     in_packs(of.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-        double* const own = kept + i * pitch;
-        Pack before[1 + Rule::count], now[1 + Rule::count];
-        for (size_t p = 0; p <= Rule::count; ++p) now[p] = before[p] = load_pack(own + p * packed);
+        Pack before[pitch], now[pitch];
+        for (size_t p = 0; p < pitch; ++p) now[p] = before[p] = load_pack(kept + i * pitch + p * packed);
         const Pack g = -(c * load_pack(of.x + i, count...));
         const PackBits still = equal(g, Pack{});
         now[0] = rule(before[0], g, now + 1);
         for (size_t p = 0; p <= Rule::count; ++p) {
             now[p] = choose(still, before[p], now[p]);
             nothing += now[p] * 0.0;
-            store(own + p * packed, now[p]);
         }
+        Packs<pitch>::store(cells, of, i, now, count...);
     });
     bool sound = add_up(nothing) == 0.0;
     for (size_t p = 0; p <= Rule::count; ++p) sound &= finite(bias[p]);
-    if (!sound) return Status::overflow;
-    in_packs(of.n, [&](size_t i, auto... count)
-                       ONEPASS_INLINE_LAMBDA { Packs<pitch>::store(cells, of, i, kept + i * pitch, count...); });
+    if (!sound) {
+        in_packs(of.n, [&](size_t i, auto... count) {
+            Pack before[pitch];
+            for (size_t p = 0; p < pitch; ++p) before[p] = load_pack(kept + i * pitch + p * packed);
+            Packs<pitch>::store(cells, of, i, before, count...);
+        });
+        return Status::overflow;
+    }
     w.bias[0] = bias[0];
     for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[1 + p];
     return Status::ok;

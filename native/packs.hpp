@@ -108,6 +108,15 @@ inline void transpose(Four (&m)[4]) {
     m[3] = high_halves(b, d);
 }
 
+// The first four of a pack, or those after them.
+inline Four four_of(Pack x, [[maybe_unused]] size_t k) {
+#ifdef __AVX512F__
+    return Four(k == 0 ? _mm512_castpd512_pd256(__m512d(x)) : _mm512_maskz_extractf64x4_pd(0xf, __m512d(x), 1));
+#else
+    return x;
+#endif
+}
+
 // Features of so many numbers each: 1, 2 or 4.
 template <size_t pitch>
 struct Packs {
@@ -136,11 +145,10 @@ struct Packs {
     // Back to where they came from, in falling order: a feature has the last word about its place, after those that it
     // stands in for.
     template <class Row, class... Count>
-    ONEPASS_HOT static void store(double* __restrict cells, const Row& row, size_t i, const double* in,
-                                  Count... count) {
+    ONEPASS_HOT static void store(double* __restrict cells, const Row& row, size_t i, const Pack* in, Count... count) {
         for (size_t k = parts; k-- > 0;) {
             Four four[4] = {};
-            for (size_t p = 0; p < pitch; ++p) four[p] = load_four(in + p * packed + 4 * k);
+            for (size_t p = 0; p < pitch; ++p) four[p] = four_of(in[p], k);
             transpose(four);
             for (size_t l = 4; l-- > 0;)
                 std::memcpy(cells + column_of(row, i, 4 * k + l, count...) * pitch, &four[l], pitch * sizeof(double));

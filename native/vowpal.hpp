@@ -173,9 +173,10 @@ class VowpalRow {
         const double* const plan = plan_of(row);
         if (plan[moves] == 0.0) return;
         in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-            double* const kept = kept_of(i);
-            store(kept, load_pack(kept) + plan[step] * load_pack(ways_of(row) + i));
-            put(row, i, kept, count...);
+            Pack own[pitch]{};
+            for (size_t k = 0; k <= planes; ++k) own[k] = load_pack(kept_of(i) + k * packed);
+            own[0] += plan[step] * load_pack(ways_of(row) + i);
+            put(row, i, own, count...);
         });
         if (M.constant != 0.0) {
             const double* const constant = plan + plan_constant;
@@ -222,13 +223,13 @@ class VowpalRow {
         std::memcpy(own, every, sizeof every);
     }
     template <class Row, class... Count>
-    void put(const Row& row, size_t i, const double* own, Count... count) {
+    void put(const Row& row, size_t i, const Pack* own, Count... count) {
         if (faced || alone()) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         for (size_t l = 0; l < n; ++l) {
             double* const cell = M.w.v_of(row.column(i + l)) + r;
-            if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[l] - cell[0]);
-            for (size_t k = 0; k <= planes; ++k) cell[k * M.w.stride] = own[k * packed + l];
+            if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[0][l] - cell[0]);
+            for (size_t k = 0; k <= planes; ++k) cell[k * M.w.stride] = own[k][l];
         }
     }
 
