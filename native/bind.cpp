@@ -8,6 +8,9 @@
 #include "learner_loops.hpp"
 #include "parse_many.hpp"
 #include "reader.hpp"
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace onepass {
 
@@ -296,6 +299,13 @@ NB_MODULE(_native, module) {
             raise("ParameterError", "instruction set '" + name + "' is not available on this machine");
         },
         "name"_a);
+    // Memory that is asked for and given back with every block stays with the process, instead of being mapped anew.
+    module.def("keep_memory", [] {
+#ifdef __GLIBC__
+        mallopt(M_MMAP_THRESHOLD, 32 << 20);
+        mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+    });
     module.def(
         "murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
         "text"_a, "seed"_a = 0);

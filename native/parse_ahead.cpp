@@ -55,7 +55,7 @@ void ParseAhead::parse_next(std::unique_lock<std::mutex>& guard) {
     guard.unlock();
     try {
         job.rows = std::make_unique<Rows>();
-        parse_block(job.work.text, job.work.size, job.work.line, job.work.options, *job.rows);
+        job.work.parse(*job.rows);
     } catch (...) {
         job.error = std::current_exception();
     }

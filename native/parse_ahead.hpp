@@ -7,15 +7,23 @@
 #include <mutex>
 #include <thread>
 
-#include "parse_rows.hpp"
+#include "parse_file.hpp"
 
 namespace onepass {
 
+// A block: text in memory, or a part of a file.
 struct Work {
     const char* text;
-    size_t size;
+    const TextFile* file;
+    size_t offset, size;
     LineParser line;
     ParseOptions options;
+
+    void parse(Rows& rows) const {
+        if (file) file->parse(offset, size, line, options, rows);
+        else parse_block(text, size, line, options, rows);
+        rows.find_whole();
+    }
 };
 
 class ParseAhead {
@@ -30,7 +38,7 @@ class ParseAhead {
     ParseAhead(const ParseAhead&) = delete;
     ParseAhead& operator=(const ParseAhead&) = delete;
 
-    // The text and what the options point to must stay until the rows are taken or this is destroyed.
+    // The text or file and what the options point to must stay until the rows are taken or this is destroyed.
     void submit(const Work& work);
     // The rows of the oldest block that was submitted and not taken. There must be one. Whoever would have to wait for
     // it parses another meanwhile: so many threads as there are cores, none of which is ever in another's way.

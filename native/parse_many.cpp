@@ -180,15 +180,16 @@ ONEPASS_CLONES void finish_hashes(const uint32_t* sizes, uint32_t more, const ui
     for (size_t i = 0; i < n; ++i) out[i] = int32_t(PrefixHash::mixed(hashes[i] ^ (sizes[i] + more)));
 }
 
-// The sizes of names with `more` bytes before each; the longest.
+// The sizes of names with `more` bytes before each; the longest, or more than that where a name is empty.
 ONEPASS_CLONES uint32_t measure(const uint32_t* blanks, const uint32_t* ends, uint32_t more, uint32_t* sizes,
                                 size_t n) {
     uint32_t longest = 0;
     for (size_t i = 0; i < n; ++i) {
-        sizes[i] = ends[i] - blanks[i] - 1 + more;
-        longest = std::max(longest, sizes[i]);
+        const uint32_t after_first = ends[i] - blanks[i] - 2;  // of nothing it is huge
+        sizes[i] = after_first + 1 + more;
+        longest = std::max(longest, after_first);
     }
-    return longest;
+    return std::min(longest, longest_name) + 1 + more;
 }
 
 // What packed::whole_numbers, short_numbers and hash_names do, on any processor.
@@ -234,11 +235,10 @@ bool hash_names(const char* text, const uint32_t* blanks, const uint32_t* ends, 
     return true;
 }
 
-// Names that come one after another, none of them empty, and where each ends?
-ONEPASS_CLONES bool in_turn(const uint32_t* blanks, const uint32_t* ends, size_t n) {
+// Is there a colon between a blank and the next?
+ONEPASS_CLONES bool in_turn(const uint32_t* blanks, const uint32_t* colons, size_t n) {
     uint32_t wrong = 0;
-    for (size_t i = 0; i < n; ++i)
-        wrong |= uint32_t(ends[i] - blanks[i] - 2 > 0xFFFF) | uint32_t(ends[i] > blanks[i + 1]);
+    for (size_t i = 0; i < n; ++i) wrong |= uint32_t(colons[i] < blanks[i]) | uint32_t(colons[i] > blanks[i + 1]);
     return wrong == 0;
 }
 
@@ -257,7 +257,7 @@ std::atomic<const Way*> way = packed::supported() ? &in_packs : &anywhere;
 std::atomic<const Way*> way = &anywhere;
 #endif
 
-// Features' names: numbers, if all are; otherwise hashes. False where one is unusual.
+// Features' names: numbers, if all are; otherwise hashes. False where one is empty or unusual.
 bool read_names(const Way& read, const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
                 const PrefixHash& prefix, int32_t* index) {
     if (is_digit(text[blanks[0] + 1]) && read.read_whole(text, blanks, ends, prefix.origin(), index, n)) return true;
@@ -301,8 +301,8 @@ const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash
     std::fill_n(blanks_.data() + n, 17, uint32_t(last));  // packs read on
     std::fill_n(colons_.data() + n, 16, uint32_t(last));
     const uint32_t* const ends = colons ? colons_.data() : blanks_.data() + 1;
-    if (!in_turn(blanks_.data(), ends, n) || !read_names(read, at, blanks_.data(), ends, n, prefix, index))
-        return nullptr;
+    if (colons && !in_turn(blanks_.data(), colons_.data(), n)) return nullptr;
+    if (!read_names(read, at, blanks_.data(), ends, n, prefix, index)) return nullptr;
     if (colons == 0) {
         std::fill_n(value, n, 1.0);
         return at + marks.end;

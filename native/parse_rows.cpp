@@ -143,6 +143,12 @@ ONEPASS_CLONES static void keep_bits(int32_t* index, uint32_t mask, size_t n) {
     for (size_t i = 0; i < n; ++i) index[i] &= int32_t(mask);
 }
 
+ONEPASS_CLONES static bool all_ones(const double* value, size_t n) {
+    bool others = false;
+    for (size_t i = 0; i < n; ++i) others |= value[i] != 1.0;
+    return !others;
+}
+
 ONEPASS_CLONES static bool none_falls(const int32_t* index, uint32_t mask, size_t n) {
     uint32_t falls = 0;
     for (size_t i = 1; i < n; ++i) falls |= (uint32_t(index[i - 1]) & mask) >= (uint32_t(index[i]) & mask);
@@ -196,6 +202,19 @@ static const char* first_not_utf8(const char* p, const char* end) {
     return end;
 }
 
+void Rows::find_whole() {
+    constexpr double beyond = 0x1p53;
+    whole.resize(rows());
+    bool all = true;
+    for (size_t i = 0; i < rows(); ++i) {
+        const double y = label.data()[i];
+        const bool inside = y > -beyond && y < beyond;  // NaN is not
+        whole[i] = int64_t(inside ? y : 0.5);
+        all &= double(whole[i]) == y;
+    }
+    if (!all) whole.clear();
+}
+
 void Rows::settle(Names& names) {
     if (!settled && fresh.size() > 0) {
         std::vector<int32_t> columns_of(fresh.size());
@@ -213,7 +232,7 @@ RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
     : rows_(rows),
       options_(options),
       mask_(options.hash_bits >= 0 ? uint32_t((uint64_t(1) << options.hash_bits) - 1) : 0),
-      marks_(size_t(1) << mark_bits, 0),
+      marks_((size_t(1) << mark_bits) + 8, 0),
       seen_(1024, {0, 0}) {
     if (rows_.starts.size() == 0) rows_.starts.push(0);
     if (options_.expansion) expander_ = std::make_unique<Expander>(*options_.expansion);
@@ -296,12 +315,15 @@ void RowBuilder::look_up() {
 bool RowBuilder::may_repeat(uint32_t mask) {
     const size_t n = n_;
     if (n > most_marked) return true;
-    uint16_t places[most_marked];
+    uint16_t places[most_marked + 8];
     find_places(index_, mask, places, n);
+    for (uint16_t k = 0; k < 8; ++k) places[n + k] = uint16_t((1 << mark_bits) + k);  // eight at a time, to the end
     uint8_t* const marks = marks_.data();
-    for (size_t i = 0; i < n; ++i) marks[places[i]] = uint8_t(i);
-    uint32_t others = 0;  // of two at one place, only the last finds its own mark there
-    for (size_t i = 0; i < n; ++i) others |= marks[places[i]] ^ uint8_t(i);
+    for (size_t i = 0; i < n; i += 8)
+        for (size_t k = 0; k < 8; ++k) marks[places[i + k]] = uint8_t(i + k);
+    uint8_t others = 0;  // of two at one place, only the last finds its own mark there
+    for (size_t i = 0; i < n; i += 8)
+        for (size_t k = 0; k < 8; ++k) others |= marks[places[i + k]] ^ uint8_t(i + k);
     return others != 0;
 }
 
@@ -367,6 +389,22 @@ bool RowBuilder::finite() const {
     return finite;
 }
 
+// Values are stored from the first that is not 1 on; those before it then too.
+void RowBuilder::keep_values() {
+    if (rows_.value.size() == 0) {
+        if (all_ones(value_, n_)) return;
+        const size_t before = rows_.index.size();
+        rows_.value.take(n_);
+        rows_.value.room(before);
+        double* const all = rows_.value.data();
+        std::memmove(all + before, all, n_ * sizeof(double));
+        std::fill_n(all, before, 1.0);
+        rows_.value.take(before);
+    } else {
+        rows_.value.take(n_);
+    }
+}
+
 void RowBuilder::finish() {
     if (decimal_) make_numbers(digits_, divisor_, value_, n_);
     if (some_unmixed_) mix_hashes(index_, unmixed_, n_);
@@ -385,8 +423,8 @@ void RowBuilder::finish() {
     if (rows_.index.size() + n_ > size_t(std::numeric_limits<int32_t>::max()))
         throw Malformed{nullptr,
                         "the rows of this block have more than 2,147,483,647 features; use a smaller block_size"};
+    keep_values();
     rows_.index.take(n_);
-    rows_.value.take(n_);
     rows_.starts.push(int32_t(rows_.index.size()));
 }
 
@@ -409,10 +447,14 @@ std::vector<double> read_members(const char* p, const char* end) {
 }
 
 void parse_block(const char* text, size_t size, LineParser line, const ParseOptions& options, Rows& rows) {
-    const char* const stop = text + size;
     RowBuilder builder(rows, options);
-    rows.index.room(size / 8);  // about as many as there will be: growing costs copies
-    rows.value.room(size / 8);
+    rows.expect(size);
+    parse_lines(text, size, line, options, builder, rows);
+}
+
+void parse_lines(const char* text, size_t size, LineParser line, const ParseOptions& options, RowBuilder& builder,
+                 Rows& rows) {
+    const char* const stop = text + size;
     for (const char* p = text; p < stop;) {
         bool plain;
         const char* const newline = find_newline(p, stop, plain);
@@ -426,7 +468,7 @@ void parse_block(const char* text, size_t size, LineParser line, const ParseOpti
             line(p, end, builder, rows, options);
         } catch (const Malformed& malformed) {
             const size_t column = malformed.at ? size_t(malformed.at - p) : 0;
-            rows.bad.push_back({rows.rows(), rows.lines, size_t(p - text), size_t(end - p), column, malformed.what});
+            rows.bad.push_back({rows.rows(), rows.lines, column, {p, size_t(end - p)}, malformed.what});
             if (!options.keep_going) return;
         }
         ++rows.lines;

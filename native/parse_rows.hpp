@@ -25,8 +25,8 @@ constexpr size_t padding = 64;
 
 // A line that was not understood. `row` counts the rows of the block before it.
 struct Bad {
-    size_t row, line, offset, length, column;
-    std::string what;
+    size_t row, line, column;
+    std::string text, what;
 };
 
 // Memory of 2^k bytes that was used before: fresh pages cost the system more than parsing into them. Bounded.
@@ -48,6 +48,10 @@ class Stack {
         return data_ + size_;
     }
     void take(size_t more) { size_ += more; }
+    void drop(size_t first) {
+        size_ -= first;
+        if (first > 0 && size_ > 0) std::memmove(data_, data_ + first, size_ * sizeof(T));
+    }
     void push(T value) {
         *room(1) = value;
         ++size_;
@@ -70,7 +74,7 @@ class Stack {
 struct Rows {
     Stack<int32_t> starts;  // rows + 1
     Stack<int32_t> index;   // of a new name: -1 - its place in `fresh`, until settled
-    Stack<double> value;
+    Stack<double> value;    // empty where every feature is 1: of words nothing is written, nothing read
     Stack<double> label;    // NaN where there is none; of a set, how many members it has
     Stack<double> members;  // of the labels that are sets, one after the other
     Stack<double> weight, base;
@@ -79,12 +83,18 @@ struct Rows {
     std::string tags;
     bool weighted = false, based = false, queried = false;  // does any row say something else than 1, 0, -1?
     bool settled = false;
-    Names fresh;  // names that the stream's table did not have
+    std::vector<int64_t> whole;  // the labels, where all are whole numbers that a double holds exactly
+    Names fresh;                 // names that the stream's table did not have
     std::vector<Bad> bad;
     size_t lines = 0;
     int32_t columns = 0;  // one more than the largest index; for names, after settle()
 
     size_t rows() const { return label.size(); }
+    void expect(size_t characters) {  // room for about as many as there will be: growing costs copies
+        index.room(characters / 8);
+        value.room(characters / 8);
+    }
+    void find_whole();  // after the last row
     // Gives new names their columns. Called in the order of the stream.
     void settle(Names& names);
 };
@@ -180,6 +190,7 @@ class RowBuilder {
     void begin_one_by_one();
     bool names_wanted() const { return options_.names || options_.expansion; }
     bool names_spelled() const { return !hashed() || options_.names; }
+    void keep_values();
     bool may_repeat(uint32_t mask);
     bool repeats(uint32_t mask);
     void merge();
@@ -240,5 +251,8 @@ void parse_svmlight(const char* p, const char* end, RowBuilder& row, Rows& rows,
 
 // All lines of a block. Stops after the first bad line unless told to keep going.
 void parse_block(const char* text, size_t size, LineParser line, const ParseOptions& options, Rows& rows);
+// The same for a part of a block.
+void parse_lines(const char* text, size_t size, LineParser line, const ParseOptions& options, RowBuilder& builder,
+                 Rows& rows);
 
 }  // namespace onepass

@@ -4,8 +4,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <bit>
 #include <map>
+#include <optional>
 
+#include "arrays.hpp"
 #include "check_ahead.hpp"
 #include "features.hpp"
 #include "parse_ahead.hpp"
@@ -26,6 +29,25 @@ static nb::object view(nb::handle_t<Rows> self, const Stack<T>& stack) {
 template <class T>
 static nb::object read_only(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
+}
+
+// The values of a Rows. Where all are 1 they are the same memory for all: as many ones as were ever wanted.
+static nb::object values_of(nb::handle_t<Rows> self) {
+    const Rows* rows = nb::inst_ptr<Rows>(self);
+    const size_t n = rows->index.size();
+    if (rows->value.size() == n) return read_only(self, rows->value);
+    using Ones = std::shared_ptr<const std::vector<double>>;
+    static Ones ones;  // the interpreter lock is held
+    if (!ones || ones->size() < n) ones = std::make_shared<const std::vector<double>>(std::bit_ceil(n), 1.0);
+    nb::capsule owner(new Ones(ones), [](void* p) noexcept { delete static_cast<Ones*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(ones->data(), {n}, owner));
+}
+
+// The labels: whole numbers where all are, in memory of their own.
+static nb::object labels_of(nb::handle_t<Rows> self) {
+    const Rows* rows = nb::inst_ptr<Rows>(self);
+    if (rows->whole.size() < rows->rows()) return view(self, rows->label);
+    return array({rows->whole.size()}, std::vector<int64_t>(rows->whole));
 }
 
 // A block of Python's that stays where it is while it is parsed.
@@ -63,10 +85,20 @@ class Parser {
     }
     ~Parser() { close(); }
 
-    void submit(nb::object buffer, size_t size, nb::object names) {
+    // Whole lines: the first `size` bytes of a buffer, or as many of a TextFile, from `offset` on.
+    void submit(nb::object source, size_t offset, size_t size, nb::object names) {
         require_threads();
-        waiting_.push_back(std::make_unique<Waiting>(buffer, size, names));
-        if (ahead_) ahead_->submit(work(*waiting_.back()));
+        auto block = std::make_unique<Waiting>();
+        block->source = source;
+        block->names = names;
+        block->work = {nullptr, nullptr, offset, size, line_, options_};
+        if (!nb::try_cast(source, block->work.file)) {
+            block->text.emplace(source, size);
+            block->work.text = block->text->data();
+        }
+        if (!names.is_none()) block->work.options.names = nb::cast<Names*>(names);
+        if (ahead_) ahead_->submit(block->work);
+        waiting_.push_back(std::move(block));
     }
 
     Rows* take() {
@@ -74,16 +106,17 @@ class Parser {
         require_threads();
         const std::unique_ptr<Waiting> first = std::move(waiting_.front());
         waiting_.pop_front();
-        const Work what = work(*first);
         std::unique_ptr<Rows> rows;
-        {
+        try {
             nb::gil_scoped_release unlocked;
             if (ahead_) {
                 rows = ahead_->take();
             } else {
                 rows = std::make_unique<Rows>();
-                parse_block(what.text, what.size, what.line, what.options, *rows);
+                first->work.parse(*rows);
             }
+        } catch (const Unreadable& unreadable) {
+            raise("InputError", unreadable.what);
         }
         return rows.release();
     }
@@ -99,22 +132,14 @@ class Parser {
 
  private:
     struct Waiting {
-        nb::object buffer, names;
-        size_t size;
-        Text text;
-        Waiting(nb::object given, size_t length, nb::object table)
-            : buffer(given), names(table), size(length), text(given, length) {}
+        nb::object source, names;
+        std::optional<Text> text;
+        Work work;
     };
 
     void require_threads() const {
         if (ahead_ && ahead_->forked())
             raise("InputError", "a stream that was begun does not go on in a forked process: begin it there");
-    }
-
-    Work work(const Waiting& waiting) const {
-        Work what{waiting.text.data(), waiting.size, line_, options_};
-        if (!waiting.names.is_none()) what.options.names = nb::cast<Names*>(waiting.names);
-        return what;
     }
 
     const LineParser line_;
@@ -138,7 +163,7 @@ static nb::list bad_lines(const Rows& rows) {
     nb::list out;
     for (const Bad& bad : rows.bad)
         out.append(
-            nb::make_tuple(bad.row, bad.line, bad.offset, bad.length, bad.column,
+            nb::make_tuple(bad.row, bad.line, bad.column, nb::bytes(bad.text.data(), bad.text.size()),
                            nb::steal(PyUnicode_DecodeUTF8(bad.what.data(), Py_ssize_t(bad.what.size()), "replace"))));
     return out;
 }
@@ -270,16 +295,18 @@ void bind_reader(nb::module_& module) {
             },
             "names"_a.none())
         .def_prop_ro("columns", [](const Rows& self) { return self.columns; })
+        .def_prop_ro("value", values_of)
+        .def_prop_ro("label", labels_of)
         .def_prop_ro("lines", [](const Rows& self) { return self.lines; })
         .def_prop_ro("bad", bad_lines)
         .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
 #define ONEPASS_ARRAY(name) \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return view(self, nb::inst_ptr<Rows>(self)->name); })
-            ONEPASS_ARRAY(label) ONEPASS_ARRAY(members)
+            ONEPASS_ARRAY(members)
 #undef ONEPASS_ARRAY
 #define ONEPASS_ARRAY(name) \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) { return read_only(self, nb::inst_ptr<Rows>(self)->name); })
-                ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index) ONEPASS_ARRAY(value)
+                ONEPASS_ARRAY(starts) ONEPASS_ARRAY(index)
 #undef ONEPASS_ARRAY
 #define ONEPASS_ARRAY(name, flag)                                            \
     .def_prop_ro(#name, [](nb::handle_t<Rows> self) {                        \
@@ -296,10 +323,21 @@ void bind_reader(nb::module_& module) {
         .def("close", &Checker::close);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);
     module.attr("HASH_VERSION") = hash_version;
+    nb::class_<TextFile>(module, "TextFile")
+        .def(
+            "__init__",
+            [](TextFile* self, int descriptor, std::string name) {
+                try {
+                    new (self) TextFile(descriptor, std::move(name));
+                } catch (const Unreadable& unreadable) {
+                    raise("InputError", unreadable.what);
+                }
+            },
+            "descriptor"_a, "name"_a);
     nb::class_<Parser>(module, "Parser")
         .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
              "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a)
-        .def("submit", &Parser::submit, "block"_a, "size"_a, "names"_a.none())
+        .def("submit", &Parser::submit, "source"_a, "offset"_a, "size"_a, "names"_a.none())
         .def("take", &Parser::take, nb::rv_policy::take_ownership)
         .def("close", &Parser::close);
 }

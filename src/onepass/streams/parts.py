@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
 
 
-AHEAD = 2  # blocks that are read before the first is taken, for each thread that parses
+AHEAD = 1  # blocks that are read before the first is taken, for each thread that parses
 
 
 @dataclass
@@ -152,14 +152,14 @@ def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list
         if names is not None:
             rows.settle(names)
         part = _text_part(block, rows, names, parsing)
-        if block.size:
+        if block.size and block.left_in is None:
             spare.append(block.buffer)
         return part
 
     try:
         for block in blocks:
             names = parsing.table()
-            parser.submit(block.buffer, block.size, names)
+            parser.submit(block.left_in or block.buffer, block.offset, block.size, names)
             waiting.append((block, names))
             while waiting and (len(waiting) > (AHEAD * threads if threads > 1 else 0) or block.idle):
                 yield first()
@@ -171,10 +171,7 @@ def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list
 
 def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
     tags = rows.tags
-    bad = [
-        BadLine(row, line, column, bytes(block.buffer[offset : offset + length]), what)
-        for row, line, offset, length, column, what in rows.bad
-    ]
+    bad = [BadLine(*each) for each in rows.bad]
     if block.overlong:
         what = f"a line of {block.overlong:,} bytes, longer than max_line"
         bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]

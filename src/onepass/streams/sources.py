@@ -6,6 +6,7 @@ import glob
 import io
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -250,7 +251,7 @@ def shorten(text: bytes, at: int = 0, width: int = 120) -> str:
 
 @dataclass
 class Block:
-    """Whole lines of one file: `size` bytes of `buffer`, which is padded. `offset` is where they begin."""
+    """Whole lines of one file, `size` bytes from `offset` on: in `buffer`, which is padded, or left in the file."""
 
     file: int
     offset: int
@@ -258,6 +259,7 @@ class Block:
     size: int
     idle: bool = False  # nothing more for now: the file is followed
     overlong: int = 0  # instead of lines, one line of so many bytes was left out
+    left_in: Any = None  # the TextFile that has them still, for whoever parses them to read
 
 
 @dataclass(frozen=True)
@@ -280,32 +282,61 @@ def blocks(
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
     With `records`, quotes may hold line ends (CSV), and a block ends only outside of them.
-    Buffers that nobody uses any more may be put into `spare`: fresh memory costs more than reading into it.
+    With `spare`, blocks may be in files still. Buffers that nobody uses any more may be put there: fresh memory costs
+    more than reading into it.
     """
     for number in range(file, len(sources)):
-        opened = sources[number].open()
+        source = sources[number]
+        opened = source.open()
         try:
+            if offset:
+                opened.skip(offset)
+            elif opened.peek(3).startswith(b"\xef\xbb\xbf"):
+                opened.read(3)
+                offset = 3
+            if spare is not None and source.reopens and opened.plain:
+                for block in _left_in_file(opened, source.name, number, sizes, offset):
+                    yield block
+                    opened.skip(block.size)
+                    offset += block.size
             last = number == len(sources) - 1
             reused = [] if spare is None else spare
             yield from _of_one(opened, number, sizes, max_line, offset, follow and last, records, reused)
         except EOFError as error:
-            raise InputError(f"{sources[number].name}: the compressed file is truncated; its end is missing") from error
+            raise InputError(f"{source.name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
-            raise InputError(f"cannot read {sources[number].name}: {error}") from error
+            raise InputError(f"cannot read {source.name}: {error}") from error
         finally:
             opened.close()
         offset = 0
+
+
+def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int) -> Iterator[Block]:
+    """Blocks of a file that can be read anywhere, as long as it is clear where they end: `_of_one` has the others."""
+    descriptor = file.file.fileno()
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return
+    text = _native.TextFile(descriptor, name)
+    while True:
+        capacity = sizes.at(offset)
+        end, cut, looked = offset + capacity, 0, min(1 << 14, capacity)
+        while True:  # for the last line end, in more and more of the block
+            tail = os.pread(descriptor, looked, end - looked)
+            cut = tail.rfind(b"\n") + 1
+            if cut or looked == capacity or len(tail) < looked:
+                break
+            looked = min(4 * looked, capacity)
+        if not cut or len(tail) < looked:
+            return
+        size = capacity - looked + cut
+        yield Block(number, offset, bytearray(), size, left_in=text)
+        offset += size
 
 
 def _of_one(
     file: Ahead, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, records: bool,
     spare: list[bytearray],
 ) -> Iterator[Block]:  # fmt: skip
-    if offset:
-        file.skip(offset)
-    elif file.peek(3).startswith(b"\xef\xbb\xbf"):
-        file.read(3)
-        offset = 3
     capacity, kept, dropped = sizes.at(offset), b"", 0
     while True:
         while capacity < len(kept):

@@ -1,0 +1,54 @@
+#include "parse_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace onepass {
+
+TextFile::TextFile(int descriptor, std::string name)
+    : name_(std::move(name)), descriptor_(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) {
+    if (descriptor_ < 0) throw Unreadable{"cannot read " + name_ + ": " + std::strerror(errno)};
+}
+
+TextFile::~TextFile() { close(descriptor_); }
+
+void TextFile::changed() const {
+    throw Unreadable{name_ + " was changed while it was read: files may grow, but not shrink or be written over"};
+}
+
+void TextFile::read(char* into, size_t size, size_t offset) const {
+    while (size > 0) {
+        const ssize_t got = pread(descriptor_, into, size, off_t(offset));
+        if (got == 0) changed();
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw Unreadable{"cannot read " + name_ + ": " + std::strerror(errno)};
+        into += got;
+        offset += size_t(got);
+        size -= size_t(got);
+    }
+}
+
+void TextFile::parse(size_t offset, size_t size, LineParser line, const ParseOptions& options, Rows& rows,
+                     size_t piece) const {
+    RowBuilder builder(rows, options);
+    rows.expect(size);
+    Stack<char> text;  // between pieces: the beginning of a line, whose end is yet to be read
+    while (size > 0) {
+        const size_t more = std::min(piece, size);
+        read(text.room(more + padding), more, offset);
+        text.take(more);
+        offset += more;
+        size -= more;
+        const size_t lines = std::string_view(text.data(), text.size()).rfind('\n') + 1;  // npos + 1 is 0
+        parse_lines(text.data(), lines, line, options, builder, rows);
+        if (!rows.bad.empty() && !options.keep_going) return;
+        text.drop(lines);
+    }
+    if (text.size() > 0) changed();
+}
+
+}  // namespace onepass
