@@ -106,9 +106,10 @@ def indices_of(labels: NDArray[Any], classes: list[Any]) -> NDArray[np.float64]:
     """Each label's place among the classes, as the loops take it; -1 where it is none of them."""
     if _compare_as_arrays(labels, classes):
         if len(classes) == 2:
-            second = labels == classes[1]
+            first, second = labels == classes[0], labels == classes[1]
             indices = second.astype(np.float64)
-            indices[~(second | (labels == classes[0]))] = -1.0
+            if np.count_nonzero(first) + np.count_nonzero(second) != len(labels):
+                indices[~(first | second)] = -1.0
             return np.asarray(indices)
         order = np.argsort(np.array(classes))
         ordered = np.array(classes)[order]

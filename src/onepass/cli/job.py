@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _native
 from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
 from ..evaluate.answers import Asker, needs_of
@@ -127,6 +128,7 @@ class Job:
 
     def go(self) -> None:
         """All passes. Raises `Stopped` when a signal came."""
+        _native.keep_memory()
         with Interrupts() as interrupts:
             try:
                 interrupts.listen()
@@ -306,11 +308,12 @@ class Job:
 
             self.looking = Lookback(self.model, Hindsight())
             wanted += [] if self.looking.regression else ["margins"]
-        asker = Asker(self.model, wanted)  # fails where the model cannot give what they need
+        assert self.model is not None
+        by_scores = kind_of(self.model.task) == "classes"
+        asker = Asker(self.model, wanted, by_scores)  # fails where the model cannot give what they need
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)
         self.keeper = Keeper(run, made, calibrate=calibrate)
-        assert self.model is not None
         self.judge = Judge(self.model, asker, self.keeper.labels, self.looking)
         run.settings = self.settings()
         if self.options.holdout:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..batches import as_base, as_batch
 from ..errors import InputError, NumericalError, ParameterError
-from ..evaluate.answers import Asker
+from ..evaluate.answers import Asker, Scored
 from ..evaluate.queries import Queries
 from ..evaluate.reading import Rows
 from ..metrics import Outcomes
@@ -77,7 +77,9 @@ class Judge:
         y = chunk.y if kind_of(self.model.task) == "numbers" else tasks.as_labels(chunk.y)
         if test_only:
             scores = scores_of(self.model, chunk)
-            said: Any = [(self.model.classes, scores)] if self.asker.asks_more else self.model._predictions(scores)
+            said: Any = self.model._predictions(scores)
+            if self.asker.asks_more:
+                said = Scored([(self.model.classes, scores)])
         else:
             rows = Rows(chunk.X, y, weight, base=as_base(chunk.base, len(chunk)))
             if self.looking is not None:

@@ -37,11 +37,19 @@ class Answer(NamedTuple):
     probabilities: Array | None = None
 
 
-class Asker:
-    """A model, and what is to be known of its answers. Fails at once where it cannot give that."""
+class Scored(list[tuple[list[Any], Array]]):
+    """Answers to consecutive rows as scores, in parts: the classes known then, and a row of scores for each example."""
 
-    def __init__(self, model: Any, needs: Iterable[str]) -> None:
+
+class Asker:
+    """A model, and what is to be known of its answers. Fails at once where it cannot give that.
+
+    `by_scores`: it chooses the class of the largest score, so that scores of tables say all.
+    """
+
+    def __init__(self, model: Any, needs: Iterable[str], by_scores: bool = False) -> None:
         self.model = model
+        self.by_scores = by_scores
         if not hasattr(model, "predict_then_learn") and not (
             hasattr(model, "predict_one") and hasattr(model, "learn_one")
         ):
@@ -142,8 +150,8 @@ class Asker:
         more |= self._based("predict_then_learn", rows.base)
         if rows.query is not None and "qid" in _parameters(self.model, "predict_then_learn"):
             more["qid"] = rows.query
-        if self.asks_more:
-            return self.model.score_then_learn(rows.X, rows.y, **more)
+        if self.asks_more or (self.by_scores and not isinstance(rows.X, list)):
+            return Scored(self.model.score_then_learn(rows.X, rows.y, **more))
         predictions = self.model.predict_then_learn(rows.X, rows.y, **more)
         if len(predictions) != rows.size():
             raise InputError(f"predict_then_learn gave {len(predictions)} predictions for {rows.size()} rows")
@@ -165,7 +173,7 @@ class Asker:
         c = np.ones(rows) if weight is None else weight
         if kind == "numbers":
             return Outcomes(kind, as_numbers(y), as_numbers(said), c, None, None, labels)
-        if not self.asks_more:
+        if not isinstance(said, Scored):
             truth = labels.codes(y)
             if isinstance(said, np.ndarray) and said.ndim == 1:
                 return Outcomes(kind, truth, labels.codes(said), c, None, None, labels)
@@ -179,8 +187,13 @@ class Asker:
         return Outcomes.join(parts)
 
     def _scored(self, labels: Labels, classes: list[Any], raw: Array, truth: Any, c: Array) -> Outcomes:
+        choices = chosen(raw, len(classes))
+        if not self.asks_more:
+            met = np.bincount(choices, minlength=len(classes)).tolist()  # what was never said needs no code
+            said = np.array([labels.code(label) if n else 0 for label, n in zip(classes, met, strict=False)] or [0])
+            return Outcomes("classes", truth, said[choices], c, None, None, labels)
         scores, codes = margins(raw, len(classes)), labels.codes(classes)
-        predicted = codes[chosen(raw, len(classes))] if len(classes) else np.zeros(len(raw), dtype=np.int64)
+        predicted = codes[choices] if len(classes) else np.zeros(len(raw), dtype=np.int64)
         probabilities = placed(softmax(scores), codes, len(labels), 0.0) if self.with_probabilities else None
         table = placed(scores, codes, len(labels), np.nan) if self.with_scores else None
         return Outcomes("classes", truth, predicted, c, table, probabilities, labels)

@@ -26,7 +26,7 @@ from .statistics import Statistic
 __all__ = ["VIEWS", "Meter", "Recorder", "evaluate", "observed"]
 
 VIEWS = ("cumulative", "since_last", "window", "fading")
-BLOCK = 4096  # examples whose states are made together
+BLOCK = 1 << 13  # examples whose states are made together
 
 
 class Recorder:
@@ -96,10 +96,10 @@ class Recorder:
             self._join("fading", statistic, new if faded is part else statistic.of(faded))
 
     def _decay(self, count: int) -> Array:
-        """α^(count − 1), …, α, 1."""
-        if len(self._powers) != count:
-            self._powers = self.factor ** np.arange(count - 1, -1, -1.0)
-        return self._powers
+        """α^(count − 1), …, α, 1; at most BLOCK of them."""
+        if not len(self._powers):
+            self._powers = self.factor ** np.arange(BLOCK - 1, -1, -1.0)
+        return self._powers[BLOCK - count :]
 
     def _join(self, view: str, statistic: Statistic, new: Any) -> None:
         states = self._states[view]
