@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import grid
@@ -10,8 +11,10 @@ import pytest
 from grid import LABELS, saved
 from refusals import KINDS, NAN, ROWS, answers, learner, refuses, table
 
+from onepass import _native, rules
 from onepass.errors import InputError, NumericalError
 from onepass.linear import LinearClassifier, LinearRegressor
+from onepass.model import LinearModel
 
 FAR = 3  # the row that overflows
 
@@ -105,3 +108,30 @@ def test_fit_names_the_row_as_it_was_given(verb: str) -> None:
     X[FAR] = NAN
     with pytest.raises(InputError, match=rf"X\[{FAR}, 0\]"):
         estimator.fit(X, answers("regression"))
+
+
+@pytest.mark.parametrize("isa", _native.isas())
+@pytest.mark.parametrize("place", [0, 3, 8, 12, 20])
+@pytest.mark.parametrize(
+    "rule", ["adagrad", "adadelta", "rmsprop", "adam", "adam:absent=lazy", "ftrl", "vw:normalized=False"]
+)
+def test_where_one_weight_overflows_none_of_the_row_moves(rule: str, place: int, isa: str) -> None:
+    """Weights move many at a time, some before it is known that another is no number any more."""
+    known = {f.name for f in dataclasses.fields(rules.make(rule))}
+    if "loss" in known:
+        rule += ("," if ":" in rule else ":") + "loss=squared"
+    used, names = _native.isa(), [f"x{k}" for k in range(21)]
+    try:
+        _native.use_isa(isa)
+        for hash_bits in (None, 8):
+            model = LinearModel(rule, "regression", hash_bits=hash_bits)
+            for row in range(5):
+                model.learn_one({name: 1.0 + row for name in names}, 0.5 * row)
+            before = saved(model)
+            far = {name: 1e100 if k == place else 1.0 for k, name in enumerate(names)}
+            for again in range(2):  # the same however it comes
+                with pytest.raises(NumericalError):
+                    model.learn_one(far, 1e100) if again else model.learn_many([far], [1e100])
+                assert saved(model) == before
+    finally:
+        _native.use_isa(used)
