@@ -22,7 +22,7 @@ struct Work {
     void parse(Rows& rows) const {
         if (file) file->parse(offset, size, line, options, rows);
         else parse_block(text, size, line, options, rows);
-        rows.find_whole();
+        rows.close();
     }
 };
 

@@ -43,7 +43,8 @@ void TextFile::parse(size_t offset, size_t size, LineParser line, const ParseOpt
         text.take(more);
         offset += more;
         size -= more;
-        const size_t lines = std::string_view(text.data(), text.size()).rfind('\n') + 1;  // npos + 1 is 0
+        const size_t held = text.size() - more, last = std::string_view(text.data() + held, more).rfind('\n');
+        const size_t lines = last == std::string_view::npos ? 0 : held + last + 1;
         parse_lines(text.data(), lines, line, options, builder, rows);
         if (!rows.bad.empty() && !options.keep_going) return;
         text.drop(lines);

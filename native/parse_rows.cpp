@@ -202,7 +202,8 @@ static const char* first_not_utf8(const char* p, const char* end) {
     return end;
 }
 
-void Rows::find_whole() {
+void Rows::close() {
+    value.give_back();
     constexpr double beyond = 0x1p53;
     whole.resize(rows());
     bool all = true;
@@ -231,6 +232,7 @@ void Rows::settle(Names& names) {
 RowBuilder::RowBuilder(Rows& rows, const ParseOptions& options)
     : rows_(rows),
       options_(options),
+      names_before_(options.names ? options.names->size() : 0),
       mask_(options.hash_bits >= 0 ? uint32_t((uint64_t(1) << options.hash_bits) - 1) : 0),
       marks_((size_t(1) << mark_bits) + 8, 0),
       seen_(1024, {0, 0}) {
@@ -306,7 +308,9 @@ void RowBuilder::look_up() {
         const Pending& at = pending_[i];
         const std::string_view name(at.name, at.length);
         int32_t column = names.find(name, at.hash, spaces_[at.space]);
-        if (column < 0) column = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
+        // A name that others add meanwhile is new all the same: or one that stands twice could be new first, then not.
+        if (column < 0 || size_t(column) >= names_before_)
+            column = -1 - rows_.fresh.intern(spaces_[at.space] + std::string(name), at.hash);
         if (!hashed()) index_[i] = column;
     }
 }

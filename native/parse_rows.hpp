@@ -48,6 +48,12 @@ class Stack {
         return data_ + size_;
     }
     void take(size_t more) { size_ += more; }
+    void give_back() {  // the memory, where nothing was stored
+        if (size_ > 0) return;
+        give_memory(data_, capacity_ * sizeof(T));
+        data_ = nullptr;
+        capacity_ = 0;
+    }
     void drop(size_t first) {
         size_ -= first;
         if (first > 0 && size_ > 0) std::memmove(data_, data_ + first, size_ * sizeof(T));
@@ -94,7 +100,7 @@ struct Rows {
         index.room(characters / 8);
         value.room(characters / 8);
     }
-    void find_whole();  // after the last row
+    void close();  // after the last row
     // Gives new names their columns. Called in the order of the stream.
     void settle(Names& names);
 };
@@ -199,6 +205,7 @@ class RowBuilder {
 
     Rows& rows_;
     const ParseOptions options_;
+    const size_t names_before_;  // the table's, when the block began
     const uint32_t mask_;
     int32_t* index_ = nullptr;
     double* value_ = nullptr;

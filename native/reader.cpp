@@ -31,14 +31,18 @@ static nb::object read_only(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
-// The values of a Rows. Where all are 1 they are the same memory for all: as many ones as were ever wanted.
+// The values of a Rows. Where all are 1 they are the same memory for all: as many ones as were ever wanted, within
+// reason.
 static nb::object values_of(nb::handle_t<Rows> self) {
     const Rows* rows = nb::inst_ptr<Rows>(self);
     const size_t n = rows->index.size();
     if (rows->value.size() == n) return read_only(self, rows->value);
     using Ones = std::shared_ptr<const std::vector<double>>;
-    static Ones ones;  // the interpreter lock is held
-    if (!ones || ones->size() < n) ones = std::make_shared<const std::vector<double>>(std::bit_ceil(n), 1.0);
+    constexpr size_t most_shared = size_t(1) << 22;
+    static Ones shared = std::make_shared<const std::vector<double>>();  // the interpreter lock is held
+    Ones ones = shared;
+    if (ones->size() < n) ones = std::make_shared<const std::vector<double>>(std::bit_ceil(n), 1.0);
+    if (n <= most_shared) shared = ones;
     nb::capsule owner(new Ones(ones), [](void* p) noexcept { delete static_cast<Ones*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(ones->data(), {n}, owner));
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import signal
 from pathlib import Path
@@ -490,3 +491,35 @@ def test_a_model_of_the_library_has_no_run_to_resume(vw: Path, tmp_path: Path) -
     LinearModel("pa").save(tmp_path / "m")
     result = onepass("learn", "--resume", tmp_path / "m", vw)
     assert result.returncode == 2 and "--start-from" in result.stderr
+
+
+def test_metrics_are_the_same_however_the_stream_is_cut_where_classes_are_only_predicted(tmp_path: Path) -> None:
+    """A model that knows more classes than come predicts them, in an order that parts of the stream must not change."""
+    g = np.random.default_rng(0)
+    rows = [f"{{}} | {' '.join(f'w{n}' for n in g.integers(40, size=6))}\n" for _ in range(600)]
+    known, later = tmp_path / "known.vw", tmp_path / "later.vw"
+    known.write_text("".join(row.format(g.choice([9, 1, 5, 3, 2])) for row in rows[:300]))
+    later.write_text("".join(row.format(g.choice([1, 2])) for row in rows[300:]))
+    assert onepass("learn", known, "-f", tmp_path / "model").returncode == 0
+    curves = []
+    for more in ([], ["--checkpoint-every", "5"]):
+        made = onepass(
+            "learn", later, "-i", tmp_path / "model", "-m", "error,balanced_accuracy,kappa", "-f", tmp_path / "again",
+            "--every", "50", "--json", tmp_path / "run.json", "--quiet", *more,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        curves.append(json.loads((tmp_path / "run.json").read_text())["curves"])
+    assert curves[0] == curves[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_named_pipe_is_read_once_and_waits_for_nobody(tmp_path: Path, vw: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    process = started("learn", tmp_path / "pipe", "--format", "vw", "-f", tmp_path / "of_pipe", "--rule", "pa1")
+    with (tmp_path / "pipe").open("wb") as pipe:
+        pipe.write(vw.read_bytes())
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 0, complaint
+    assert onepass("learn", vw, "-f", tmp_path / "of_file", "--rule", "pa1").returncode == 0
+    piped, filed = (op.load(tmp_path / name)._model for name in ("of_pipe", "of_file"))
+    assert piped.t == filed.t == 3000 and np.array_equal(piped.weights()[0], filed.weights()[0])

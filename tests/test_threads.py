@@ -8,12 +8,15 @@ import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import grid
+import numpy as np
 import pytest
 from grid import saved, stream
 
+import onepass as op
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import LinearModel
 
@@ -115,3 +118,22 @@ def test_models_are_collected(name: str) -> None:
         del learner, copy, model
         gc.collect()
         assert [ref() for ref in watched] == [None] * len(watched)
+
+
+def test_a_new_name_that_stands_twice_is_one_feature_whoever_meets_it_meanwhile(tmp_path: Path) -> None:
+    """Between the two, another thread may have given the name its column."""
+    g = np.random.default_rng(0)
+    path = tmp_path / "twice.vw"
+    with path.open("w") as file:
+        for row in range(1500):
+            names = " ".join(f"w{n}" for n in g.integers(10**7, size=150))
+            file.write(f"{row % 2} | {names} {names}\n")
+    made = set()
+    for threads in (1, 2, 4, 2, 4):
+        for block_size in (1 << 14, 1 << 17):
+            model = LinearModel("pa1", "binary")
+            for chunk in op.stream(path, threads=threads, block_size=block_size).batches():
+                assert np.diff(chunk.X.indptr).max() <= 150
+                model.learn_many(chunk.X, chunk.y)
+            made.add(saved(model))
+    assert len(made) == 1

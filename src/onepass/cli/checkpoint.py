@@ -145,7 +145,7 @@ def seen_of(reading: Reading, names: list[str], position: Position, all_read: bo
     twice (a pipe)."""
     out: list[Any] = []
     for number, name in enumerate(names):
-        if name in ("-", "<stdin>") or (number > position.file and not all_read):
+        if not os.path.isfile(name) or (number > position.file and not all_read):
             out.append(None)
             continue
         size = os.path.getsize(name)
@@ -192,6 +192,9 @@ def _end_of_rows(name: str, position: Position) -> int:
 
 
 def _plain(name: str) -> bool:
+    """A file whose bytes are the text's own, and can be read again: not a pipe."""
+    if not os.path.isfile(name):
+        return False
     with open(name, "rb") as file:
         return not file.read(4).startswith(COMPRESSED)
 

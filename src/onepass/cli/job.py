@@ -13,7 +13,7 @@ import numpy as np
 from .. import _native
 from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
-from ..evaluate.answers import Asker, needs_of
+from ..evaluate.answers import needs_of
 from ..evaluate.keeping import Keeper
 from ..evaluate.run import Run
 from ..metrics import Outcomes
@@ -21,7 +21,7 @@ from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
-from .judging import Judge, kind_of, predictions_of, usual_metrics
+from .judging import Judge, asker_of, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .progress import Display, Losses
 from .radius import Distances
@@ -120,7 +120,7 @@ class Job:
                 self.keeper.run.throughput[i] = run
             self.keeper.run.seconds = kept.passing.get("seconds", 0.0)
             made = self._metrics()
-            self.judge = Judge(model, Asker(model, needs_of(made, False)), self.keeper.labels)
+            self.judge = Judge(model, asker_of(model, needs_of(made, False)), self.keeper.labels)
             self.display.begin(Losses.of(made[0]))
             self.display.restore(kept.passing.get("display", {}))
 
@@ -309,8 +309,7 @@ class Job:
             self.looking = Lookback(self.model, Hindsight())
             wanted += [] if self.looking.regression else ["margins"]
         assert self.model is not None
-        by_scores = kind_of(self.model.task) == "classes"
-        asker = Asker(self.model, wanted, by_scores)  # fails where the model cannot give what they need
+        asker = asker_of(self.model, wanted)
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)
         self.keeper = Keeper(run, made, calibrate=calibrate)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk
 
-__all__ = ["Judge", "kind_of", "members", "new_model", "predictions_of", "scores_of", "usual_metrics"]
+__all__ = ["Judge", "asker_of", "kind_of", "members", "new_model", "predictions_of", "scores_of", "usual_metrics"]
 
 KINDS = {"regression": "numbers", "oneclass": "numbers", "multilabel": "sets", "ranking": "rankings"}
 METRICS = {
@@ -59,6 +59,11 @@ def usual_metrics(task: str) -> list[str]:
     return METRICS.get(task, ["error"])
 
 
+def asker_of(model: LinearModel, needs: list[str]) -> Asker:
+    """Fails where the model cannot give what is needed."""
+    return Asker(model, needs, by_scores=kind_of(model.task) == "classes")
+
+
 class Judge:
     """A model at work: outcomes of labelled rows, each made before its row was learned (or without learning it)."""
 
@@ -77,9 +82,8 @@ class Judge:
         y = chunk.y if kind_of(self.model.task) == "numbers" else tasks.as_labels(chunk.y)
         if test_only:
             scores = scores_of(self.model, chunk)
-            said: Any = self.model._predictions(scores)
-            if self.asker.asks_more:
-                said = Scored([(self.model.classes, scores)])
+            scored = Scored([(self.model.classes, scores)])
+            said: Any = scored if self.asker.asks_more else self.model._predictions(scores)
         else:
             rows = Rows(chunk.X, y, weight, base=as_base(chunk.base, len(chunk)))
             if self.looking is not None:

@@ -189,8 +189,12 @@ class Asker:
     def _scored(self, labels: Labels, classes: list[Any], raw: Array, truth: Any, c: Array) -> Outcomes:
         choices = chosen(raw, len(classes))
         if not self.asks_more:
-            met = np.bincount(choices, minlength=len(classes)).tolist()  # what was never said needs no code
-            said = np.array([labels.code(label) if n else 0 for label, n in zip(classes, met, strict=False)] or [0])
+            met = np.flatnonzero(np.bincount(choices, minlength=1)).tolist() if classes else []
+            if any(classes[k] not in labels for k in met):  # codes go by who was said first
+                met.sort(key=lambda k: int(np.argmax(choices == k)))
+            said = np.zeros(max(1, len(classes)), dtype=np.int64)
+            for k in met:
+                said[k] = labels.code(classes[k])
             return Outcomes("classes", truth, said[choices], c, None, None, labels)
         scores, codes = margins(raw, len(classes)), labels.codes(classes)
         predicted = codes[choices] if len(classes) else np.zeros(len(raw), dtype=np.int64)

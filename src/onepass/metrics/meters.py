@@ -97,7 +97,7 @@ class Recorder:
 
     def _decay(self, count: int) -> Array:
         """α^(count − 1), …, α, 1; at most BLOCK of them."""
-        if not len(self._powers):
+        if len(self._powers) != BLOCK:
             self._powers = self.factor ** np.arange(BLOCK - 1, -1, -1.0)
         return self._powers[BLOCK - count :]
 

@@ -37,6 +37,9 @@ class Labels:
         """How many labels there are."""
         return len(self.values) - 1
 
+    def __contains__(self, label: Any) -> bool:
+        return label in self._code
+
     def code(self, label: Any) -> int:
         if label is None:
             return 0
