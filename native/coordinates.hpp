@@ -129,6 +129,25 @@ struct FTRL {
     }
 };
 
+// Without L1 no z is needed: it is -w * curvature, always.
+struct FTRLWithoutL1 {
+    static constexpr size_t count = 1;
+    double beta, lam2, over_alpha;
+    FTRLWithoutL1(const double* p, double) : beta(p[1]), lam2(p[3]), over_alpha(1.0 / p[0]) {}
+    FTRLWithoutL1 for_intercept() const {
+        FTRLWithoutL1 free = *this;
+        free.lam2 = 0.0;
+        return free;
+    }
+    template <class T>
+    T operator()(T w, T g, T* planes) const {
+        const T n = planes[0] + g * g;
+        planes[0] = n;
+        const T curvature = (beta + root_of(n)) * over_alpha + lam2;
+        return choose(above(curvature, T{}), w - g / curvature, w);
+    }
+};
+
 // Keeps what a round overwrites, so that a round that turns out to overflow can be taken back.
 struct Undo {
     double* at;
@@ -320,6 +339,7 @@ Status dispatch(Model& M, const Row& row, const Move& move, const double* state)
         case Coordinates::adam: return move_all<Adam, Path::many>(M, row, move, {p, rounds});
         case Coordinates::adam_lazy: return move_support<Adam, Path>(M, row, move, {p, rounds});
         case Coordinates::ftrl: return move_support<FTRL, Path>(M, row, move, {p, rounds});
+        case Coordinates::ftrl_without_l1: return move_support<FTRLWithoutL1, Path>(M, row, move, {p, rounds});
         default: return Status::ok;
     }
 }
@@ -353,7 +373,7 @@ Status move_coordinates(Model& M, const Row& row, const Move& move, const double
     return covering<Path>(M, [&] { return dispatch<Path>(M, row, move, state); });
 }
 
-// FTRL's weights follow from its planes: after these were halved, swapped or read from a file.
+// FTRL's weights follow from its planes, if it has z: after these were halved, swapped or read from a file.
 inline void derive(Model& M) {
     if (M.coordinates != Coordinates::ftrl) return;
     Weights& w = M.w;

@@ -28,7 +28,8 @@ enum class Coordinates {
     adam,
     adam_lazy,
     ftrl,
-    vowpal
+    vowpal,
+    ftrl_without_l1
 };
 
 struct Model {

@@ -167,6 +167,7 @@ RULES: dict[str, tuple[str | Callable[[], Rule], tuple[str, ...]]] = {
     "adam-lazy": ("adam:loss=squared,eta=0.1,absent=lazy", TASKS),
     "ftrl": ("ftrl:alpha=0.5,lam1=0.3,lam2=0.1", CLASSIFY),
     "ftrl-squared": ("ftrl:loss=squared,beta=0,lam1=0.2", TASKS),
+    "ftrl-without-l1": ("ftrl:alpha=0.5,lam2=0.1", CLASSIFY),
     "vw": ("vw", CLASSIFY),
     "vw-squared": ("vw:loss=squared", TASKS),
     "vw-invariant": ("vw:loss=hinge,eta=0.3,power=0.3,adaptive=false,normalized=false,clip=false", CLASSIFY),

@@ -113,7 +113,8 @@ def test_fit_names_the_row_as_it_was_given(verb: str) -> None:
 @pytest.mark.parametrize("isa", _native.isas())
 @pytest.mark.parametrize("place", [0, 3, 8, 12, 20])
 @pytest.mark.parametrize(
-    "rule", ["adagrad", "adadelta", "rmsprop", "adam", "adam:absent=lazy", "ftrl", "vw:normalized=False"]
+    "rule",
+    ["adagrad", "adadelta", "rmsprop", "adam", "adam:absent=lazy", "ftrl", "ftrl:lam1=0.1", "vw:normalized=False"],
 )
 def test_where_one_weight_overflows_none_of_the_row_moves(rule: str, place: int, isa: str) -> None:
     """Weights move many at a time, some before it is known that another is no number any more."""

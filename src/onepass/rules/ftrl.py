@@ -24,6 +24,9 @@ class FTRL(CoordinateRule):
 
     So w minimises Σ g·w + ½Σ σ(w − w_s)² + λ₁‖w‖₁ + ½(λ₂ + β/α)‖w‖². β = λ₁ = λ₂ = 0 is AdaGrad with δ = 0, η = α. The
     penalties spare the intercept. w follows from z and n: files hold these two, of the features that were met.
+
+    Without λ₁, z = −w((β + √n)/α + λ₂) in every round, and what is left of the two lines above is
+    w ← w − g/((β + √n)/α + λ₂): then w and n are kept, and no z.
     """
 
     name = "ftrl"
@@ -33,20 +36,23 @@ class FTRL(CoordinateRule):
     lam2: float = number(0.0, at_least=0)
 
     def planes(self) -> Sequence[Plane]:
-        return (Plane("z", odd=True, dead=self.lam1), Plane("n"))
+        return (Plane("z", odd=True, dead=self.lam1), Plane("n")) if self.lam1 else (Plane("n"),)
 
     def coordinates(self) -> int:
-        return 8
+        return 8 if self.lam1 else 10
 
     def derived(self) -> bool:
-        return True
+        return self.lam1 > 0
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         n = planes["n"] + g * g
+        lam1, lam2 = np.where(spared, 0.0, self.lam1), np.where(spared, 0.0, self.lam2)
+        curvature = (self.beta + np.sqrt(n)) / self.alpha + lam2
+        if not self.lam1:
+            planes["n"] = n
+            return np.asarray(w - np.divide(g, curvature, out=np.zeros_like(g), where=curvature > 0))
         sigma = (np.sqrt(n) - np.sqrt(planes["n"])) / self.alpha
         z = planes["z"] + g - sigma * w
         planes["z"], planes["n"] = z, n
-        lam1, lam2 = np.where(spared, 0.0, self.lam1), np.where(spared, 0.0, self.lam2)
-        curvature = (self.beta + np.sqrt(n)) / self.alpha + lam2
         free = (np.abs(z) > lam1) & (curvature > 0)
         return np.asarray(np.divide(-(z - np.sign(z) * lam1), curvature, out=np.zeros_like(z), where=free))
