@@ -295,11 +295,10 @@ def blocks(
                 opened.read(3)
                 offset = 3
             if spare is not None and source.reopens and opened.plain:
-                begun = offset
                 for block in _left_in_file(opened, source.name, number, sizes, offset):
                     yield block
+                    opened.skip(block.size)  # whoever watches the open file (pv -d, long_stream.py) sees how far it is
                     offset += block.size
-                opened.skip(offset - begun)
             last = number == len(sources) - 1
             reused = [] if spare is None else spare
             yield from _of_one(opened, number, sizes, max_line, offset, follow and last, records, reused)
