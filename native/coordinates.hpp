@@ -113,6 +113,10 @@ struct FTRL {
         return free;
     }
     template <class T>
+    T curvature(T root) const {
+        return (beta + root) * over_alpha + lam2;
+    }
+    template <class T>
     T operator()(T w, T g, T* planes) const {
         const T n = planes[1] + g * g, root = root_of(n);
         const T sigma = (root - root_of(planes[1])) * over_alpha;
@@ -123,28 +127,24 @@ struct FTRL {
     }
     template <class T>
     T weight(T z, T root) const {
-        const T curvature = (beta + root) * over_alpha + lam2;
-        const T free = -(z - with_sign_of(z, lam1)) / curvature;
-        return choose(at_most(size_of(z), T{} + lam1) | equal(curvature, T{}), T{}, free);
+        const T bends = curvature(root);
+        const T free = -(z - with_sign_of(z, lam1)) / bends;
+        return choose(at_most(size_of(z), T{} + lam1) | equal(bends, T{}), T{}, free);
     }
 };
 
 // Without L1 no z is needed: it is -w * curvature, always.
-struct FTRLWithoutL1 {
+struct FTRLWithoutL1 : FTRL {
     static constexpr size_t count = 1;
-    double beta, lam2, over_alpha;
-    FTRLWithoutL1(const double* p, double) : beta(p[1]), lam2(p[3]), over_alpha(1.0 / p[0]) {}
-    FTRLWithoutL1 for_intercept() const {
-        FTRLWithoutL1 free = *this;
-        free.lam2 = 0.0;
-        return free;
-    }
+    using FTRL::FTRL;
+    FTRLWithoutL1(const FTRL& whole) : FTRL(whole) {}
+    FTRLWithoutL1 for_intercept() const { return FTRL::for_intercept(); }
     template <class T>
     T operator()(T w, T g, T* planes) const {
         const T n = planes[0] + g * g;
         planes[0] = n;
-        const T curvature = (beta + root_of(n)) * over_alpha + lam2;
-        return choose(above(curvature, T{}), w - g / curvature, w);
+        const T bends = curvature(root_of(n));
+        return choose(above(bends, T{}), w - g / bends, w);
     }
 };
 
@@ -204,7 +204,7 @@ inline DotNorm face_packs_of(Model& M, const Row& row) {
     const PackSums sums = sum_packs<PackSums>(of.n, [&](PackSums& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         Pack own[pitch];
         Packs<pitch>::load(cells, of, i, own, count...);
-        for (size_t p = 0; p < pitch; ++p) store(kept + i * pitch + p * packed, own[p]);
+        Packs<pitch>::keep(kept, i, own);
         const Pack x = load_pack(of.x + i, count...);
         some.dot += x * own[0];
         some.norm += x * x;
@@ -236,7 +236,8 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     Pack nothing{};  // NaN where a number is not finite, else 0
     in_packs(of.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         Pack before[pitch], now[pitch];
-        for (size_t p = 0; p < pitch; ++p) now[p] = before[p] = load_pack(kept + i * pitch + p * packed);
+        Packs<pitch>::kept(kept, i, before);
+        Packs<pitch>::kept(kept, i, now);
         const Pack g = -(c * load_pack(of.x + i, count...));
         const PackBits still = equal(g, Pack{});
         now[0] = rule(before[0], g, now + 1);
@@ -251,7 +252,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     if (!sound) {
         in_packs(of.n, [&](size_t i, auto... count) {
             Pack before[pitch];
-            for (size_t p = 0; p < pitch; ++p) before[p] = load_pack(kept + i * pitch + p * packed);
+            Packs<pitch>::kept(kept, i, before);
             Packs<pitch>::store(cells, of, i, before, count...);
         });
         return Status::overflow;

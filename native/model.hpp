@@ -28,8 +28,8 @@ enum class Coordinates {
     adam,
     adam_lazy,
     ftrl,
-    vowpal,
-    ftrl_without_l1
+    ftrl_without_l1,
+    vowpal
 };
 
 struct Model {

@@ -155,6 +155,14 @@ struct Packs {
         }
     }
 
+    // Set aside in a room, pack by pack, and taken from there again.
+    ONEPASS_HOT static void keep(double* room, size_t i, const Pack* in) {
+        for (size_t p = 0; p < pitch; ++p) onepass::ONEPASS_ISA::store(room + i * pitch + p * packed, in[p]);
+    }
+    ONEPASS_HOT static void kept(const double* room, size_t i, Pack* out) {
+        for (size_t p = 0; p < pitch; ++p) out[p] = load_pack(room + i * pitch + p * packed);
+    }
+
  private:
     static constexpr size_t parts = packed / 4;
 

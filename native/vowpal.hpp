@@ -142,10 +142,10 @@ class VowpalRow {
         if (of.pulled == 0.0) return true;
         const double gradient = importance * (of.pulled * of.pulled);
         const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-            Pack own[pitch];
+            Pack own[pitch]{};
             read(row, i, own, count...);
             store(ways_of(row) + i, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
-            for (size_t k = 0; k <= planes; ++k) store(kept_of(i) + k * packed, own[k]);
+            Packs<pitch>::keep(room_, i, own);
         };
         VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
         double* const constant = plan + plan_constant;
@@ -173,8 +173,8 @@ class VowpalRow {
         const double* const plan = plan_of(row);
         if (plan[moves] == 0.0) return;
         in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
-            Pack own[pitch]{};
-            for (size_t k = 0; k <= planes; ++k) own[k] = load_pack(kept_of(i) + k * packed);
+            Pack own[pitch];
+            Packs<pitch>::kept(room_, i, own);
             own[0] += plan[step] * load_pack(ways_of(row) + i);
             put(row, i, own, count...);
         });
@@ -198,7 +198,6 @@ class VowpalRow {
     double* of_row() {  // the sum of norms; of importances
         return M.w.bias_planes.data() + planes * M.w.stride + r;
     }
-    double* kept_of(size_t i) { return room_ + i * pitch; }  // the first of a pack
     template <class Row>
     double* ways_of(const Row& row) {
         return room_ + Packs<pitch>::room(row.n);
@@ -211,10 +210,7 @@ class VowpalRow {
 
     template <class Row, class... Count>
     void read(const Row& row, size_t i, Pack* own, Count... count) {
-        if (faced) {
-            for (size_t k = 0; k <= planes; ++k) own[k] = load_pack(kept_of(i) + k * packed);
-            return;
-        }
+        if (faced) return Packs<pitch>::kept(room_, i, own);
         if (alone()) return Packs<pitch>::load(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         double every[pitch][packed] = {};
@@ -241,7 +237,8 @@ class VowpalRow {
         if (faced || M.w.averaging == Averaging::none) return true;
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
-            const double moved = kept_of(i / packed * packed)[i % packed] + plan_of(row)[step] * ways_of(row)[i];
+            const double before = room_[i / packed * Packs<pitch>::numbers + i % packed];
+            const double moved = before + plan_of(row)[step] * ways_of(row)[i];
             const size_t j = row.column(i);
             sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
         }

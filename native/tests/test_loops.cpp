@@ -85,6 +85,7 @@ static void keep_planes(Weights& w, Coordinates kind) {
         {{0.0, true}, {}},                // adam: m, v
         {{0.0, true}, {}},                // the same, lazy
         {{0.0, true, 0.1}, {}},           // ftrl: z, n
+        {{}},                             // the same without L1: n
         {{}, {}, {1e-3, false, 0.0}, {}}  // vowpal: G, N; of a row, the norms (here from a start) and importances
     };
     w.set_kinds(planes[size_t(kind)], kind == Coordinates::vowpal ? 2 : 0);

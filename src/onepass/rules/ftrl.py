@@ -39,7 +39,7 @@ class FTRL(CoordinateRule):
         return (Plane("z", odd=True, dead=self.lam1), Plane("n")) if self.lam1 else (Plane("n"),)
 
     def coordinates(self) -> int:
-        return 8 if self.lam1 else 10
+        return 8 if self.lam1 else 9
 
     def derived(self) -> bool:
         return self.lam1 > 0

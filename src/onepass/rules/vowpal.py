@@ -87,7 +87,7 @@ class VW(CoordinateRule):
         return kinds
 
     def coordinates(self) -> int:
-        return 9
+        return 10
 
     def shared_power(self) -> bool:
         """The exponents as in the adaptive case? Away from P = ½, VW takes them so also where it does not adapt."""
