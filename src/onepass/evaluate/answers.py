@@ -189,13 +189,8 @@ class Asker:
     def _scored(self, labels: Labels, classes: list[Any], raw: Array, truth: Any, c: Array) -> Outcomes:
         choices = chosen(raw, len(classes))
         if not self.asks_more:
-            met = np.flatnonzero(np.bincount(choices, minlength=1)).tolist() if classes else []
-            if any(classes[k] not in labels for k in met):  # codes go by who was said first
-                met.sort(key=lambda k: int(np.argmax(choices == k)))
-            said = np.zeros(max(1, len(classes)), dtype=np.int64)
-            for k in met:
-                said[k] = labels.code(classes[k])
-            return Outcomes("classes", truth, said[choices], c, None, None, labels)
+            said = labels.codes_at(classes or [None], choices)  # no class, no prediction
+            return Outcomes("classes", truth, said, c, None, None, labels)
         scores, codes = margins(raw, len(classes)), labels.codes(classes)
         predicted = codes[choices] if len(classes) else np.zeros(len(raw), dtype=np.int64)
         probabilities = placed(softmax(scores), codes, len(labels), 0.0) if self.with_probabilities else None

@@ -71,6 +71,16 @@ class Labels:
             return np.array([self.code(label) for label in distinct.tolist()], dtype=np.int64)[place]
         return np.array([self.code(label) for label in labels], dtype=np.int64)
 
+    def codes_at(self, labels: Sequence[Any], places: NDArray[np.intp]) -> Codes:
+        """The codes of labels[place] for each place; those that are new go by who comes first."""
+        met = np.flatnonzero(np.bincount(places, minlength=len(labels))).tolist()
+        if any(labels[k] not in self for k in met):
+            met.sort(key=lambda k: int(np.argmax(places == k)))
+        codes = np.zeros(len(labels), dtype=np.int64)
+        for k in met:
+            codes[k] = self.code(labels[k])
+        return codes[places]
+
     def _number_codes(self, labels: NDArray[Any]) -> Codes:
         values = labels.astype(np.float64, copy=False)  # blurs some of 2^53 and more, but none of _numbers is so large
         codes = self._known_codes(values)
