@@ -70,7 +70,7 @@ def test_blocks_that_are_left_in_a_file_are_those_that_are_read(tmp_path: Path) 
         for ended in (True, False):
             lengths = g.geometric(4 / sizes.first, size=300)
             path.write_bytes(b"".join(b"x" * int(n) + b"\n" for n in lengths)[: None if ended else -1])
-            left = list(blocks([Source(str(path))] * 2, sizes, longest, spare=[]))
+            left = list(blocks([Source(str(path))] * 2, sizes, longest, leave=True))
             assert [described(b) for b in left] == [
                 described(b) for b in blocks([Source(str(path))] * 2, sizes, longest)
             ]

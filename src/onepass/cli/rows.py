@@ -12,13 +12,13 @@ import numpy as np
 from ..errors import InputError
 from ..metrics import Outcomes
 from ..streams.chunk import COLUMNS, join, known
+from ..streams.reading import BLOCK
 from .tasks import as_labels
 
 if TYPE_CHECKING:
     from ..streams import Chunk, Position
 
 __all__ = [
-    "BLOCK",
     "check_bases",
     "cut",
     "declare_sides",
@@ -31,7 +31,6 @@ __all__ = [
     "whole_queries",
 ]
 
-BLOCK = 1 << 21  # bytes a stream reads at once
 LONGEST = 1 << 20  # examples of a query
 
 

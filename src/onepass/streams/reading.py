@@ -221,7 +221,7 @@ class Stream:
                 self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion, self.multilabel
             )
             spare: list[bytearray] = []
-            return of_text(self._blocks(spare=spare), parsing, self.threads, spare)
+            return of_text(self._blocks(leave=True, spare=spare), parsing, self.threads, spare)
         if self.format == "jsonl":
             from .jsonl import of_jsonl
 
@@ -232,11 +232,11 @@ class Stream:
             return of_arrow(self, self.sources, table)
         return of_csv(self, self._blocks(records=True), self.sources, table)
 
-    def _blocks(self, records: bool = False, spare: list[bytearray] | None = None) -> Iterator[Block]:
+    def _blocks(self, **how: Any) -> Iterator[Block]:
+        start = self.start
         return blocks(
-            self.sources, self.sizes, self.max_line, file=self.start.file, offset=self.start.offset,
-            follow=self.follow, records=records, spare=spare,
-        )  # fmt: skip
+            self.sources, self.sizes, self.max_line, file=start.file, offset=start.offset, follow=self.follow, **how
+        )
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""

@@ -276,14 +276,14 @@ class Sizes:
 
 def blocks(
     sources: list[Source], sizes: Sizes, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
-    records: bool = False, spare: list[bytearray] | None = None,
+    records: bool = False, leave: bool = False, spare: list[bytearray] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """The sources as blocks of about so many bytes, from `offset` of source number `file` on.
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
     With `records`, quotes may hold line ends (CSV), and a block ends only outside of them.
-    With `spare`, blocks may be in files still. Buffers that nobody uses any more may be put there: fresh memory costs
-    more than reading into it.
+    With `leave`, blocks may be in files still. Buffers that nobody uses any more may be put into `spare`: fresh memory
+    costs more than reading into it.
     """
     for number in range(file, len(sources)):
         source = sources[number]
@@ -294,7 +294,7 @@ def blocks(
             elif opened.peek(3).startswith(b"\xef\xbb\xbf"):
                 opened.read(3)
                 offset = 3
-            if spare is not None and source.reopens and opened.plain:
+            if leave and source.reopens and opened.plain:
                 for block in _left_in_file(opened, source.name, number, sizes, offset):
                     yield block
                     opened.skip(block.size)  # whoever watches the open file (pv -d, long_stream.py) sees how far it is
