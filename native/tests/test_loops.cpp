@@ -145,9 +145,10 @@ static Model make(int rule, Task task, size_t classes, Averaging averaging, size
         {3, 0, 0.1, 0.9, 0.99, 0.01},        // adam
         {3, 0, 0.1, 0.9, 0.99, 0.01},        // the same, lazy
         {3, 0, 0.3, 1, 0.1, 0.1},            // ftrl
+        {3, 0, 0.3, 1, 0, 0.1},              // the same without L1
         {3, 0, 0.5, 0.5, 1, 1, 1, 1, 0},     // vowpal
     };
-    static_assert(rules::count == 26, "give every rule its parameters here");
+    static_assert(all_rules == 35, "give every rule its parameters here");
     Model model;
     model.task = task;
     model.step = rules::table[std::min(rule, gradient)].step;
