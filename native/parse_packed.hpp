@@ -77,15 +77,22 @@ ONEPASS_PACKED inline void load_names(const char* from, const uint32_t* at, __m5
     fours[3] = _mm512_unpackhi_epi64(high, high2);
 }
 
-// murmur3's next four bytes, of which each name has so many `left`; a whole four turns the hash, a rest does not.
-ONEPASS_PACKED inline __m512i mix(__m512i h, __m512i four, __m512i left) {
-    const __m512i one = _mm512_set1_epi32(1);
-    const __m512i kept = _mm512_sub_epi32(_mm512_sllv_epi32(one, _mm512_slli_epi32(left, 3)), one);
-    const __m512i k = _mm512_mullo_epi32(_mm512_and_si512(four, kept), _mm512_set1_epi32(int(0xcc9e2d51)));
-    h = _mm512_xor_si512(h, _mm512_mullo_epi32(_mm512_rol_epi32(k, 15), _mm512_set1_epi32(0x1b873593)));
-    const __m512i turned = _mm512_rol_epi32(h, 13), by_five = _mm512_add_epi32(turned, _mm512_slli_epi32(turned, 2));
-    return _mm512_mask_add_epi32(h, _mm512_cmpgt_epi32_mask(left, _mm512_set1_epi32(3)), by_five,
-                                 _mm512_set1_epi32(int(0xe6546b64)));
+// murmur3's next sixteen bytes, of which each name has so many `left`; a whole four turns the hash, a rest does not.
+ONEPASS_PACKED inline __m512i mix(__m512i h, const __m512i (&fours)[4], __m512i left) {
+    // As many in each byte, to be compared with the bytes' places; negative where none is left.
+    const __m512i in_bytes = _mm512_shuffle_epi8(left, _mm512_set4_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0));
+    for (int k = 0; k < 4; ++k) {
+        if (k == 3 && !_mm512_cmpgt_epi32_mask(left, _mm512_set1_epi32(12))) break;
+        const __m512i places = _mm512_set1_epi32(0x03020100 + 0x04040404 * k);
+        const __m512i four = _mm512_maskz_mov_epi8(_mm512_cmpgt_epi8_mask(in_bytes, places), fours[k]);
+        const __m512i m = _mm512_mullo_epi32(four, _mm512_set1_epi32(int(0xcc9e2d51)));
+        h = _mm512_xor_si512(h, _mm512_mullo_epi32(_mm512_rol_epi32(m, 15), _mm512_set1_epi32(0x1b873593)));
+        const __m512i turned = _mm512_rol_epi32(h, 13);
+        const __m512i by_five = _mm512_add_epi32(turned, _mm512_slli_epi32(turned, 2));
+        h = _mm512_mask_add_epi32(h, _mm512_cmpgt_epi32_mask(left, _mm512_set1_epi32(4 * k + 3)), by_five,
+                                  _mm512_set1_epi32(int(0xe6546b64)));
+    }
+    return h;
 }
 
 ONEPASS_PACKED inline __m512i mix_last(__m512i h) {
@@ -94,12 +101,28 @@ ONEPASS_PACKED inline __m512i mix_last(__m512i h) {
     return _mm512_xor_si512(h, _mm512_srli_epi32(h, 16));
 }
 
+// Names beyond their first sixteen bytes. Few are so long, and the loop over all the others is quicker without this.
+ONEPASS_PACKED __attribute__((noinline)) inline __m512i mix_long(__m512i h, const char* from, const uint32_t* at,
+                                                                 __m512i size) {
+    for (int done = 16; _mm512_cmpgt_epi32_mask(size, _mm512_set1_epi32(done)); done += 16) {
+        __m512i fours[4];
+        load_names(from + done, at, fours);
+        h = mix(h, fours, _mm512_sub_epi32(size, _mm512_set1_epi32(done)));
+    }
+    return h;
+}
+
 // murmur3 of prefix + name for the n names that begin after blanks[i] and end at ends[i]; both arrays go on for
 // another sixteen places of the text. False where a name is empty or too long. `digits`: does any begin with one?
 ONEPASS_PACKED inline bool hash_names(const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
                                       const PrefixHash::Begun& prefix, int32_t* out, bool& digits) {
     const uint32_t rest = prefix.rest;  // bytes of the prefix that are hashed together with a name's first
-    uint32_t beginning = 0;
+    const char* const from = text + 1 - rest;
+    const __m512i begun = _mm512_set1_epi32(int(prefix.hash)), carry = _mm512_set1_epi32(int(prefix.carry));
+    const __m512i own = _mm512_set1_epi32(int(~uint32_t(0) << 8 * rest));
+    const __m512i before = _mm512_set1_epi32(int(prefix.length - rest));
+    const __m128i shift = _mm_cvtsi32_si128(int(8 * rest));
+    __mmask16 beginning = 0;
     for (size_t i = 0; i < n; i += lanes) {
         const __mmask16 here = n - i < lanes ? __mmask16((1u << (n - i)) - 1) : __mmask16(0xFFFF);
         const __m512i length = _mm512_sub_epi32(_mm512_loadu_si512(ends + i), _mm512_loadu_si512(blanks + i));
@@ -107,25 +130,17 @@ ONEPASS_PACKED inline bool hash_names(const char* text, const uint32_t* blanks, 
         if (_mm512_mask_cmple_epi32_mask(here, length, _mm512_set1_epi32(1)) |
             _mm512_cmpgt_epi32_mask(size, _mm512_set1_epi32(longest)))
             return false;
-        __m512i h = _mm512_set1_epi32(int(prefix.hash));
-        for (int done = 0; _mm512_cmpgt_epi32_mask(size, _mm512_set1_epi32(done)); done += 16) {
-            __m512i fours[4];
-            load_names(text + 1 - rest + done, blanks + i, fours);
-            if (done == 0) {
-                const __m512i first = _mm512_srl_epi32(fours[0], _mm_cvtsi32_si128(int(8 * rest)));
-                const __m512i digit =
-                    _mm512_and_si512(_mm512_sub_epi32(first, _mm512_set1_epi32('0')), _mm512_set1_epi32(0xFF));
-                beginning |= _mm512_mask_cmplt_epu32_mask(here, digit, _mm512_set1_epi32(10));
-                const __m512i own = _mm512_set1_epi32(int(~uint32_t(0) << 8 * rest));
-                fours[0] = _mm512_or_si512(_mm512_and_si512(fours[0], own), _mm512_set1_epi32(int(prefix.carry)));
-            }
-            for (int k = 0; k < 4; ++k) {
-                const __m512i left = _mm512_sub_epi32(size, _mm512_set1_epi32(done + 4 * k));
-                if (k == 3 && !_mm512_cmpgt_epi32_mask(left, _mm512_setzero_si512())) break;
-                h = mix(h, fours[k], _mm512_max_epi32(left, _mm512_setzero_si512()));
-            }
-        }
-        h = _mm512_xor_si512(h, _mm512_add_epi32(size, _mm512_set1_epi32(int(prefix.length - rest))));
+        __m512i fours[4];
+        load_names(from, blanks + i, fours);
+        const __m512i first = _mm512_srl_epi32(fours[0], shift);
+        const __m512i digit =
+            _mm512_and_si512(_mm512_sub_epi32(first, _mm512_set1_epi32('0')), _mm512_set1_epi32(0xFF));
+        beginning |= _mm512_mask_cmplt_epu32_mask(here, digit, _mm512_set1_epi32(10));
+        fours[0] = _mm512_or_si512(_mm512_and_si512(fours[0], own), carry);
+        __m512i h = mix(begun, fours, size);
+        if (_mm512_cmpgt_epi32_mask(size, _mm512_set1_epi32(16))) [[unlikely]]
+            h = mix_long(h, from, blanks + i, size);
+        h = _mm512_xor_si512(h, _mm512_add_epi32(size, before));
         _mm512_mask_storeu_epi32(out + i, here, mix_last(h));
     }
     digits = beginning != 0;
