@@ -360,6 +360,13 @@ struct FourSums {
     FourSums operator+(const FourSums& other) const { return {dot + other.dot, norm + other.norm}; }
 };
 
+// GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
+// it may not leave out, says otherwise.
+inline void ask_for(uintptr_t address) {
+    __builtin_prefetch(reinterpret_cast<const void*>(address));
+    asm volatile("" : : "r"(address));
+}
+
 // The column of the l-th feature from the row's place i on. Given how many are left, the last of them stands in for
 // those beyond: vectors are read and written whole. A minimum, since the compiler would make a branch of a choice, and
 // the processor guess the length of every row.

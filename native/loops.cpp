@@ -39,7 +39,8 @@ template <class V, class I, class Visit>
 ONEPASS_INLINE Status with_row(const CsrBatch<V, I>& X, size_t i, const Visit& visit) {
     const I begin = X.starts[i], end = X.starts[i + 1];
     if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
-    const SparseRow<V, I> row{X.values + begin, X.indices + begin, size_t(end - begin)};
+    const SparseRow<V, I> row{X.values + begin, X.indices + begin, size_t(end - begin),
+                              std::min(X.nonzeros - size_t(end), size_t(end - begin))};
     if (X.sound)  // but a cache lies in a file, which somebody may write to after it was looked at
         return all_inside(row.index, row.n, X.columns) ? visit(row) : Status::bad_index;
     const Order found = order(row.index, row.n, X.columns);
@@ -75,13 +76,6 @@ inline Outcome explain(const Batch& X, size_t i, Status status) {
 // Asks for a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
 constexpr size_t rows_ahead = 12, most_features_ahead = 256;
 
-// GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
-// it may not leave out, says otherwise.
-inline void ask_for(const void* line) {
-    __builtin_prefetch(line);
-    asm volatile("" : : "r"(line));
-}
-
 template <class V>
 inline void fetch(const DenseBatch<V>& X, size_t i) {
     if (i + rows_ahead >= X.rows) return;
@@ -97,8 +91,8 @@ inline void fetch(const CsrBatch<V, I>& X, size_t i) {
     const size_t begin = size_t(X.starts[i + rows_ahead]), all = size_t(X.starts[i + rows_ahead + 1]) - begin;
     const size_t n = all < most_features_ahead ? all : most_features_ahead;
     for (size_t at = begin; at < begin + n; at += step) {  // one loop for both: its end is a guess that often fails
-        for (size_t k = 0; k < step; k += value_line) ask_for(X.values + at + k);
-        for (size_t k = 0; k < step; k += index_line) ask_for(X.indices + at + k);
+        for (size_t k = 0; k < step; k += value_line) ask_for(uintptr_t(X.values) + (at + k) * sizeof(V));
+        for (size_t k = 0; k < step; k += index_line) ask_for(uintptr_t(X.indices) + (at + k) * sizeof(I));
     }
 }
 

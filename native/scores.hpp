@@ -37,6 +37,7 @@ struct SparseRow {
     const V* x;
     const I* index;
     size_t n;
+    size_t ahead = 0;  // so many features of the next row, at most n, lie right behind its own
     size_t column(size_t i) const { return size_t(index[i]); }
     template <class Pitch>
     Indexed<I, Pitch> where(const double* v, Pitch pitch) const {
