@@ -26,7 +26,7 @@ struct Marks {
 
 // 64 characters of it.
 struct Masks {
-    uint64_t blank, colon, bar, odd;
+    uint64_t blank, colon, other;  // other: bars, and what is odd
 };
 
 // Writes the places of a mask's bits, from `from` on, and returns the end of what was written. May write eight more.
@@ -45,14 +45,15 @@ __attribute__((always_inline)) inline void find_marks(const char* text, size_t l
                                                       const Write& write, Marks& marks) {
     marks.end = length;
     for (size_t from = 0; from < marks.end; from += 64) {
-        Masks masks = masks_of(text + from);
+        const Masks masks = masks_of(text + from);
         uint64_t inside = length - from < 64 ? (uint64_t(1) << (length - from)) - 1 : ~uint64_t(0);
-        if (masks.bar & inside) {
-            const int at = std::countr_zero(masks.bar);
+        if (const uint64_t others = masks.other & inside) {  // the first of them decides
+            const int at = std::countr_zero(others);
+            marks.odd = text[from + size_t(at)] != '|';
+            if (marks.odd) return;
             inside = (uint64_t(1) << at) - 1;
             marks.end = from + size_t(at);
         }
-        marks.odd |= (masks.odd & inside) != 0;
         marks.blanks = write(masks.blank & inside, from, marks.blanks);
         marks.colons = write(masks.colon & inside, from, marks.colons);
     }
@@ -68,8 +69,9 @@ inline Masks masks_of_64(const char* p) {
         const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(' ' - 1)), c);
         masks.blank |= bits(blank) << i;
         masks.colon |= bits(_mm_cmpeq_epi8(c, _mm_set1_epi8(':'))) << i;
-        masks.bar |= bits(_mm_cmpeq_epi8(c, _mm_set1_epi8('|'))) << i;
-        masks.odd |= bits(_mm_or_si128(low, _mm_cmpeq_epi8(c, _mm_set1_epi8('^')))) << i;
+        const __m128i marked =
+            _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8('|')), _mm_cmpeq_epi8(c, _mm_set1_epi8('^')));
+        masks.other |= bits(_mm_or_si128(low, marked)) << i;
     }
     return masks;
 }
@@ -79,8 +81,7 @@ inline Masks masks_of_64(const char* p) {
     for (int i = 0; i < 64; ++i) {
         masks.blank |= uint64_t(p[i] == ' ') << i;
         masks.colon |= uint64_t(p[i] == ':') << i;
-        masks.bar |= uint64_t(p[i] == '|') << i;
-        masks.odd |= uint64_t(uint8_t(p[i]) < ' ' || p[i] == '^') << i;
+        masks.other |= uint64_t(uint8_t(p[i]) < ' ' || p[i] == '|' || p[i] == '^') << i;
     }
     return masks;
 }
@@ -95,10 +96,10 @@ void find_marks_anywhere(const char* text, size_t length, Marks& marks) {
 ONEPASS_PACKED void find_marks_packed(const char* text, size_t length, Marks& marks) {
     auto masks_of = [](const char* p) ONEPASS_PACKED {
         const __m512i c = _mm512_loadu_si512(p);
-        return Masks{
-            _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8(' ')), _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8(':')),
-            _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8('|')),
-            _mm512_cmplt_epu8_mask(c, _mm512_set1_epi8(' ')) | _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8('^'))};
+        const __m512i marked =
+            _mm512_min_epu8(_mm512_xor_si512(c, _mm512_set1_epi8('|')), _mm512_xor_si512(c, _mm512_set1_epi8('^')));
+        return Masks{_mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8(' ')), _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8(':')),
+                     _mm512_cmplt_epu8_mask(c, _mm512_set1_epi8(' ')) | _mm512_testn_epi8_mask(marked, marked)};
     };
     find_marks(text, length, masks_of, packed::write_places, marks);
 }
