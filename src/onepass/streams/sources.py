@@ -205,9 +205,8 @@ def detect(source: Source) -> str:
         _require_text(source.name, first)
     if found is None:
         line = shorten(first.split(b"\n", 1)[0])
-        raise InputError(
-            f"{source.name}: cannot tell its format, it begins {line!r}; say format= one of {', '.join(FORMATS)}"
-        )
+        begins = f"it begins {line!r}" if first else "it is empty"
+        raise InputError(f"{source.name}: cannot tell its format, {begins}; say format= one of {', '.join(FORMATS)}")
     return found
 
 
