@@ -113,7 +113,7 @@ struct FTRL {
         return free;
     }
     template <class T>
-    T curvature(T root) const {
+    T curvature_at(T root) const {
         return (beta + root) * over_alpha + lam2;
     }
     template <class T>
@@ -127,9 +127,9 @@ struct FTRL {
     }
     template <class T>
     T weight(T z, T root) const {
-        const T bends = curvature(root);
-        const T free = -(z - with_sign_of(z, lam1)) / bends;
-        return choose(at_most(size_of(z), T{} + lam1) | equal(bends, T{}), T{}, free);
+        const T curvature = curvature_at(root);
+        const T free = -(z - with_sign_of(z, lam1)) / curvature;
+        return choose(at_most(size_of(z), T{} + lam1) | equal(curvature, T{}), T{}, free);
     }
 };
 
@@ -143,8 +143,8 @@ struct FTRLWithoutL1 : FTRL {
     T operator()(T w, T g, T* planes) const {
         const T n = planes[0] + g * g;
         planes[0] = n;
-        const T bends = curvature(root_of(n));
-        return choose(above(bends, T{}), w - g / bends, w);
+        const T curvature = curvature_at(root_of(n));
+        return choose(above(curvature, T{}), w - g / curvature, w);
     }
 };
 
@@ -204,7 +204,7 @@ inline DotNorm face_packs_of(Model& M, const Row& row) {
     const PackSums sums = sum_packs<PackSums>(of.n, [&](PackSums& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         Pack own[pitch];
         Packs<pitch>::load(cells, of, i, own, count...);
-        Packs<pitch>::keep(kept, i, own);
+        Packs<pitch>::set_aside(kept, i, own);
         const Pack x = load_pack(of.x + i, count...);
         some.dot += x * own[0];
         some.norm += x * x;
@@ -236,8 +236,8 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     Pack nothing{};  // NaN where a number is not finite, else 0
     in_packs(of.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         Pack before[pitch], now[pitch];
-        Packs<pitch>::kept(kept, i, before);
-        Packs<pitch>::kept(kept, i, now);
+        Packs<pitch>::take_back(kept, i, before);
+        Packs<pitch>::take_back(kept, i, now);
         const Pack g = -(c * load_pack(of.x + i, count...));
         const PackBits still = equal(g, Pack{});
         now[0] = rule(before[0], g, now + 1);
@@ -252,7 +252,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     if (!sound) {
         in_packs(of.n, [&](size_t i, auto... count) {
             Pack before[pitch];
-            Packs<pitch>::kept(kept, i, before);
+            Packs<pitch>::take_back(kept, i, before);
             Packs<pitch>::store(cells, of, i, before, count...);
         });
         return Status::overflow;

@@ -156,11 +156,11 @@ struct Packs {
         ask_for_next(cells, row, i);
     }
 
-    // Set aside in a room, pack by pack, and taken from there again.
-    ONEPASS_HOT static void keep(double* room, size_t i, const Pack* in) {
+    // Until a round is decided they wait in a room, pack by pack.
+    ONEPASS_HOT static void set_aside(double* room, size_t i, const Pack* in) {
         for (size_t p = 0; p < pitch; ++p) onepass::ONEPASS_ISA::store(room + i * pitch + p * packed, in[p]);
     }
-    ONEPASS_HOT static void kept(const double* room, size_t i, Pack* out) {
+    ONEPASS_HOT static void take_back(const double* room, size_t i, Pack* out) {
         for (size_t p = 0; p < pitch; ++p) out[p] = load_pack(room + i * pitch + p * packed);
     }
 

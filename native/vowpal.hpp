@@ -145,7 +145,7 @@ class VowpalRow {
             Pack own[pitch]{};
             read(row, i, own, count...);
             store(ways_of(row) + i, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
-            Packs<pitch>::keep(room_, i, own);
+            Packs<pitch>::set_aside(room_, i, own);
         };
         VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
         double* const constant = plan + plan_constant;
@@ -174,7 +174,7 @@ class VowpalRow {
         if (plan[moves] == 0.0) return;
         in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch];
-            Packs<pitch>::kept(room_, i, own);
+            Packs<pitch>::take_back(room_, i, own);
             own[0] += plan[step] * load_pack(ways_of(row) + i);
             put(row, i, own, count...);
         });
@@ -210,7 +210,7 @@ class VowpalRow {
 
     template <class Row, class... Count>
     void read(const Row& row, size_t i, Pack* own, Count... count) {
-        if (faced) return Packs<pitch>::kept(room_, i, own);
+        if (faced) return Packs<pitch>::take_back(room_, i, own);
         if (alone()) return Packs<pitch>::load(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         double every[pitch][packed] = {};
