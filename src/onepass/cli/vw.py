@@ -29,6 +29,7 @@ class VWCommand(click.Command):
 
 
 LOSSES = ("squared", "classic", "logistic", "hinge", "quantile", "absolute")
+FROM_0, ABOVE_0 = click.FloatRange(min=0), click.FloatRange(min=0, min_open=True)
 
 
 def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,11 +46,11 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--invariant", is_flag=True, help="As --adaptive."),
             click.option("--sgd", is_flag=True, help="None of the three: --rule vw:adaptive=false,…"),
             click.option("--ftrl", is_flag=True, help="FTRL-Proximal, with alpha and beta as there: --rule ftrl:…"),
-            click.option("--ftrl_alpha", type=float, default=0.5, show_default=True, help="With --ftrl."),
-            click.option("--ftrl_beta", type=float, default=1.0, show_default=True, help="With --ftrl."),
+            click.option("--ftrl_alpha", type=ABOVE_0, default=0.5, show_default=True, help="With --ftrl."),
+            click.option("--ftrl_beta", type=FROM_0, default=1.0, show_default=True, help="With --ftrl."),
             click.option("--quantile_tau", type=float, default=0.5, help="With --loss_function quantile."),
-            click.option("--l1", type=float, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…, or of --ftrl."),
-            click.option("--l2", type=float, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…, or of --ftrl."),
+            click.option("--l1", type=FROM_0, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…, or of --ftrl."),
+            click.option("--l2", type=FROM_0, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…, or of --ftrl."),
             click.option("--oaa", type=click.IntRange(min=2), metavar="K", help="The classes are 1, …, K."),
         ]
     ):  # fmt: skip
