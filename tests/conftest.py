@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+# Where tests run in the background of a script, Ctrl-C is ignored, and by every command that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -195,7 +195,7 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)  # without waiting, Python's own end may trip over what the pool closes
         raise
     finally:
         for name in added:
