@@ -282,7 +282,7 @@ void use_packs([[maybe_unused]] bool wanted) {
 bool uses_packs() { return way.load(std::memory_order_relaxed) != &anywhere; }
 
 const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash& prefix, int32_t* index, double* value,
-                               size_t& count) {
+                               size_t& count, bool& valued) {
     const Way& read = *way.load(std::memory_order_relaxed);
     const size_t length = size_t(end - at);
     if (length > 0 && *at != ' ' && *at != '|') return nullptr;
@@ -297,6 +297,7 @@ const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash
     if (marks.odd) return nullptr;
     while (n > 0 && blanks_[n - 1] == last - 1) last = blanks_[--n];  // at the end of the text
     count = n;
+    valued = colons != 0;
     if (n == 0) return at + marks.end;
     if (colons != 0 && colons != n) return nullptr;
     std::fill_n(blanks_.data() + n, 17, uint32_t(last));  // packs read on

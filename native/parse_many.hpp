@@ -13,9 +13,9 @@ class ManyFeatures {
  public:
     // Reads from `at`, a blank, up to the next bar or the end of the line, which is padded: returns where that is. Null
     // where anything is unusual. Features without a value have the value 1; zeros are none. Hashes and values go to
-    // `index` and `value`, and `count` says how many there are.
+    // `index` and `value`, `count` says how many there are, and `valued` whether values were given.
     const char* read(const char* at, const char* end, const PrefixHash& prefix, int32_t* index, double* value,
-                     size_t& count);
+                     size_t& count, bool& valued);
 
  private:
     std::vector<uint32_t> blanks_, colons_;

@@ -252,6 +252,7 @@ void RowBuilder::begin(size_t most) {
     digits_ = all_digits_.data();
     unmixed_ = all_unmixed_.data();
     decimal_ = some_unmixed_ = one_by_one_ = may_overflow_ = false;
+    ones_ = true;
     if (names_wanted() && pending_.size() <= most) pending_.resize(2 * most + 1);
     spaces_.clear();
     made_.clear();
@@ -272,6 +273,7 @@ void RowBuilder::enter(std::string_view space) {
 
 void RowBuilder::begin_one_by_one() {
     one_by_one_ = true;
+    ones_ = false;
     std::fill_n(divisor_, n_, 0.0);
     std::fill_n(unmixed_, n_, 0);
 }
@@ -279,8 +281,10 @@ void RowBuilder::begin_one_by_one() {
 const char* RowBuilder::add_many(const char* at, const char* end) {
     if (names_wanted()) return nullptr;
     size_t count = 0;
-    const char* const past = many_.read(at, end, prefix_, index_ + n_, value_ + n_, count);
+    bool valued = false;
+    const char* const past = many_.read(at, end, prefix_, index_ + n_, value_ + n_, count, valued);
     if (!past) return nullptr;
+    ones_ &= !valued;
     if (one_by_one_) {
         std::fill_n(divisor_ + n_, count, 0.0);
         std::fill_n(unmixed_ + n_, count, 0);
@@ -367,6 +371,7 @@ void RowBuilder::merge() {
         value_[kept++] = value_[i];
     }
     n_ = kept;
+    ones_ = false;
 }
 
 // The row's features with those that are made of them.
@@ -393,20 +398,21 @@ bool RowBuilder::finite() const {
     return finite;
 }
 
-// Values are stored from the first that is not 1 on; those before it then too.
+// Values that are not 1 are listed while they are few; then all are stored, those before them too.
 void RowBuilder::keep_values() {
-    if (rows_.value.size() == 0) {
-        if (all_ones(value_, n_)) return;
-        const size_t before = rows_.index.size();
-        rows_.value.take(n_);
-        rows_.value.room(before);
-        double* const all = rows_.value.data();
-        std::memmove(all + before, all, n_ * sizeof(double));
-        std::fill_n(all, before, 1.0);
-        rows_.value.take(before);
-    } else {
-        rows_.value.take(n_);
-    }
+    if (rows_.value.size() > 0) return rows_.value.take(n_);
+    if (ones_ || all_ones(value_, n_)) return;
+    const size_t before = rows_.index.size();
+    for (size_t i = 0; i < n_; ++i)
+        if (value_[i] != 1.0) rows_.others.push({int32_t(before + i), value_[i]});
+    if (rows_.others.size() <= 16 + before / 16) return;
+    rows_.value.take(n_);
+    rows_.value.room(before);
+    rows_.value.take(before);
+    double* const all = rows_.value.data();
+    std::fill_n(all, before + n_, 1.0);
+    for (size_t i = 0; i < rows_.others.size(); ++i) all[rows_.others.data()[i].at] = rows_.others.data()[i].value;
+    rows_.others.clear();
 }
 
 void RowBuilder::finish() {

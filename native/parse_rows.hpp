@@ -54,6 +54,7 @@ class Stack {
         data_ = nullptr;
         capacity_ = 0;
     }
+    void clear() { size_ = 0; }
     void drop(size_t first) {
         size_ -= first;
         if (first > 0 && size_ > 0) std::memmove(data_, data_ + first, size_ * sizeof(T));
@@ -77,10 +78,17 @@ class Stack {
     size_t size_ = 0, capacity_ = 0;
 };
 
+// The value of the feature at a place among those of all rows.
+struct ValueAt {
+    int32_t at;
+    double value;
+};
+
 struct Rows {
     Stack<int32_t> starts;  // rows + 1
     Stack<int32_t> index;   // of a new name: -1 - its place in `fresh`, until settled
-    Stack<double> value;    // empty where every feature is 1: of words nothing is written, nothing read
+    Stack<double> value;    // empty where nearly every feature is 1: of words nothing is written
+    Stack<ValueAt> others;  // then: those that are not 1, as of two words at one place
     Stack<double> label;    // NaN where there is none; of a set, how many members it has
     Stack<double> members;  // of the labels that are sets, one after the other
     Stack<double> weight, base;
@@ -212,6 +220,7 @@ class RowBuilder {
     size_t n_ = 0;
     bool decimal_ = false;  // some values are still digits, over a divisor that is not 0
     bool some_unmixed_ = false;
+    bool ones_ = false;          // every value is 1 for sure
     bool one_by_one_ = false;    // some features came so: only then is there something to make or to mix
     bool may_overflow_ = false;  // some value may be large: what is read many at a time, or short, is not
     std::vector<double> divisors_;

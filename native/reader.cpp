@@ -31,20 +31,52 @@ static nb::object read_only(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
-// The values of a Rows. Where all are 1 they are the same memory for all: as many ones as were ever wanted, within
-// reason.
+// Ones, lent to Rows whose values are 1 but for a few, which stand in their places meanwhile.
+class Ones {
+ public:
+    static nb::object lent_to(const Rows& rows) {
+        const size_t n = rows.index.size();
+        std::unique_ptr<Ones> ones = spare().empty() ? std::make_unique<Ones>() : std::move(spare().back());
+        if (!spare().empty()) spare().pop_back();
+        ones->put(rows.others, n);
+        const double* const all = ones->all_.data();
+        nb::capsule owner(ones.release(), [](void* p) noexcept { take_back(static_cast<Ones*>(p)); });
+        return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(all, {n}, owner));
+    }
+
+ private:
+    static constexpr size_t most_spare = 2, longest_spare = size_t(1) << 22;
+
+    // Those that nobody has. The interpreter lock is held; never destroyed, since arrays may outlive this module.
+    static std::vector<std::unique_ptr<Ones>>& spare() {
+        static auto& all = *new std::vector<std::unique_ptr<Ones>>();
+        all.reserve(most_spare);
+        return all;
+    }
+
+    void put(const Stack<ValueAt>& others, size_t n) {
+        if (all_.size() < n) all_.resize(std::bit_ceil(n), 1.0);
+        places_.reserve(others.size());
+        for (size_t i = 0; i < others.size(); ++i) {
+            all_[size_t(others.data()[i].at)] = others.data()[i].value;
+            places_.push_back(others.data()[i].at);
+        }
+    }
+
+    static void take_back(Ones* lent) noexcept {
+        std::unique_ptr<Ones> ones(lent);
+        for (const int32_t at : ones->places_) ones->all_[size_t(at)] = 1.0;
+        ones->places_.clear();
+        if (spare().size() < most_spare && ones->all_.size() <= longest_spare) spare().push_back(std::move(ones));
+    }
+
+    std::vector<double> all_;
+    std::vector<int32_t> places_;  // of what is not 1
+};
+
 static nb::object values_of(nb::handle_t<Rows> self) {
     const Rows* rows = nb::inst_ptr<Rows>(self);
-    const size_t n = rows->index.size();
-    if (rows->value.size() == n) return read_only(self, rows->value);
-    using Ones = std::shared_ptr<const std::vector<double>>;
-    constexpr size_t most_shared = size_t(1) << 22;
-    static Ones shared = std::make_shared<const std::vector<double>>();  // the interpreter lock is held
-    Ones ones = shared;
-    if (ones->size() < n) ones = std::make_shared<const std::vector<double>>(std::bit_ceil(n), 1.0);
-    if (n <= most_shared) shared = ones;
-    nb::capsule owner(new Ones(ones), [](void* p) noexcept { delete static_cast<Ones*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(ones->data(), {n}, owner));
+    return rows->value.size() == rows->index.size() ? read_only(self, rows->value) : Ones::lent_to(*rows);
 }
 
 // The labels: whole numbers where all are, in memory of their own.

@@ -39,14 +39,27 @@ static uint64_t executions = 0, rows_seen = 0, bad_seen = 0;
     std::abort();
 }
 
+// As the user sees them: those that are listed apart among ones.
+static std::vector<double> values_of(const Rows& rows, const std::string& text) {
+    const double* const stored = rows.value.data();
+    if (rows.value.size() > 0) return {stored, stored + rows.value.size()};
+    std::vector<double> values(rows.index.size(), 1.0);
+    for (size_t i = 0; i < rows.others.size(); ++i) {
+        const ValueAt& other = rows.others.data()[i];
+        if (other.at < 0 || size_t(other.at) >= values.size()) fail("a value has no feature", text);
+        values[size_t(other.at)] = other.value;
+    }
+    return values;
+}
+
 static void check(const Rows& rows, int32_t columns, bool sets, const std::string& text) {
     if (rows.starts.size() != rows.rows() + 1 || size_t(rows.starts.data()[rows.rows()]) != rows.index.size() ||
-        (rows.index.size() != rows.value.size() && rows.value.size() != 0))
+        (rows.value.size() != 0 && (rows.value.size() != rows.index.size() || rows.others.size() != 0)))
         fail("the arrays do not fit together", text);
     for (size_t i = 0; i < rows.index.size(); ++i)
         if (rows.index.data()[i] < 0 || rows.index.data()[i] >= columns) fail("an index is wrong", text);
-    for (size_t i = 0; i < rows.value.size(); ++i)
-        if (!std::isfinite(rows.value.data()[i])) fail("a value is wrong", text);
+    for (const double value : values_of(rows, text))
+        if (!std::isfinite(value)) fail("a value is wrong", text);
     double members = 0.0;
     for (size_t i = 0; sets && i < rows.rows(); ++i)
         members += std::isnan(rows.label.data()[i]) ? 0.0 : rows.label.data()[i];
@@ -54,10 +67,9 @@ static void check(const Rows& rows, int32_t columns, bool sets, const std::strin
 }
 
 static void same(const Rows& a, const Rows& b, const std::string& text) {
-    bool same = a.rows() == b.rows() && a.index.size() == b.index.size() && a.value.size() == b.value.size() &&
-                a.bad.size() == b.bad.size();
+    bool same = a.rows() == b.rows() && a.index.size() == b.index.size() && a.bad.size() == b.bad.size() &&
+                values_of(a, text) == values_of(b, text);
     for (size_t i = 0; same && i < a.index.size(); ++i) same = a.index.data()[i] == b.index.data()[i];
-    for (size_t i = 0; same && i < a.value.size(); ++i) same = a.value.data()[i] == b.value.data()[i];
     if (!same) fail("read another way it is something else", text);
 }
 
