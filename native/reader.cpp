@@ -4,7 +4,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <bit>
 #include <map>
 #include <optional>
 
@@ -55,7 +54,7 @@ class Ones {
     }
 
     void put(const Stack<ValueAt>& others, size_t n) {
-        if (all_.size() < n) all_.resize(std::bit_ceil(n), 1.0);
+        if (all_.size() < n) all_ = std::vector<double>(n + n / 16, 1.0);  // the next block may be a little longer
         places_.reserve(others.size());
         for (size_t i = 0; i < others.size(); ++i) {
             all_[size_t(others.data()[i].at)] = others.data()[i].value;
