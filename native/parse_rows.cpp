@@ -332,7 +332,15 @@ bool RowBuilder::may_repeat(uint32_t mask) {
     uint8_t others = 0;  // of two at one place, only the last finds its own mark there
     for (size_t i = 0; i < n; i += 8)
         for (size_t k = 0; k < 8; ++k) others |= marks[places[i + k]] ^ uint8_t(i + k);
-    return others != 0;
+    if (others == 0) return false;
+    size_t lost = 0, loser = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const bool here = marks[places[i]] != uint8_t(i);
+        lost += here;
+        loser = here ? i : loser;
+    }
+    // One that lost its place could only be equal to the one that took it.
+    return lost > 1 || ((uint32_t(index_[loser]) ^ uint32_t(index_[marks[places[loser]]])) & mask) == 0;
 }
 
 // Is there a feature twice, looking only at these bits? Remembers where in `seen_` each is.
