@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
 
 
-AHEAD = 1  # blocks that are read before the first is taken, for each thread that parses
+AHEAD = 1  # blocks that are read before the first is taken, beside one for each thread: none has to wait for work
 
 
 @dataclass
@@ -161,7 +161,7 @@ def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list
             names = parsing.table()
             parser.submit(block.left_in or block.buffer, block.offset, block.size, names)
             waiting.append((block, names))
-            while waiting and (len(waiting) > (AHEAD * threads if threads > 1 else 0) or block.idle):
+            while waiting and (len(waiting) > (threads + AHEAD if threads > 1 else 0) or block.idle):
                 yield first()
         while waiting:
             yield first()
