@@ -203,7 +203,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
     Status status = Status::ok;
     double state[max_slots];
     bool moves = false;
-    std::memcpy(state, M.state, sizeof state);
+    for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
     if (!skip && vowpal) {
         status =
             covering<Path>(M, [&] { return learn_vowpal<Path>(M, row, y, set, s, move, importance, state, &moves); });
@@ -215,7 +215,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
         else if (all_scores)
             M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
                     &step);
-        else step.add = s.importance * pull_of(&s, M.params);
+        else M.step(&s, M.params, state, &step);
         move.largest = std::abs(step.add);
         move.coefficient *= step.add;
         if (all_scores && take_coefficients(M, move) != Status::ok) return Status::overflow;
@@ -226,7 +226,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
     }
     if (status != Status::ok) return status;
     if ((skip || !(moves || vowpal)) && Path::covered(M)) cover<many>(M.w);
-    std::memcpy(M.state, state, sizeof state);
+    for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
     M.k += moves;
     M.t += 1.0;
     M.skipped_zero += zero;

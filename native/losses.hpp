@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "abi.hpp"
-
 namespace onepass {
 
 enum class Loss {
@@ -27,7 +25,7 @@ enum class Loss {
 inline bool of_margin(Loss loss) { return loss <= Loss::ramp; }
 
 // 1/(1 + e^-z), never exponentiating a positive number.
-__attribute__((always_inline)) inline double sigmoid(double z) {
+inline double sigmoid(double z) {
     if (z >= 0) return 1.0 / (1.0 + std::exp(-z));
     const double e = std::exp(z);
     return e / (1.0 + e);
@@ -56,13 +54,6 @@ __attribute__((always_inline)) inline double pull(Loss loss, double parameter, d
         }
     }
     return 0.0;
-}
-
-// What a loss adds to the multiplier of phi for each unit of the rate.   params: loss, its parameter
-__attribute__((always_inline)) inline double pull_of(const Scalars* s, const double* p) {
-    const Loss loss = Loss(int(p[0]));
-    return of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
-                           : s->side * pull(loss, p[1], s->side * (s->target - s->m));
 }
 
 }  // namespace onepass

@@ -4,7 +4,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <bit>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "arrays.hpp"
@@ -73,9 +75,22 @@ class Ones {
     std::vector<int32_t> places_;  // of what is not 1
 };
 
+// Where all values are 1 they are the same memory for all Rows: as many ones as were ever wanted, within reason.
+static nb::object shared_ones(size_t n) {
+    using Shared = std::shared_ptr<const std::vector<double>>;
+    constexpr size_t most_shared = size_t(1) << 22;
+    static Shared longest = std::make_shared<const std::vector<double>>();  // the interpreter lock is held
+    Shared ones = longest;
+    if (ones->size() < n) ones = std::make_shared<const std::vector<double>>(std::bit_ceil(n), 1.0);
+    if (n <= most_shared) longest = ones;
+    nb::capsule owner(new Shared(ones), [](void* p) noexcept { delete static_cast<Shared*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(ones->data(), {n}, owner));
+}
+
 static nb::object values_of(nb::handle_t<Rows> self) {
     const Rows* rows = nb::inst_ptr<Rows>(self);
-    return rows->value.size() == rows->index.size() ? read_only(self, rows->value) : Ones::lent_to(*rows);
+    if (rows->value.size() == rows->index.size()) return read_only(self, rows->value);
+    return rows->others.size() == 0 ? shared_ones(rows->index.size()) : Ones::lent_to(*rows);
 }
 
 // The labels: whole numbers where all are, in memory of their own.

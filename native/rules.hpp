@@ -62,6 +62,13 @@ inline void truncate(const Scalars* s, const double* p, double eta, Step* step) 
 }
 using Penalty = void (*)(const Scalars*, const double*, double, Step*);
 
+// What a loss adds to the multiplier of phi for each unit of the rate.   params: loss, its parameter
+inline double pull_of(const Scalars* s, const double* p) {
+    const Loss loss = Loss(int(p[0]));
+    return of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
+                           : s->side * pull(loss, p[1], s->side * (s->target - s->m));
+}
+
 template <Penalty penalty>
 inline void descent(const Scalars* s, const double* p, double*, Step* step) {
     const double eta = sgd_eta(s, p);
@@ -331,7 +338,10 @@ inline void nherd(const Scalars* s, const double* p, double*, Step* step) {
 
 // Online Newton step.   params: loss, its parameter, gamma
 inline void newton_step(const Scalars* s, const double* p, double*, Step* step) {
-    const double pulled = s->importance * pull_of(s, p);
+    const Loss loss = Loss(int(p[0]));
+    double pulled = of_margin(loss) ? pull(loss, p[1], s->m + (1.0 - s->target))
+                                    : s->side * pull(loss, p[1], s->side * (s->target - s->m));
+    pulled *= s->importance;
     step->add = pulled / (p[2] * (1.0 + pulled * pulled * s->xx));
     step->gain = pulled * pulled;
 }

@@ -145,7 +145,7 @@ def test_labels_are_whole_numbers_where_all_of_a_block_are() -> None:
 
 
 def test_values_are_ones_until_one_is_not() -> None:
-    """Of words nothing is stored; the first value that is not 1 brings those before it."""
+    """Of words nothing is stored but the few values that are not 1."""
     for at in (0, 1, 5, None):
         lines = [f"1 | a b{'' if row != at else ':2'} c\n" for row in range(6)]
         [chunk] = op.stream(io.BytesIO("".join(lines).encode()), format="vw", hash_bits=12).batches()

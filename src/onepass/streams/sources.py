@@ -298,10 +298,9 @@ def blocks(
                     yield block
                     opened.skip(block.size)  # whoever watches the open file (pv -d, long_stream.py) sees how far it is
                     offset += block.size
-            goes_on = follow and number == len(sources) - 1
-            if goes_on or opened.peek(1):
-                reused = [] if spare is None else spare
-                yield from _of_one(opened, number, sizes, max_line, offset, goes_on, records, reused)
+            last = number == len(sources) - 1
+            reused = [] if spare is None else spare
+            yield from _of_one(opened, number, sizes, max_line, offset, follow and last, records, reused)
         except EOFError as error:
             raise InputError(f"{source.name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
@@ -318,9 +317,8 @@ def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int
         return
     text = _native.TextFile(descriptor, name)
     while True:
-        end = min(offset + sizes.at(offset), os.fstat(descriptor).st_size)
-        capacity = max(end - offset, 0)
-        cut, looked = 0, min(1 << 14, capacity)
+        capacity = sizes.at(offset)
+        end, cut, looked = offset + capacity, 0, min(1 << 14, capacity)
         while True:  # for the last line end, in more and more of the block
             tail = os.pread(descriptor, looked, end - looked)
             cut = tail.rfind(b"\n") + 1
