@@ -32,13 +32,17 @@ static nb::object read_only(nb::handle_t<Rows> self, const Stack<T>& stack) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(stack.data(), {stack.size()}, self));
 }
 
+// Arrays of ones that are kept for the next Rows are not longer than this.
+constexpr size_t longest_kept = size_t(1) << 22;
+
 // Ones, lent to Rows whose values are 1 but for a few, which stand in their places meanwhile.
 class Ones {
  public:
     static nb::object lent_to(const Rows& rows) {
         const size_t n = rows.index.size();
-        std::unique_ptr<Ones> ones = spare().empty() ? std::make_unique<Ones>() : std::move(spare().back());
-        if (!spare().empty()) spare().pop_back();
+        if (spare().empty()) spare().push_back(std::make_unique<Ones>());
+        std::unique_ptr<Ones> ones = std::move(spare().back());
+        spare().pop_back();
         ones->put(rows.others, n);
         const double* const all = ones->all_.data();
         nb::capsule owner(ones.release(), [](void* p) noexcept { take_back(static_cast<Ones*>(p)); });
@@ -46,7 +50,7 @@ class Ones {
     }
 
  private:
-    static constexpr size_t most_spare = 2, longest_spare = size_t(1) << 22;
+    static constexpr size_t most_spare = 2;
 
     // Those that nobody has. The interpreter lock is held; never destroyed, since arrays may outlive this module.
     static std::vector<std::unique_ptr<Ones>>& spare() {
@@ -68,21 +72,20 @@ class Ones {
         std::unique_ptr<Ones> ones(lent);
         for (const int32_t at : ones->places_) ones->all_[size_t(at)] = 1.0;
         ones->places_.clear();
-        if (spare().size() < most_spare && ones->all_.size() <= longest_spare) spare().push_back(std::move(ones));
+        if (spare().size() < most_spare && ones->all_.size() <= longest_kept) spare().push_back(std::move(ones));
     }
 
     std::vector<double> all_;
     std::vector<int32_t> places_;  // of what is not 1
 };
 
-// Where all values are 1 they are the same memory for all Rows: as many ones as were ever wanted, within reason.
+// Where all values are 1 they are the same memory for all Rows: as many ones as were ever wanted.
 static nb::object shared_ones(size_t n) {
     using Shared = std::shared_ptr<const std::vector<double>>;
-    constexpr size_t most_shared = size_t(1) << 22;
     static Shared longest = std::make_shared<const std::vector<double>>();  // the interpreter lock is held
     Shared ones = longest;
     if (ones->size() < n) ones = std::make_shared<const std::vector<double>>(std::bit_ceil(n), 1.0);
-    if (n <= most_shared) longest = ones;
+    if (n <= longest_kept) longest = ones;
     nb::capsule owner(new Shared(ones), [](void* p) noexcept { delete static_cast<Shared*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(ones->data(), {n}, owner));
 }
