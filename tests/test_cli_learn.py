@@ -376,6 +376,8 @@ def test_vws_other_flags_name_ours(flags: list[str], expected: str, vw: Path) ->
         (["a.vw", "--rule", "pa9"], "rule='pa9' is not a rule"),
         (["a.vw", "--ftrl", "--l1", "-1"], "'--l1': -1.0 is not in the range x>=0"),
         (["a.vw", "--ftrl", "--ftrl_beta", "-1"], "'--ftrl_beta': -1.0 is not in the range x>=0"),
+        (["a.vw", "--ftrl", "--l2", "nan"], "'--l2': nan is not a finite number"),
+        (["a.vw", "--ftrl", "--ftrl_alpha", "inf"], "'--ftrl_alpha': inf is not a finite number"),
         (["a.vw", "--metrics", "errr"], "metric='errr' is not a metric"),
         (["a.vw", "--checkpoint-every", "5"], "--save MODEL"),
         (["a.vw", "--quarantine", "q"], "--on-error skip"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,18 @@ class VWCommand(click.Command):
             raise click.UsageError(f"{error.option_name} is Vowpal Wabbit's; here it is {known}", ctx) from None
 
 
+class Finite(click.FloatRange):
+    """A range of numbers in which neither NaN nor infinity lies."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 LOSSES = ("squared", "classic", "logistic", "hinge", "quantile", "absolute")
-FROM_0, ABOVE_0 = click.FloatRange(min=0), click.FloatRange(min=0, min_open=True)
+FROM_0, ABOVE_0 = Finite(min=0), Finite(min=0, min_open=True)
 
 
 def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
