@@ -15,7 +15,7 @@ from scipy import sparse
 from onepass import rules, store
 from onepass.core import Average, Rule, Scalars, Step
 from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import KIND, LinearModel
+from onepass.model import LinearModel
 from onepass.parameters import number
 from onepass.spread import Spread
 
@@ -411,4 +411,4 @@ def saved(learner: Any) -> bytes:
     """The bytes of the model's file, without what an estimator keeps beside it."""
     model = learner if isinstance(learner, LinearModel) else learner._model
     config, arrays = model.state()
-    return store.to_bytes(KIND, {**config, "extra": {}}, arrays)
+    return store.to_bytes("LinearModel", {**config, "extra": {}}, arrays)

@@ -126,7 +126,7 @@ def saved(learner: Any) -> bytes:
     """The bytes of the model's file, without what an estimator keeps beside it."""
     model = learner if isinstance(learner, KernelModel) else learner._model
     config, arrays = model.state()
-    return store.to_bytes(model.kind, {**config, "extra": {}}, arrays)
+    return store.to_bytes(type(model).__name__, {**config, "extra": {}}, arrays)
 
 
 def scale_of(coefficients: np.ndarray) -> float:

@@ -20,7 +20,7 @@ import onepass
 from onepass import store
 from onepass.errors import DamagedFileError, ForeignFileError, ModelFileError, NewerFileError, ParameterError
 from onepass.linear import LinearClassifier
-from onepass.model import KIND, LinearModel
+from onepass.model import LinearModel
 
 LOADERS: list[Callable[[Any], Any]] = [LinearModel.load, onepass.load]
 
@@ -181,9 +181,9 @@ def test_parts_that_disagree(what: str, form: str, tmp_path: Path) -> None:
     model.learn_many(s.X if form == "f64" else dicts(s.X), s.y)
     config, arrays = model.state()
     arrays = {key: value.copy() for key, value in arrays.items()}
-    before = store.to_bytes(KIND, config, arrays)
+    before = store.to_bytes("LinearModel", config, arrays)
     FORGED[what](config, arrays)
-    forged = store.to_bytes(KIND, config, arrays)
+    forged = store.to_bytes("LinearModel", config, arrays)
     assert forged != before
     (tmp_path / "forged.onepass").write_bytes(forged)
     assert_refused(tmp_path / "forged.onepass", (ModelFileError, ParameterError))

@@ -87,7 +87,7 @@ def ways(name: str, shape: Any, y: Any, classes: Any, folder: Path) -> dict[str,
             for i in range(start, stop):
                 teach(out["mixed"], shape, y, i)
         out["files"].save(folder / "r.onepass")
-        out["files"] = reductions.load(folder / "r.onepass")
+        out["files"] = op.load(folder / "r.onepass")
         out["pickles"] = pickle.loads(pickle.dumps(out["pickles"]))
         start = stop
     return out
@@ -114,7 +114,7 @@ def test_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path: Pat
             part = shape.part(STREAM.X, start, stop)
             by_part.partial_fit(part, STREAM.y[start:stop], classes=LABELS, sample_weight=C[start:stop])
             by_part.save(tmp_path / "p.onepass")
-            by_part = reductions.load(tmp_path / "p.onepass")
+            by_part = op.load(tmp_path / "p.onepass")
             start = stop
         models["partial_fit"] = by_part
         models["fit"] = make(name, **dict(shape.options)).fit(shape.make(STREAM.X), STREAM.y, sample_weight=C)
@@ -155,7 +155,7 @@ def test_same_bytes_with_every_readout(name: str, readout: str, tmp_path: Path) 
         models[1].learn_one(x, y)
     models[2].learn_many(STREAM.X[:23], STREAM.y[:23])
     models[2].save(tmp_path / "r.onepass")
-    models[2] = reductions.load(tmp_path / "r.onepass")
+    models[2] = op.load(tmp_path / "r.onepass")
     models[2].learn_many(STREAM.X[23:], STREAM.y[23:])
     assert len({saved(model) for model in models}) == 1
     assert list(models[0].predict_many(STREAM.X)) == [models[2].predict_one(x) for x in STREAM.X]
@@ -412,7 +412,7 @@ def test_files_hold_the_parameters(model: Any, tmp_path: Path) -> None:
     for _ in range(4):
         model.learn_many(x, ["x", "y", "z"])
     model.save(tmp_path / "r.onepass")
-    again = reductions.load(tmp_path / "r.onepass")
+    again = op.load(tmp_path / "r.onepass")
     assert (type(again) is type(model) and repr(again.base) == repr(model.base)) or isinstance(model.base, LinearModel)
     assert [again.predict_one(each) for each in x] == [model.predict_one(each) for each in x]
     for each in (model, again):
@@ -428,7 +428,7 @@ def test_what_scikit_learn_adds_survives_a_file(tmp_path: Path) -> None:
     X, y = load_iris(as_frame=True, return_X_y=True)
     model = OneVsAll().fit(X, y)
     model.save(tmp_path / "r.onepass")
-    again = reductions.load(tmp_path / "r.onepass")
+    again = op.load(tmp_path / "r.onepass")
     assert again.n_features_in_ == 4 and list(again.feature_names_in_) == list(X.columns)
     assert again.classes_.dtype == y.to_numpy().dtype
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -444,10 +444,10 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(DamagedFileError):
-        reductions.load(path)
+        op.load(path)
     LinearClassifier().fit(STREAM.X, STREAM.y).save(path)
     with pytest.raises(ForeignFileError, match="'linear'"):
-        reductions.load(path)
+        op.load(path)
     with pytest.raises(NotFittedError):
         OneVsAll().save(path)
     with pytest.raises(ParameterError, match=r"cannot hold .*Counts"):
@@ -494,14 +494,14 @@ def test_forged_files_do_not_load(name: str, tmp_path: Path) -> None:
             value = [10, 20, 30, 50]
         forged = changed(config, keys, value)
         with pytest.raises(OnepassError):
-            reductions.load(written(path, kind, forged, arrays))
+            op.load(written(path, kind, forged, arrays))
     first = next(key for key in arrays if key.endswith("/v"))
     for key, array in ((first, arrays[first][:-1]), (first, arrays[first] * NAN), ("999/v", arrays[first])):
         with pytest.raises(OnepassError):
-            reductions.load(written(path, kind, config, {**arrays, key: array}))
+            op.load(written(path, kind, config, {**arrays, key: array}))
     with pytest.raises(OnepassError):
-        reductions.load(written(path, kind, config, {key: value for key, value in arrays.items() if key != first}))
-    reductions.load(written(path, kind, config, arrays))
+        op.load(written(path, kind, config, {key: value for key, value in arrays.items() if key != first}))
+    op.load(written(path, kind, config, arrays))
 
 
 def written(path: Path, kind: str, config: Any, arrays: Any) -> Path:

@@ -16,7 +16,7 @@ from onepass.core import Learner, Rule, Scalars, Step
 from onepass.errors import FeatureError, InputError, ModelFileError, NumericalError, ParameterError
 from onepass.kernel_model import KernelModel
 from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import KIND, LinearModel
+from onepass.model import LinearModel
 from onepass.spread import FORMS, Spread
 
 FULL = ["rls", "rls:form=chol", "rls:form=joseph", "kalman", "arow:covariance=full", "ons:loss=squared"]
@@ -273,7 +273,7 @@ def test_a_forged_covariance_does_not_load(form: str, what: str) -> None:
     arrays = {name: array.copy() for name, array in arrays.items()}
     (FORGED | FORGED_FACTOR)[what](arrays)
     with pytest.raises((ModelFileError, ParameterError)):
-        LinearModel.from_state(*store.from_bytes(store.to_bytes(KIND, config, arrays), "forged")[1:])
+        LinearModel.from_state(*store.from_bytes(store.to_bytes("LinearModel", config, arrays), "forged")[1:])
 
 
 def test_a_forged_diagonal_does_not_load() -> None:

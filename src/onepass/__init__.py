@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .ensemble import ExpertEnsemble
     from .ensemble_model import EnsembleModel
     from .evaluate import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential
-    from .files import load
     from .kernel import KernelClassifier, KernelRegressor
     from .kernel_model import KernelModel
     from .lasvm import LaSVMClassifier
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from .neighbors import KNNClassifier
     from .oneclass import OneClass
     from .ranking import Ranker
+    from .registry import load
     from .regrets import Regret, regret
     from .streams import stream
     from .structured import StructuredLearner
@@ -115,7 +115,7 @@ _HOME = {
     "expansion": None,
     "experts": None,
     "kernels": None,
-    "load": "files",
+    "load": "registry",
     "losses": None,
     "maps": None,
     "metrics": None,

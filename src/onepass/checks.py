@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import core, rules, store
 from .core import Array, Rule
 from .errors import InputError, OnepassError, ParameterError
-from .model import KIND, LinearModel
+from .model import LinearModel
 
 __all__ = ["check_rule"]
 
@@ -119,7 +119,7 @@ def _singles(rows: Any) -> list[Any]:
 
 
 def _bytes(model: LinearModel) -> bytes:
-    return store.to_bytes(KIND, *model.state())
+    return store.to_bytes("LinearModel", *model.state())
 
 
 def _names(X: Array) -> list[dict[str, float]]:

@@ -12,6 +12,7 @@ from sklearn.base import ClusterMixin
 from . import _native
 from .core import Array
 from .learned_transform import LearnedTransform
+from .learner import LearnerTraits
 from .minibatch import MiniBatchState, widened
 from .parameters import Parameters, flag, number
 from .seeding import plus_plus, squared_distances
@@ -68,6 +69,8 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
 
     _Parameters = _Parameters
     _State = _Centers
+
+    traits = LearnerTraits("cluster", frozenset({"transform_one"}), supervised=False)
 
     def __init__(
         self,

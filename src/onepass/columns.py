@@ -13,7 +13,7 @@ from .batches import Batch
 from .errors import FeatureError
 
 if TYPE_CHECKING:
-    from .model import LinearModel
+    from .rule_model import RuleModel
 
 __all__ = ["StreamColumns", "placed"]
 
@@ -39,7 +39,7 @@ class StreamColumns:
         self.at: NDArray[np.int32] = np.empty(0, dtype=np.int32)  # or UNSEEN, ABSENT
         self.looked = 0  # how many features the model had when last asked
 
-    def place(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
+    def place(self, model: RuleModel, batch: Batch, learning: bool) -> Batch:
         """The batch in the model's own features. Learning lets new names in; otherwise they are left out, or, where a
         model's scores read ‖x‖ (`counts_unknown`), stand behind all others."""
         self._require_fit(model, batch)
@@ -58,7 +58,7 @@ class StreamColumns:
         placed.sound = batch.sound
         return placed
 
-    def row(self, model: LinearModel, batch: Batch) -> Any:
+    def row(self, model: RuleModel, batch: Batch) -> Any:
         """A single row as the engine reads it, its features in the order in which a batch of them is learned: a mapping
         where they have names; otherwise (indices, values, columns), where 0 columns say that these are the model's own,
         and a fourth part that the row is as wide as it reaches: others may be wider.
@@ -77,7 +77,7 @@ class StreamColumns:
         names = [batch.table.names(column, column + 1)[0] for column in indices.tolist()]
         return dict(zip(names, data.tolist(), strict=True))
 
-    def _require_fit(self, model: LinearModel, batch: Batch) -> None:
+    def _require_fit(self, model: RuleModel, batch: Batch) -> None:
         """Refuse features of another kind than the model's."""
         if batch.table is not None:
             if model.hash_bits is not None:
@@ -95,7 +95,7 @@ class StreamColumns:
         elif model.hash_bits is not None:
             raise FeatureError(f"the stream's features are numbers: give op.stream hash_bits={model.hash_bits} too")
 
-    def _named(self, model: LinearModel, batch: Batch, learning: bool) -> Batch:
+    def _named(self, model: RuleModel, batch: Batch, learning: bool) -> Batch:
         at = self.find(model, batch, learning)
         assert batch.csr is not None
         data, indices, starts = batch.csr
@@ -145,7 +145,7 @@ class StreamColumns:
         columns, first = np.unique(met, return_index=True)
         return np.asarray(columns[np.argsort(first)], dtype=np.intp)
 
-    def forget(self, model: LinearModel, batch: Batch, known: int, learned: int) -> None:
+    def forget(self, model: RuleModel, batch: Batch, known: int, learned: int) -> None:
         """After a refusal: of the names let in beyond `known`, only those of the first `learned` rows stay."""
         assert batch.csr is not None
         seen = batch.csr[1][: batch.csr[2][learned]]
@@ -155,7 +155,7 @@ class StreamColumns:
         self.looked = -1
 
 
-def placed(model: LinearModel, batch: Batch, learning: bool) -> Batch:
+def placed(model: RuleModel, batch: Batch, learning: bool) -> Batch:
     """The batch in the model's own features: the rows of a stream, or a table whose columns must be those learned."""
     if batch.named:
         return batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +12,13 @@ from sklearn.utils.metaestimators import available_if
 
 from .core import Array, Rule
 from .ensemble_model import EnsembleModel
-from .errors import DamagedFileError, LabelError, ParameterError, RowError
-from .estimator import LinearEstimator
-from .linear import LinearClassifier, LinearRegressor
+from .errors import LabelError, ParameterError, RowError
+from .learner import LearnerTraits, traits_of
 from .model import LinearModel
-from .parameters import to_config
-from .tables import class_array, read_labels, read_order, read_targets
+from .model_estimator import ModelEstimator
+from .tables import as_classifier, as_regressor, class_array, read_labels, read_order, read_targets
 
-__all__ = ["ExpertEnsemble", "from_state"]
+__all__ = ["ExpertEnsemble"]
 
 
 def _votes(self: ExpertEnsemble) -> bool:
@@ -28,8 +27,8 @@ def _votes(self: ExpertEnsemble) -> bool:
     return True
 
 
-class ExpertEnsemble(LinearEstimator):
-    """Several linear models learn side by side; Fixed Share over their losses says how much each is heard.
+class ExpertEnsemble(ModelEstimator[EnsembleModel]):
+    """Several models learn side by side; Fixed Share over their losses says how much each is heard.
 
     Its weighted loss exceeds that of the best member, and of the best sequence of members, by little (see
     `EnsembleModel`): model selection without a second pass or a validation set, at the cost of all members.
@@ -44,6 +43,8 @@ class ExpertEnsemble(LinearEstimator):
         stream (Hedge), more forgets faster.
     fit_intercept, hash_bits : of members given as rules. passes, shuffle, random_state : as in `LinearClassifier`.
     """
+
+    _model_kind = "EnsembleModel"
 
     def __init__(
         self,
@@ -165,22 +166,22 @@ class ExpertEnsemble(LinearEstimator):
     @property
     def members_(self) -> list[LinearModel]:
         """The models."""
-        return list(self._learned().members)  # type: ignore[attr-defined]
+        return list(self._learned().members)
 
     @property
     def member_weights_(self) -> Array:
         """How much each is heard; 0 for one that was retired because it overflowed."""
-        return np.array(self._learned().member_weights)  # type: ignore[attr-defined]
+        return np.array(self._learned().member_weights)
 
     @property
     def standing_(self) -> list[tuple[str, float]]:
         """Members and their weights, the heaviest first."""
-        return self._learned().standing()  # type: ignore[attr-defined, no-any-return]
+        return self._learned().standing()
 
     @property
     def best_(self) -> LinearModel:
         """The member that is heard most."""
-        return self._learned().heaviest  # type: ignore[attr-defined, no-any-return]
+        return self._learned().heaviest
 
     @property
     def weights_(self) -> dict[Any, Any]:
@@ -195,53 +196,34 @@ class ExpertEnsemble(LinearEstimator):
         for member in [] if self._model is None else self.members_:
             member.flush()
 
-    def new_model(self, classes: list[Any] | None = None) -> Any:
-        raise ParameterError("an ExpertEnsemble is not one linear model; give the reduction one of its members")
+    @property
+    def traits(self) -> LearnerTraits:
+        verbs = {"score_one", "explain_one", "predict_then_learn", "score_then_learn"}
+        return LearnerTraits("number" if self._regresses else "class", frozenset(verbs), ordered=True)
+
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+        """For each row the prediction made just before that row is learned: a prequential run in one call."""
+        with self._learning() as model:
+            return model.predict_then_learn(X, y, importance)
+
+    @classmethod
+    def of_model(cls, model: Any) -> Self:
+        made = super().of_model(model)
+        made.members = None  # what they are the model knows
+        return made
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        other = (LinearRegressor if self._regresses else LinearClassifier)().__sklearn_tags__()
-        tags.estimator_type, tags.target_tags = other.estimator_type, other.target_tags
-        tags.classifier_tags, tags.regressor_tags = other.classifier_tags, other.regressor_tags
-        return tags
-
-    # -- files ---------------------------------------------------------------------------------------------------------
-
-    def _config(self) -> dict[str, Any]:
-        from .reductions.saving import encode
-
-        params = self.get_params(deep=False)
-        members = params.pop("members")
-        out = {name: to_config(value) for name, value in params.items()}
-        if not isinstance(out["random_state"], int | type(None)):
-            out["random_state"] = None
-        return {**out, "members": None if members is None else [encode(member) for member in members]}
+        return as_regressor(tags) if self._regresses else as_classifier(tags)
 
 
 def _made(member: Any) -> Any:
     """A member as `EnsembleModel` takes it."""
-    if isinstance(member, str | Rule | LinearModel):
+    traits = traits_of(member)
+    if isinstance(member, str | Rule):
         return member
-    if isinstance(member, LinearClassifier | LinearRegressor):
-        return member.new_model()
+    if traits is not None and traits.by_rule and traits.linear and traits.answers in ("class", "number"):
+        return member.new_model(member.classes if getattr(member, "declared", False) else None)
     raise ParameterError(
         f"member {member!r:.60}: expected a rule, its name, a LinearClassifier, a LinearRegressor or a LinearModel"
     )
-
-
-def from_state(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """The estimator that saved the file, or one that goes on with the command's model."""
-    from .reductions.saving import decode
-
-    model = EnsembleModel.from_state(config, arrays)
-    try:
-        saved = dict(model.extra.get("params") or {})
-        if saved:
-            members = saved.pop("members")
-            made = ExpertEnsemble(None if members is None else [decode(member) for member in members], **saved)
-        else:
-            kept = {name: getattr(model, name) for name in ("task", "eta", "alpha", "fit_intercept", "hash_bits")}
-            made = ExpertEnsemble(**kept)
-        return made._adopt(model, model.extra.get("fitted", {}))  # type: ignore[arg-type]
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DamagedFileError(f"its estimator cannot be made again ({error})") from None

@@ -13,18 +13,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import portfolio, store
+from . import portfolio, registry
 from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Rule
 from .ensemble_weights import MemberWeights
 from .errors import DamagedFileError, FeatureError, InputError, ModelFileError, NumericalError, ParameterError
 from .labels import alike, as_labels, as_targets
+from .learner import LearnerTraits, State, traits_of
+from .learner_base import LearnerBase
+from .learner_base import part as part_of
 from .model import LinearModel
 from .model_learning import check_mappings, run_into
 
 __all__ = ["EnsembleModel"]
-
-KIND = "ensemble"
 
 
 class Members:
@@ -42,7 +43,7 @@ class Members:
         return False  # shares of votes are not calibrated
 
 
-class EnsembleModel(MemberWeights):
+class EnsembleModel(LearnerBase, MemberWeights):
     """M models and Fixed Share over them: v ∝ w e^{−ηc}, w ← (1 − α)v + α/M, c the members' losses in the round.
 
     Classes: members vote with their weights, and c is 1 where the vote was wrong. Numbers: the weighted mean of the
@@ -54,8 +55,8 @@ class EnsembleModel(MemberWeights):
     refuses is refused.
     """
 
-    kind = KIND
     readout = "members"
+    estimator_kind = "ExpertEnsemble"
 
     def __init__(
         self,
@@ -100,14 +101,15 @@ class EnsembleModel(MemberWeights):
         return f"EnsembleModel([{', '.join(names[:3] + more)}], task={self.task!r})"
 
     def _member(self, member: Any, classes: list[Any] | None) -> LinearModel:
-        if isinstance(member, LinearModel):
-            if type(member) is not LinearModel:
+        traits = traits_of(member)
+        if traits is not None:
+            if not (traits.linear and traits.by_rule):
                 raise ParameterError(f"member {member!r:.60}: expected linear models")
             if member.costs is not None and classes is None:
                 raise ParameterError(
                     f"member {member.rule!r}: its costs are of classes; declare them, {member.classes!r}"
                 )
-            made = member.new_model(classes)
+            made: LinearModel = member.new_model(classes)
             if (made.task == "regression") != (self.task == "regression") or made.hash_bits != self.hash_bits:
                 raise ParameterError(f"member {made.rule!r}: its task and hash_bits must be the ensemble's")
             return made
@@ -122,6 +124,22 @@ class EnsembleModel(MemberWeights):
             readout=readout,
             hash_bits=self.hash_bits,
         )
+
+    def options(self) -> dict[str, Any]:
+        """The constructor's parameters."""
+        names = ("members", "task", "fit_intercept", "hash_bits", "eta", "alpha")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def traits(self) -> LearnerTraits:
+        verbs = {"score_one", "predict_then_learn", "score_then_learn"}
+        return LearnerTraits("number" if self.task == "regression" else "class", frozenset(verbs))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all members and of their weights."""
+        own = self.member_weights.nbytes + self.losses.nbytes + self.alive.nbytes + self.range.nbytes
+        return int(own) + sum(member.nbytes for member in self.members)
 
     # -- what was learned ----------------------------------------------------------------------------------------------
 
@@ -353,10 +371,10 @@ class EnsembleModel(MemberWeights):
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> State:
         configs, arrays = [], {}
         for i, member in enumerate(self.members):
-            config, own = member.state()
+            config, own = registry.nested(member)
             configs.append(config)
             arrays.update({f"m{i}.{key}": value for key, value in own.items()})
         arrays |= {"weights": self.member_weights, "losses": self.losses, "alive": self.alive.astype(np.uint8)}
@@ -371,12 +389,7 @@ class EnsembleModel(MemberWeights):
         try:
             members = []
             for i, own in enumerate(config["members"]):
-                prefix = f"m{i}."
-                members.append(
-                    LinearModel.from_state(
-                        own, {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
-                    )
-                )
+                members.append(registry.restored(own, part_of(arrays, f"m{i}.")))
             model = cls(
                 members,
                 config["task"],
@@ -404,16 +417,11 @@ class EnsembleModel(MemberWeights):
             ) from None
         return model
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        config, arrays = self.state()
-        store.write(path, KIND, config, arrays)
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        kind, config, arrays = store.read(path)
-        if kind != KIND:
-            raise ParameterError(f"{path} holds a model of kind {kind!r}; expected {KIND!r}")
-        return cls.from_state(config, arrays)
+        """The model in a file, whether it was saved alone or with its estimator."""
+        model: Self = registry.load_model(path, cls.__name__)[0]
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         config, arrays = self.state()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,83 +15,77 @@ from .core import Array, Rule
 from .errors import ParameterError
 from .kernel_model import KernelModel
 from .kernels import Kernel
-from .linear import LinearClassifier, LinearRegressor
-from .model import LinearModel
+from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
 
 __all__ = ["KernelClassifier", "KernelRegressor"]
 
 
-class _KernelEstimator:
-    """What the two share beside their linear selves."""
+class _KernelEstimator(RuleEstimator[KernelModel]):
+    """What the two share."""
+
+    _model_kind = "KernelModel"
 
     kernel: str | Kernel | Callable[..., Any]
     budget: str | Budget | None
     mode: str
 
-    # Parameters of the linear estimators that have no meaning here.
-    bias_in_norm = True
-    readout = "last"
-    tol_w = None
-    reduction = "sum"
+    tol_w = None  # an expansion has no weights whose change could end `fit`
 
     def _kernel_options(self) -> dict[str, Any]:
         if self.mode not in ("online", "incremental"):
             raise ParameterError(f"mode={self.mode!r}: expected 'online' or 'incremental' for a kernel learner")
         return {"kernel": self.kernel, "budget": self.budget}
 
-    def _kernel_model(self) -> KernelModel:
-        model: Any = self._learned()  # type: ignore[attr-defined]
-        assert isinstance(model, KernelModel)
-        return model
-
     @property
     def n_support_(self) -> int:
         """Support vectors: at most B under a budget."""
-        return self._kernel_model().n_support
+        return self._learned().n_support
 
     @property
     def support_vectors_(self) -> Any:
-        return self._kernel_model().support
+        return self._learned().support
 
     @property
     def dual_coef_(self) -> Array:
         """Their coefficients, outputs × support vectors as in scikit-learn's SVC."""
-        return np.ascontiguousarray(self._kernel_model().coefficients.T)
+        return np.ascontiguousarray(self._learned().coefficients.T)
 
     @property
     def births_(self) -> NDArray[np.int64]:
         """The round in which each support vector came."""
-        return self._kernel_model().births
+        return self._learned().births
 
     @property
     def kernel_(self) -> Kernel:
         """The kernel as it is evaluated, with γ filled in."""
-        return self._kernel_model().resolved_kernel()
+        return self._learned().resolved_kernel()
 
     @property
     def coef_(self) -> NoReturn:
         raise AttributeError("a kernel learner has no weight per feature; see support_vectors_ and dual_coef_")
 
-    intercept_ = weights_ = coef_
+    intercept_ = weights_ = explain_one = coef_
 
-    def _config(self) -> dict[str, Any]:
-        held = isinstance(self.kernel, kernels.Precomputed)  # the model's file has the matrix
-        kernel, self.kernel = self.kernel, "rbf" if held else self.kernel
+    def _parameter_state(self) -> dict[str, Any]:
+        if not isinstance(self.kernel, kernels.Precomputed):
+            return super()._parameter_state()
+        kernel, self.kernel = self.kernel, None  # type: ignore[assignment]  # the model's state has the matrix
         try:
-            config: dict[str, Any] = super()._config()  # type: ignore[misc]
+            return super()._parameter_state()
         finally:
             self.kernel = kernel
-        return {**config, "kernel": None} if held else config
 
-    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
-        assert isinstance(model, KernelModel)
+    def _check_parameters(self) -> None:
+        if self.kernel is not None:
+            super()._check_parameters()
+
+    def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        super()._resume(learned, arrays)
         if self.kernel is None:
-            self.kernel = model.kernel
-        adopted: Self = super()._adopt(model, attributes)  # type: ignore[misc]
-        return adopted
+            self.kernel = self._learned().kernel
 
 
-class KernelClassifier(_KernelEstimator, LinearClassifier):  # type: ignore[misc]
+class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel]):
     """A kernel classifier that learns by any rule, in one pass, within a budget.
 
     Parameters
@@ -148,7 +142,7 @@ class KernelClassifier(_KernelEstimator, LinearClassifier):  # type: ignore[misc
             tags.classifier_tags.multi_class = self.task != "binary" and "multiclass" in make(self.budget).tasks
         return tags
 
-    def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
+    def _new_model(self, classes: list[Any] | None = None) -> KernelModel:
         if self.task not in ("auto", "binary", "multiclass"):
             raise ParameterError(f"task={self.task!r}: expected one of auto, binary, multiclass")
         return KernelModel(
@@ -164,7 +158,7 @@ class KernelClassifier(_KernelEstimator, LinearClassifier):  # type: ignore[misc
         )
 
 
-class KernelRegressor(_KernelEstimator, LinearRegressor):  # type: ignore[misc]
+class KernelRegressor(_KernelEstimator, RuleRegressor[KernelModel]):
     """A kernel regressor. Parameters are those of `KernelClassifier`, without classes."""
 
     def __init__(
@@ -194,7 +188,7 @@ class KernelRegressor(_KernelEstimator, LinearRegressor):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
 
-    def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
+    def _new_model(self, classes: list[Any] | None = None) -> KernelModel:
         return KernelModel(
             self.rule,
             "regression",

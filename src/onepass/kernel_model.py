@@ -1,7 +1,6 @@
-"""`KernelModel`: the kernel learner without scikit-learn. It is `LinearModel` in the kernel's feature space.
+"""`KernelModel`: a rule over a kernel expansion f = Σ cᵢ K(xᵢ, ·) within a budget; no scikit-learn.
 
-Everything that a linear model does with examples, labels, names and files is inherited; the weights are an expansion
-f = Σ cᵢ K(xᵢ, ·) over support vectors, kept within a budget.
+What models do with examples, labels, names and files is `RuleModel`'s.
 """
 
 from __future__ import annotations
@@ -20,26 +19,25 @@ from .budgets import Budget
 from .core import Array, Readout, Rule, make_readout
 from .errors import DamagedFileError, ParameterError
 from .kernels import Kernel
-from .model import LinearModel
 from .model_files import known_parameters, parted, resume
-from .model_options import classes_and_costs, engine_parts
+from .model_options import engine_parts
 from .parameters import from_config, to_config
+from .rule_model import RuleModel
 from .rules import make as make_rule
 
-__all__ = ["KernelModel"]
+__all__ = ["NO_WEIGHTS", "KernelModel"]
 
-KIND = "kernel"
 TASKS = ("auto", "binary", "multiclass", "regression")
+NO_WEIGHTS = "a kernel learner has no weight per feature"
 
 
-class KernelModel(LinearModel):
+class KernelModel(RuleModel):
     """A rule, a kernel, a budget, and the support vectors they have chosen.
 
     The options are those of `LinearModel` where they mean something; `fit_intercept` adds intercept_scaling² to the
     kernel, so that a rule's penalty shrinks the intercept too.
     """
 
-    kind = KIND
     counts_unknown = True
 
     def __init__(
@@ -80,20 +78,13 @@ class KernelModel(LinearModel):
     def __repr__(self) -> str:
         return f"KernelModel({self.rule!r}, task={self.task!r}, kernel={self.kernel!r}, budget={self.budget!r})"
 
-    def new_model(self, classes: Iterable[Hashable] | None = None) -> KernelModel:
-        """A model like this one that has learned nothing, for other classes."""
-        return KernelModel(
-            self.rule,
-            self.task,
-            kernel=self.kernel,
-            budget=self.budget,
-            **classes_and_costs(self, classes),
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            readout=self.readout,
-            hash_bits=self.hash_bits,
-            multiclass=self.multiclass,
-        )
+    def options(self) -> dict[str, Any]:
+        names = ("rule", "task", "kernel", "budget", "fit_intercept", "intercept_scaling", "readout", "hash_bits")
+        return {name: getattr(self, name) for name in (*names, "multiclass")}
+
+    @property
+    def estimator_kind(self) -> str:
+        return "KernelRegressor" if self.task == "regression" else "KernelClassifier"
 
     def room_for(self, classes: int) -> None:
         super().room_for(classes)
@@ -145,14 +136,11 @@ class KernelModel(LinearModel):
         kernel = self.kernel.resolved(d)
         return kernel + kernels.Constant(self.intercept_scaling**2) if self.fit_intercept else kernel
 
-    def weights(self, *, last: bool = False) -> NoReturn:
-        raise ParameterError("a kernel learner has no weight per feature; see support and coefficients")
+    @property
+    def explain_one(self) -> NoReturn:
+        raise AttributeError(f"{NO_WEIGHTS}; see support and coefficients")
 
-    def named_weights(self) -> NoReturn:
-        self.weights()
-
-    def explain_one(self, x: Any, label: Hashable | None = None) -> NoReturn:
-        self.weights()
+    weights = named_weights = explain_one
 
     # -- files -----------------------------------------------------------------------------------------------------
 
@@ -200,7 +188,7 @@ class KernelModel(LinearModel):
         return np.unique(self.support.nonzero()[1])
 
     def __getstate__(self) -> dict[str, Any]:
-        config, arrays = LinearModel.state(self)  # the kernel goes as it is: pickle knows functions
+        config, arrays = super().state()  # the kernel goes as it is: pickle knows functions
         config |= {"budget": to_config(self.budget), "kernel_features": self.kernel_features, "kernel": None}
         return {"config": config, "arrays": arrays, "kernel": self.kernel}
 

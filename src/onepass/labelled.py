@@ -15,6 +15,7 @@ from .batches import as_importance, is_mappings
 from .core import Array
 from .errors import InputError, LabelError
 from .labels import not_hashable, plain, require_label
+from .learner import LearnerTraits
 from .stateful import State, StatefulEstimator, one_weight
 from .tables import class_array, read_labels, read_passes
 
@@ -66,6 +67,8 @@ class LabelledState(State):
 
 class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
     """Base of classifiers that learn rows in order and keep their own state."""
+
+    traits = LearnerTraits("class")
 
     # -- what a learner defines ----------------------------------------------------------------------------------------
 

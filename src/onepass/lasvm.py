@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
-from . import kernels, store
+from . import kernels
 from .batches import as_importance
 from .class_weights import WeightedClasses
 from .core import Array
-from .errors import DamagedFileError, LabelError, ParameterError
-from .lasvm_model import KIND, LasvmModel, Settings, kernel_config, kernel_from
-from .parameters import Parameters, choice, flag, number, to_config
+from .errors import LabelError, ParameterError
+from .lasvm_model import LasvmModel, Settings
+from .learner import LearnerTraits
+from .model_estimator import ModelEstimator
+from .parameters import Parameters, choice, flag, number
 from .selection import SELECTIONS, Visit
 from .tables import class_array, read_labels, read_order
 
@@ -39,7 +39,7 @@ class _Fit(Parameters):
     finish: bool = flag(True)
 
 
-class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
+class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmModel]):  # type: ignore[misc]
     """A support vector machine learned online: one pass comes near the batch solution, more converge to it.
 
     `fit` goes through a stored set; `partial_fit` and `learn_one` are a stream, in which every arrival is new and which
@@ -63,7 +63,8 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
     random_state : of the order in `fit`.
     """
 
-    _model: LasvmModel | None = None
+    _model_kind = "LasvmModel"
+    traits = LearnerTraits("class", frozenset({"score_one"}))
 
     def __init__(
         self,
@@ -151,8 +152,8 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
             elif classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
                 raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
             importance = self._importance(sample_weight, table, labels, np.array(model.classes))
-            with self._kept(model):
-                model.learn_many(table, labels, importance)
+            self._model = model
+            model.learn_many(table, labels, importance)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -164,11 +165,8 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
         scores = self._scores(X)
         return np.asarray(self.classes_[self._fitted().class_indices(scores)])
 
-    def _scores(self, X: Any) -> Array:
-        model = self._fitted()
-        if not hasattr(self, "n_features_in_"):  # learned by names or rows, never by table
-            return model.scores(X)
-        return model.scores(self._validated(X, reset=False))
+    def _scores_of(self, model: LasvmModel, X: Any) -> Array:
+        return model.scores(X)
 
     # -- the stream façade -------------------------------------------------------------------------------------------
 
@@ -183,12 +181,9 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
         with self._learning() as model:
             model.learn_many(X, y, self._weighted(y, importance))
 
-    def predict_one(self, x: Any) -> Any:
-        """The prediction for one example; changes nothing. None before any class is known."""
-        return (self._model or self._new_model()).predict_one(x)
-
-    def predict_many(self, X: Any) -> list[Any]:
-        return (self._model or self._new_model()).predict_many(X)
+    def score_one(self, x: Any) -> Any:
+        """The score of one example: a number for up to two classes (above 0 is the second), one per class for more."""
+        return (self._model or self._new_model()).score_one(x)
 
     def finish_now(self) -> Self:
         """REPROCESS until no pair in S violates by more than τ. The stream may go on afterwards."""
@@ -202,21 +197,6 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
-
-    @contextlib.contextmanager
-    def _learning(self) -> Iterator[LasvmModel]:
-        model = self._model or self._new_model()
-        with self._kept(model):
-            yield model
-
-    @contextlib.contextmanager
-    def _kept(self, model: LasvmModel) -> Iterator[None]:
-        """A new model is kept once it has learned something."""
-        try:
-            yield
-        finally:
-            if model.started:
-                self._model = model
 
     def _new_model(self, classes: list[Any] | None = None) -> LasvmModel:
         self._checked(_Fit)
@@ -240,24 +220,6 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
         return type(kernel)(**{**kernel.get_params(), "gamma": self.gamma})
 
     # -- what was learned --------------------------------------------------------------------------------------------
-
-    def _started(self) -> bool:
-        return self._model is not None and self._model.started
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._started()
-
-    def _fitted(self) -> LasvmModel:
-        if self._model is None or not self._started():
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
-            )
-        return self._model
-
-    def _learned(self) -> LasvmModel:
-        if self._model is None or not self._started():
-            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
-        return self._model
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -299,11 +261,6 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
         return np.array(self._learned().engine.deltas())
 
     @property
-    def t_(self) -> int:
-        """Examples seen."""
-        return self._learned().t
-
-    @property
     def k_(self) -> int:
         """Steps made, in all machines."""
         return self._learned().engine.steps()
@@ -317,44 +274,3 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses):  # type: ignore[misc]
     def cache_bytes_(self) -> int:
         """Bytes of kernel rows held now."""
         return self._learned().engine.cache_bytes
-
-    # -- files -------------------------------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
-        model = self._fitted()
-        config, arrays = model.state()
-        config |= {"kernel": kernel_config(model.kernel), "params": self._config(), "fitted": self._attributes()}
-        store.write(path, KIND, config, arrays)
-
-    def _config(self) -> dict[str, Any]:
-        params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
-        if isinstance(params["class_weight"], dict):
-            table = params["class_weight"]
-            weights = [float(weight) for weight in table.values()]
-            params["class_weight"] = {"labels": store.encode_values(list(table)), "weights": weights}
-        if not isinstance(params["random_state"], (int, type(None))):
-            params["random_state"] = None  # a generator's state is not kept; it is used by fit alone
-        return params
-
-    @classmethod
-    def from_state(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The estimator that `save` wrote."""
-        try:
-            if not isinstance(config["params"], dict) or not isinstance(config["fitted"], dict):
-                raise TypeError("params and fitted must be mappings")
-            params = dict(config["params"])
-            if isinstance(params["kernel"], dict):
-                params["kernel"] = kernel_from(params["kernel"])
-            if isinstance(params["class_weight"], dict):
-                labels, weights = (
-                    store.decode_values(params["class_weight"]["labels"]),
-                    params["class_weight"]["weights"],
-                )
-                params["class_weight"] = dict(zip(labels, weights, strict=True))
-            estimator = cls(**params)
-            estimator._model = LasvmModel.from_state(kernel_from(config["kernel"]), config, arrays)
-            estimator._set_attributes(config["fitted"])
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DamagedFileError(f"the estimator cannot be made again ({error}); restore it from a backup") from None
-        return estimator

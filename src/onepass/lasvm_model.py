@@ -19,12 +19,12 @@ from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, ParameterError, RowError
 from .labels import not_hashable, plain, require_label
+from .learner import LearnerTraits, State
+from .learner_base import LearnerBase, array_bytes
 from .named import NamedColumns
 from .parameters import Parameters, choice, config_name, from_config, number, to_config
 
-__all__ = ["KIND", "LasvmModel", "Settings", "kernel_config", "kernel_from"]
-
-KIND = "lasvm"
+__all__ = ["LasvmModel", "Settings"]
 
 
 @dataclasses.dataclass(repr=False)
@@ -51,15 +51,23 @@ class Settings(Parameters):
         }
 
 
-class LasvmModel:
+class LasvmModel(LearnerBase):
     """Learns rows or mappings in the order in which they come; every arrival is new.
 
     `classes` declares the labels, and no other is then taken; without it they grow, in the order of appearance.
     """
 
-    def __init__(self, kernel: kernels.Kernel, settings: Settings, classes: Sequence[Any] | None = None) -> None:
-        self.kernel = kernel
-        self.settings = settings
+    traits = LearnerTraits("class", frozenset({"score_one"}))
+    estimator_kind = "LaSVMClassifier"
+
+    def __init__(
+        self,
+        kernel: str | kernels.Kernel = "rbf",
+        settings: Settings | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> None:
+        self.kernel = kernels.make(kernel)
+        self.settings = Settings() if settings is None else settings
         self.declared = classes is not None
         self.classes: list[Any] = []
         self.columns = 0
@@ -69,6 +77,24 @@ class LasvmModel:
         self._sparse = False
         for label in classes or ():
             self._register(plain(label))
+
+    def options(self) -> dict[str, Any]:
+        """The parameters of an estimator like this."""
+        return {**self.settings.get_params(), "kernel": self.kernel}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of stored vectors, coefficients, and of the kernel rows in the cache."""
+        return 0 if self._engine is None else array_bytes(self._engine.state()) + int(self._engine.cache_bytes)
+
+    @property
+    def positional(self) -> bool:
+        """Were rows, not names, learned?"""
+        return self._engine is not None and self.names is None
+
+    @property
+    def n_features(self) -> int:
+        return self.columns if self.names is None else len(self.names)
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -277,6 +303,10 @@ class LasvmModel:
             return [None] * (len(X) if is_mappings(X) else self.table(as_batch(X)).rows)
         return [self.classes[i] for i in self.class_indices(self.scores(X))]
 
+    def score_one(self, x: Any) -> Any:
+        scores = self.scores([x] if isinstance(x, Mapping) else as_batch(_one_row(x)))[0]
+        return float(scores[0]) if len(scores) == 1 else scores.tolist()
+
     def predict_one(self, x: Any) -> Any:
         return self.predict_many([x] if isinstance(x, Mapping) else as_batch(_one_row(x)))[0]
 
@@ -294,15 +324,19 @@ class LasvmModel:
         columns = self.columns if self.names is None else len(self.names)
         return scipy.sparse.csr_matrix(csr, shape=(len(state["starts"]) - 1, columns))[used], state["alpha"][:, used]
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All but the kernel: JSON and arrays."""
-        arrays = dict(self.engine.state())
+    def state(self) -> State:
+        """Everything, as a configuration that JSON can hold, and arrays; `from_state` resumes bit for bit."""
+        return self._state(kernel_config(self.kernel))
+
+    def _state(self, kernel: Any) -> State:
+        arrays = {} if self._engine is None else dict(self._engine.state())
         for name in ("labels", "index", "starts"):
             if name in arrays:
                 arrays[name] = arrays[name].astype(np.int64)
         if self.names is not None:
             arrays |= {f"names.{key}": value for key, value in store.encode_names(list(self.names)).items()}
         config = {
+            "kernel": kernel,
             "settings": to_config(self.settings),
             "classes": store.encode_values(self.classes),
             "declared": self.declared,
@@ -313,8 +347,12 @@ class LasvmModel:
         return config, arrays
 
     @classmethod
-    def from_state(cls, kernel: kernels.Kernel, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_state(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kernel: kernels.Kernel | None = None
+    ) -> Self:
+        """The model that `state` described; `kernel` where no file could hold it."""
         try:
+            kernel = kernel_from(config["kernel"]) if kernel is None else kernel
             if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
                 raise TypeError("declared and sparse must be true or false")
             settings = from_config(config["settings"], {"settings:Settings": Settings})
@@ -322,6 +360,8 @@ class LasvmModel:
             model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]
             names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
             model.names = NamedColumns(store.decode_names(names)) if names else None
+            if not arrays:  # nothing was learned
+                return model
             engine = _native.LasvmEngine(kernel.native(), model._sparse, model.columns, settings.native(kernel))
             numbers = {key: np.ascontiguousarray(value, dtype=np.float64) for key, value in arrays.items()}
             rows: Any = numbers["x"]
@@ -340,11 +380,12 @@ class LasvmModel:
     def __getstate__(self) -> dict[str, Any]:
         if self._engine is None:
             return dict(self.__dict__)
-        return {"kernel": self.kernel, "state": self.state()}
+        return {"kernel": self.kernel, "state": self._state(None)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "state" in state:
-            state = self.from_state(state["kernel"], *state["state"]).__dict__
+            config, arrays = state["state"]
+            state = self.from_state(config, arrays, state["kernel"]).__dict__
         self.__dict__.update(state)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .batches import Batch
 from .core import Array
+from .learner import LearnerTraits
 from .minibatch import MiniBatchLearner
 from .transforms.base import Rows, Transform
 
@@ -21,6 +22,8 @@ class LearnedTransform(MiniBatchLearner, Transform):
     """A row becomes `_outputs()` numbers. `a | b` makes a pipeline; transforming never learns."""
 
     _gives_rows: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
+    traits = LearnerTraits("row", frozenset({"transform_one"}), supervised=False)
 
     def _outputs(self) -> int:
         """How many numbers a row becomes."""

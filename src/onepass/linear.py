@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import dataclasses
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 
 from . import rules, uncertainty
-from .batches import as_importance
-from .beginning import BeginningAtBase
-from .class_weights import WeightedClasses
 from .core import Array, Readout, Rule
-from .errors import LabelError, ParameterError
+from .errors import ParameterError
+from .learner import LearnerTraits
 from .model import LinearModel
-from .tables import class_array, read_labels, read_targets
+from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
 
-__all__ = ["LinearClassifier", "LinearRegressor"]
-
-
-def _has_probabilities(self: LinearClassifier) -> bool:
-    if not rules.make(self.rule).proba("binary"):
-        raise AttributeError(f"rule {self.rule!r} has no probabilities; use rule='sgd:loss=logistic'")
-    return True
+__all__ = ["LinearClassifier", "LinearRegressor", "LinearWeights"]
 
 
-class LinearClassifier(ClassifierMixin, WeightedClasses, BeginningAtBase):  # type: ignore[misc]
+class LinearWeights(RuleEstimator[LinearModel]):
+    """What was learned, as weights of features."""
+
+    _model_kind = "LinearModel"
+    _linear = True
+
+    @property
+    def weights_(self) -> dict[Any, Any]:
+        """name → weight (label → name → weight with more than two classes)."""
+        return self._learned().named_weights()
+
+    @property
+    def coef_(self) -> Array:
+        return self._learned().weights()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        return self._learned().weights()[1]
+
+    def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
+        """Each feature's contribution to the score, largest first, and the intercept."""
+        return self._fitted().explain_one(x, label)
+
+
+class LinearClassifier(LinearWeights, RuleClassifier[LinearModel]):
     """A linear classifier that learns by any rule, in one pass.
 
     Parameters
@@ -90,115 +104,6 @@ class LinearClassifier(ClassifierMixin, WeightedClasses, BeginningAtBase):  # ty
         self.reduction = reduction
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn afresh from a table."""
-        with self._all_or_nothing():
-            table = self._validated(X, reset=True)
-            labels = read_labels(y, table.rows)
-            classes = np.unique(labels)
-            self._class_dtype = classes.dtype
-            model = self._begin(classes.tolist())
-            importance = self._importance(sample_weight, table, labels, classes, whole=True)
-            self._passes(model, table, labels, importance)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning, bit for bit as `learn_one` row by row. `classes` is required by the first call."""
-        if self.class_weight == "balanced":
-            raise ParameterError("class_weight='balanced' needs all labels at once: use fit, or give a dict")
-        with self._all_or_nothing():
-            model = self._model
-            table = self._validated(X, reset=model is None)
-            labels = read_labels(y, table.rows)
-            model = self._declare_classes(classes)
-            importance = self._importance(sample_weight, table, labels, np.array(model.classes))
-            model.learn_many(table, labels, importance)
-        return self
-
-    def _declare_classes(self, classes: Any) -> LinearModel:
-        """The model to teach: a new one of these classes, or the one there is, which must have them."""
-        model = self._model
-        if model is None:
-            if classes is None:
-                example = "partial_fit(X, y, classes=[…])"
-                raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-            declared = np.unique(np.asarray(classes))
-            self._class_dtype = declared.dtype
-            return self._begin(declared.tolist())
-        if classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
-            raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
-        return model
-
-    def learn_one(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> None:
-        """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
-        if self.class_weight is not None:
-            importance = float(as_importance([importance], 1)[0]) * self._class_weights([y])[0]  # type: ignore[index]
-        model = self._model
-        if model is None:
-            super().learn_one(x, y, importance, base)
-        else:
-            model.learn_one(x, y, importance, base)
-
-    def predict_one(self, x: Any, base: float = 0.0) -> Any:
-        """The prediction for one example; changes nothing. None before any class is known."""
-        return (self._model or self._new_model()).predict_one(x, base)
-
-    def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
-        super().learn_many(X, y, self._weighted(y, importance), base)
-
-    def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
-        return super().predict_then_learn(X, y, self._weighted(y, importance), base)
-
-    def score_then_learn(
-        self, X: Any, y: Any, importance: Any = None, base: Any = None
-    ) -> list[tuple[list[Any], Array]]:
-        """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
-        with self._learning() as model:
-            return model.score_then_learn(X, y, self._weighted(y, importance), base)
-
-    def score_one(self, x: Any, base: float = 0.0) -> Any:
-        """The score of one example: a number for up to two classes (above 0 is the second), one per class for more."""
-        return (self._model or self._new_model()).score_one(x, base)
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        scores = self._scores(X)
-        return np.asarray(self.classes_[self._fitted().class_indices(scores)])
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, for rules whose loss gives them."""
-        scores = self._scores(X)
-        return self._fitted().probabilities(scores)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
-        return (self._model or self._new_model()).predict_proba_one(x, base)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, in the order of the scores."""
-        return class_array(self._learned().classes, getattr(self, "_class_dtype", None))
-
-    @property
-    def coef_(self) -> Array:
-        return self._learned().weights()[0]
-
-    @property
-    def intercept_(self) -> Array:
-        return self._learned().weights()[1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # One pass over the 50 rows of scikit-learn's class-weight check is too little for any rule; the accuracy
-        # checks that this tag also switches off are run by tests/test_sklearn.py with the tag off.
-        tags.classifier_tags.poor_score = True
-        return tags
-
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         if self.task not in ("auto", "binary", "multiclass"):
             raise ParameterError(f"task={self.task!r}: expected one of auto, binary, multiclass")
@@ -216,7 +121,7 @@ class LinearClassifier(ClassifierMixin, WeightedClasses, BeginningAtBase):  # ty
         )
 
 
-class LinearRegressor(RegressorMixin, BeginningAtBase):  # type: ignore[misc]
+class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
     """A linear regressor that learns by any rule defined for regression, in one pass.
 
     Parameters are those of `LinearClassifier`, without classes.
@@ -253,24 +158,11 @@ class LinearRegressor(RegressorMixin, BeginningAtBase):  # type: ignore[misc]
         self.reduction = reduction
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn afresh from a table."""
-        with self._all_or_nothing():
-            table = self._validated(X, reset=True)
-            targets = read_targets(y, table.rows)
-            importance = self._weights_of(sample_weight, table, whole=True)
-            self._passes(self._begin(), table, targets, importance)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning, bit for bit as `learn_one` row by row."""
-        with self._all_or_nothing():
-            table = self._validated(X, reset=self._model is None)
-            targets = read_targets(y, table.rows)
-            importance = self._weights_of(sample_weight, table)
-            model = self._model or self._begin()
-            model.learn_many(table, targets, importance)
-        return self
+    @property
+    def traits(self) -> LearnerTraits:
+        base = super().traits
+        verbs = base.verbs if rules.make(self.rule).spread() is None else base.verbs | {"predict_interval"}
+        return dataclasses.replace(base, verbs=verbs)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted numbers; with `return_std` also the deviation of y around each (rls, kalman, arow)."""
@@ -282,7 +174,7 @@ class LinearRegressor(RegressorMixin, BeginningAtBase):  # type: ignore[misc]
         means, stds = self.predict(X, return_std=True)
         return uncertainty.interval(means, stds, coverage)
 
-    def predict_one(self, x: Any, std: bool = False, base: float = 0.0) -> Any:
+    def predict_one(self, x: Any, std: bool = False, base: float = 0.0) -> Any:  # type: ignore[override]
         """The prediction for one example; with `std` also the deviation of y around it. Changes nothing."""
         model = self._model or self._new_model()
         mean = model.predict_one(x, base)
@@ -296,10 +188,6 @@ class LinearRegressor(RegressorMixin, BeginningAtBase):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         return np.asarray(self._learned().weights()[0][0])
-
-    @property
-    def intercept_(self) -> Array:
-        return self._learned().weights()[1]
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         return LinearModel(

@@ -17,14 +17,14 @@ from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
 
 if TYPE_CHECKING:
-    from .model import LinearModel
+    from .rule_model import RuleModel
 
 __all__ = ["from_state", "known_parameters", "parted", "resume", "state"]
 
-Model = TypeVar("Model", bound="LinearModel")
+Model = TypeVar("Model", bound="RuleModel")
 
 
-def state(model: LinearModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Everything, as JSON-able configuration and arrays; `from_state` resumes bit for bit."""
     config = {
         "rule": to_config(model.rule),
@@ -90,7 +90,7 @@ def parted(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[An
 
 
 def resume(
-    model: LinearModel,
+    model: RuleModel,
     config: Mapping[str, Any],
     classes: list[Any],
     names: list[Any],
@@ -106,7 +106,7 @@ def resume(
     _require_hash(model, config)
 
 
-def _require_hash(model: LinearModel, config: Mapping[str, Any]) -> None:
+def _require_hash(model: RuleModel, config: Mapping[str, Any]) -> None:
     """Refuse places of names under another hash. Rows of numbers have none, and fill their own columns alone."""
     if model.hash_bits is None or not model.t or (error := hashing.other_hash(config, "the model")) is None:
         return

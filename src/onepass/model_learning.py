@@ -19,7 +19,7 @@ from .labels import as_label_sets, as_labels, as_targets, plain
 from .model_scoring import bases
 
 if TYPE_CHECKING:
-    from .model import LinearModel
+    from .rule_model import RuleModel
 
 __all__ = ["check_mappings", "judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
 
@@ -27,7 +27,7 @@ __all__ = ["check_mappings", "judged_by", "learn", "learn_and_suffer", "predict_
 Read = Callable[[Array], Any] | None
 
 
-def learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: Read = None) -> list[Any]:
+def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Read = None) -> list[Any]:
     """Learns; returns what `read` makes of the scores on the way, in parts."""
     if is_mappings(X):
         return _learn_mappings(model, X, y, importance, base, read)
@@ -61,7 +61,7 @@ def learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: 
             model._engine.set_names(batch.names)  # so that mappings may follow
 
 
-def predict_then_learn(model: LinearModel, X: Any, y: Any, importance: Any, base: Any) -> Any:
+def predict_then_learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any) -> Any:
     """For each row the prediction before learning it: one array, or a list where predictions are of different kinds."""
     parts = learn(model, X, y, importance, base, model._predictions)
     if len(parts) == 1:
@@ -70,7 +70,7 @@ def predict_then_learn(model: LinearModel, X: Any, y: Any, importance: Any, base
 
 
 def _learn_growing(
-    model: LinearModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read, known: int
+    model: RuleModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read, known: int
 ) -> list[Any]:
     """Labels that are new within the batch: learn up to each, let it in, go on. `known`: names before the batch."""
     _check(model, batch)
@@ -108,7 +108,7 @@ def _learn_growing(
     return parts
 
 
-def _learn_sets(model: LinearModel, batch: Batch, y: Any, c: Array | None, read: Read, known: int) -> list[Any]:
+def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read, known: int) -> list[Any]:
     """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels. `known` as above."""
     rows = batch.rows
     sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
@@ -152,7 +152,7 @@ def _learn_sets(model: LinearModel, batch: Batch, y: Any, c: Array | None, read:
     return [predictions]
 
 
-def _learn_set(model: LinearModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
+def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
     """One row, letting its labels in."""
     for label in members:
         if label not in model.classes:
@@ -163,14 +163,14 @@ def _learn_set(model: LinearModel, row: Batch, members: list[Any], c: Array | No
     return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
 
 
-def _go_back(model: LinearModel, batch: Batch, before: dict[str, Any], known: int) -> None:
+def _go_back(model: RuleModel, batch: Batch, before: dict[str, Any], known: int) -> None:
     """To a state from before the batch, whose names were let in already."""
     model.__setstate__(before)
     if batch.named and model.hash_bits is None:
         model._engine.hold_back(known)  # what is read from a state counts, names of rows to come as well
 
 
-def _learn_mappings(model: LinearModel, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
+def _learn_mappings(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
     ys = _answers(model, y, len(X))
     if len(X) != len(ys):
         raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
@@ -194,7 +194,7 @@ def _learn_mappings(model: LinearModel, X: Any, y: Any, importance: Any, base: A
     return [predictions]
 
 
-def check_mappings(model: LinearModel, X: Any) -> None:
+def check_mappings(model: RuleModel, X: Any) -> None:
     """Raise what is wrong with any of the rows, before one is learned."""
     for row, x in enumerate(X):
         try:
@@ -205,7 +205,7 @@ def check_mappings(model: LinearModel, X: Any) -> None:
             raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
 
 
-def _answers(model: LinearModel, y: Any, rows: int) -> list[Any]:
+def _answers(model: RuleModel, y: Any, rows: int) -> list[Any]:
     if model.task == "oneclass":
         return [None] * rows
     if model.task == "multilabel":
@@ -213,7 +213,7 @@ def _answers(model: LinearModel, y: Any, rows: int) -> list[Any]:
     return list((as_targets(y) if model.task == "regression" else as_labels(y)).tolist())
 
 
-def _check(model: LinearModel, batch: Batch) -> None:
+def _check(model: RuleModel, batch: Batch) -> None:
     """Raise what the loops would raise of a malformed row, before any row is learned."""
     if batch.sound:
         return
@@ -225,7 +225,7 @@ def _check(model: LinearModel, batch: Batch) -> None:
 
 
 def run(
-    model: LinearModel,
+    model: RuleModel,
     batch: Batch,
     y: Array | None,
     c: Array | None,
@@ -241,7 +241,7 @@ def run(
 
 
 def run_into(
-    model: LinearModel,
+    model: RuleModel,
     batch: Batch,
     y: Array | None,
     c: Array | None,
@@ -261,7 +261,7 @@ def run_into(
 
 
 @contextlib.contextmanager
-def judged_by(model: LinearModel, X: Any, y: Any, importance: Any) -> Iterator[None]:
+def judged_by(model: RuleModel, X: Any, y: Any, importance: Any) -> Iterator[None]:
     """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
     batch = model._placed(as_batch(X))
     indices = model._indices(as_labels(y))
@@ -279,7 +279,7 @@ def judged_by(model: LinearModel, X: Any, y: Any, importance: Any) -> Iterator[N
         model._engine.forget_set()
 
 
-def learn_and_suffer(model: LinearModel, X: Any, y: Any, importance: Any) -> float:
+def learn_and_suffer(model: RuleModel, X: Any, y: Any, importance: Any) -> float:
     """Learn a table in order; the mean loss of its rows, each before its own update."""
     batch = model._placed(as_batch(X))
     c = as_importance(importance, batch.rows)
@@ -291,7 +291,7 @@ def learn_and_suffer(model: LinearModel, X: Any, y: Any, importance: Any) -> flo
     return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
 
 
-def _suffered(model: LinearModel, scores: Array, y: float) -> float:
+def _suffered(model: RuleModel, scores: Array, y: float) -> float:
     """The rule's loss of one example from its scores."""
     rule = model.rule
     if model.task == "regression":

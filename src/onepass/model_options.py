@@ -14,7 +14,7 @@ from .core import Array, Average
 from .errors import ParameterError
 
 if TYPE_CHECKING:
-    from .model import LinearModel
+    from .rule_model import RuleModel
 
 __all__ = [
     "classes_and_costs",
@@ -77,7 +77,7 @@ def read_bits(value: Any) -> int | None:
     return int(value)
 
 
-def classes_and_costs(model: LinearModel, classes: Iterable[Hashable] | None) -> dict[str, Any]:
+def classes_and_costs(model: RuleModel, classes: Iterable[Hashable] | None) -> dict[str, Any]:
     """These options of a new model like this one: costs go with the classes that they are of."""
     if model.task in ("regression", "oneclass"):
         return {}
@@ -102,7 +102,7 @@ LOOPS = {
 }
 
 
-def engine_parts(model: LinearModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The task, the rule and the options as the native engine reads them."""
     rule, average, spread = model.rule, model.readout, model.rule.spread()
     averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +15,21 @@ from .labels import alike
 
 if TYPE_CHECKING:
     from .model import LinearModel
+    from .rule_model import RuleModel
 
 __all__ = ["bases", "distances", "predictions", "probabilities", "refused_base", "score_many"]
 
 
-def score_many(model: LinearModel, X: Any, base: Any) -> Array:
+def score_many(model: RuleModel, X: Any, base: Any) -> Array:
     """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
     if model.task == "oneclass":
-        distances = model.distances(X)
-        bases(model, base, len(distances))
-        return np.asarray(distances - model.radius)[:, np.newaxis]
+        away = distances(cast("LinearModel", model), X)
+        bases(model, base, len(away))
+        return np.asarray(away - model.radius)[:, np.newaxis]
     return _products(model, X, base)
 
 
-def _products(model: LinearModel, X: Any, base: Any = None) -> Array:
+def _products(model: RuleModel, X: Any, base: Any = None) -> Array:
     """⟨w, x⟩, rows × outputs."""
     if is_mappings(X):
         begins_at = bases(model, base, len(X))
@@ -50,7 +51,7 @@ def _products(model: LinearModel, X: Any, base: Any = None) -> Array:
                 raise  # otherwise another thread let a class in meanwhile: look again
 
 
-def _score_into(model: LinearModel, batch: Batch, scores: Array, base: Array | None) -> None:
+def _score_into(model: RuleModel, batch: Batch, scores: Array, base: Array | None) -> None:
     more = {} if base is None else {"base": base}
     if batch.dense is not None:
         model._engine.score(batch.dense, scores, **more)
@@ -59,7 +60,7 @@ def _score_into(model: LinearModel, batch: Batch, scores: Array, base: Array | N
         model._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, batch.sound, **more)
 
 
-def bases(model: LinearModel, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
+def bases(model: RuleModel, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
     """What each row's score begins at, None where all begin at 0. Raises where one may not begin elsewhere."""
     begins_at = as_base(base, rows)
     if begins_at is not None and (refused := model.refused_base(begins_at, labels)) is not None:
@@ -68,7 +69,7 @@ def bases(model: LinearModel, base: Any, rows: int, labels: NDArray[Any] | None 
     return begins_at
 
 
-def refused_base(model: LinearModel, base: Array, labels: NDArray[Any] | None) -> tuple[int, str] | None:
+def refused_base(model: RuleModel, base: Array, labels: NDArray[Any] | None) -> tuple[int, str] | None:
     """The first row whose score may not begin at its base, and why; `labels`, where the rows are to be learned."""
     at = np.flatnonzero(base)
     known = np.full(len(base), max(2, len(model.classes)))
@@ -80,7 +81,7 @@ def refused_base(model: LinearModel, base: Array, labels: NDArray[Any] | None) -
     return None
 
 
-def _known_with(model: LinearModel, labels: list[Any]) -> NDArray[np.intp]:
+def _known_with(model: RuleModel, labels: list[Any]) -> NDArray[np.intp]:
     """How many classes are known once each of these was let in."""
     known = dict.fromkeys(model.classes)
     if known.keys() >= set(labels):
@@ -92,7 +93,7 @@ def _known_with(model: LinearModel, labels: list[Any]) -> NDArray[np.intp]:
     return counts
 
 
-def predictions(model: LinearModel, scores: Array) -> Any:
+def predictions(model: RuleModel, scores: Array) -> Any:
     """An array of labels or numbers, a list where labels are of mixed types; rows of 0 and 1 where they are sets."""
     if model.task == "multilabel":
         return (scores > 0).astype(np.int64)
@@ -107,7 +108,7 @@ def predictions(model: LinearModel, scores: Array) -> Any:
     return [classes[i] for i in indices]
 
 
-def probabilities(model: LinearModel, scores: Array) -> Array:
+def probabilities(model: RuleModel, scores: Array) -> Array:
     """σ or softmax of scores, rows × classes; for rules whose loss gives probabilities."""
     if not model.rule.proba("binary"):
         raise ParameterError(f"{model.rule!r} has no probabilities; use SGD(loss='logistic')")
@@ -144,7 +145,7 @@ def distances(model: LinearModel, X: Any) -> Array:
     return np.asarray(np.sqrt(np.maximum(0.0, squared)))
 
 
-def _squared(model: LinearModel, x: Mapping[Any, Any]) -> float:
+def _squared(model: RuleModel, x: Mapping[Any, Any]) -> float:
     """‖x‖² of a mapping, with the features that were never learned."""
     known = sum(value * value for _, value in model._engine.row_of(x))
     named = {f"{n}={v}" if isinstance(v, str) else n: 1.0 if isinstance(v, str) else v for n, v in x.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ from numpy.typing import NDArray
 
 from .core import Array, Readout, Rule
 from .errors import LabelError
-from .linear import LinearClassifier
+from .linear import LinearWeights
 from .model import LinearModel
+from .rule_estimator import RuleClassifier
 
 __all__ = ["MultilabelClassifier"]
 
 
-class MultilabelClassifier(LinearClassifier):
+class MultilabelClassifier(LinearWeights, RuleClassifier[LinearModel]):
     """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
 
     The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.
@@ -56,6 +58,7 @@ class MultilabelClassifier(LinearClassifier):
         self.random_state = random_state
 
     class_weight = None
+    _answers_with = "labels"
     _sets = False  # was it fitted on a table of labels?
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -120,9 +123,9 @@ class MultilabelClassifier(LinearClassifier):
     def _attributes(self) -> dict[str, Any]:
         return {**super()._attributes(), "sets": self._sets}
 
-    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
-        self._sets = bool(attributes.get("sets", False))
-        return super()._adopt(model, attributes)
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        super()._set_attributes(attributes)
+        self._sets = bool(attributes["sets"])
 
 
 def _table(y: Any) -> NDArray[Any] | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from . import _native
 from .core import Array
 from .labelled import LabelledLearner, LabelledState
+from .learner import LearnerTraits
 from .parameters import Parameters, choice, number
 
 __all__ = ["KNNClassifier"]
@@ -55,6 +56,8 @@ class KNNClassifier(LabelledLearner):
 
     _Parameters = _Parameters
     _State = _Window
+
+    traits = LearnerTraits("class", frozenset({"predict_proba_one"}))
 
     def __init__(self, n_neighbors: int = 5, *, window: int = 1000, weights: str = "uniform") -> None:
         self.n_neighbors = n_neighbors

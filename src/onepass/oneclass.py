@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from .core import Array, Rule
-from .estimator import LinearEstimator
+from .learner import LearnerTraits
+from .linear import LinearWeights
 from .model import LinearModel
 
 __all__ = ["OneClass"]
 
 
-class OneClass(OutlierMixin, LinearEstimator):  # type: ignore[misc]
+class OneClass(OutlierMixin, LinearWeights):  # type: ignore[misc]
     """A centre w that moves towards every x further away than `radius`, by a Passive-Aggressive step.
 
     `score_samples` is −‖x − w‖, `decision_function` radius − ‖x − w‖ (below 0 is an outlier), `predict` +1 or −1.
@@ -37,6 +39,12 @@ class OneClass(OutlierMixin, LinearEstimator):  # type: ignore[misc]
         self.passes = passes
         self.shuffle = shuffle
         self.random_state = random_state
+
+    _answers_with = "outlier"
+
+    @property
+    def traits(self) -> LearnerTraits:
+        return dataclasses.replace(super().traits, supervised=False, verbs=frozenset({"score_one", "explain_one"}))
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn afresh from a table; y is ignored."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from . import store
 from .batches import Batch, is_mappings
 from .core import Array, Readout, Rule
 from .decoders import Features, difference
-from .errors import DamagedFileError, InputError, LabelError, NumericalError, ParameterError, RowError
-from .estimator import LinearEstimator
+from .errors import InputError, LabelError, NumericalError, ParameterError, RowError
 from .labels import as_targets
+from .learner import LearnerTraits
+from .learner_base import joined
+from .linear import LinearWeights
 from .model import LinearModel
 from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
 from .tables import read_order
@@ -25,7 +27,7 @@ from .tables import read_order
 __all__ = ["Ranker"]
 
 
-class Ranker(LinearEstimator):
+class Ranker(LinearWeights):
     """Pairwise ranking, in one pass, by any rule that is defined for it; with the default PA-I it is PAMIR.
 
     Of two examples of one query the one of higher relevance y should score higher by 1: φ = x_p − x_n, ⟨w, φ⟩ ≥ 1
@@ -52,6 +54,12 @@ class Ranker(LinearEstimator):
 
     _query: Query | None = None
     _examples = _dropped = 0
+    _described: dict[str, Any] | None = None  # the query in progress, as its state names it
+    _answers_with = "rank"
+
+    @property
+    def traits(self) -> LearnerTraits:
+        return dataclasses.replace(super().traits, verbs=frozenset({"predict_then_learn", "explain_one"}))
 
     def __init__(
         self,
@@ -290,32 +298,32 @@ class Ranker(LinearEstimator):
 
     # -- files -----------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ranker, the query in progress included; `onepass.load` resumes bit for bit."""
-        model = self._fitted()
-        model.extra_arrays = {} if self._query is None else self._query.arrays()
-        try:
-            super().save(path)
-        finally:
-            model.extra_arrays = {}
+    def _learned_state(self) -> tuple[dict[str, Any] | None, dict[str, NDArray[Any]]]:
+        """The query in progress included."""
+        learned, arrays = super()._learned_state()
+        if self._query is not None:
+            arrays = {**arrays, **joined({"extra.": self._query.arrays()})}
+        return learned, arrays
+
+    def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        super()._resume(learned, arrays)
+        model = self._learned()
+        waiting, model.extra_arrays = model.extra_arrays, {}
+        if self._described is not None:
+            [key] = store.decode_values(self._described["key"])
+            self._query = Query.of_arrays(self._room(), key, self._described["kind"], waiting, model.n_features)
+        elif waiting:
+            raise ValueError("there are examples of a query, but no query")
 
     def _attributes(self) -> dict[str, Any]:
         query = self._query
         described = query and {"key": store.encode_values([query.key]), "kind": kind_of(query.examples)}
         return {**super()._attributes(), "query": described, "examples": self._examples, "dropped": self._dropped}
 
-    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
-        self._examples, self._dropped = attributes.get("examples", 0), attributes.get("dropped", 0)
-        arrays, model.extra_arrays = model.extra_arrays, {}
-        if attributes.get("query") is not None:
-            try:
-                [key] = store.decode_values(attributes["query"]["key"])
-                self._query = Query.of_arrays(self._room(), key, attributes["query"]["kind"], arrays, model.n_features)
-            except (KeyError, ValueError, TypeError, IndexError) as error:
-                raise DamagedFileError(
-                    f"the query in progress is not whole ({error}); restore it from a backup"
-                ) from None
-        return super()._adopt(model, attributes)
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        super()._set_attributes(attributes)
+        self._examples, self._dropped = attributes["examples"], attributes["dropped"]
+        self._described = attributes["query"]
 
 
 def _learn_named_pairs(model: LinearModel, query: Query, x: Features, y: float, c: float, row: int) -> None:

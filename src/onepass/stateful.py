@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
@@ -22,13 +21,13 @@ from . import _native, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .learner_base import array_bytes
 from .named import read_item
-from .parameters import Parameters, to_config
+from .parameters import Parameters
 from .tables import TableEstimator
 
-__all__ = ["KIND", "Reader", "State", "StatefulEstimator", "dense_parts", "read_seed", "require_moderate"]
+__all__ = ["Reader", "State", "StatefulEstimator", "dense_parts", "read_seed", "require_moderate"]
 
-KIND = "stateful"
 LARGEST = 1e100  # in size; beyond it squares, summed over a long stream, may overflow
 PART = 1024  # rows of a sparse table that are made dense at once
 
@@ -237,26 +236,23 @@ class StatefulEstimator(TableEstimator):
         """Examples seen."""
         return int(self._learned().t)
 
-    # -- files ---------------------------------------------------------------------------------------------------------
+    # -- state and files -----------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator and all it has learned; `onepass.load` resumes bit for bit."""
-        store.write(path, KIND, *self._state_with_parameters())
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was learned."""
+        return 0 if self._state is None else array_bytes(self._to_config(self._state)[1])
 
-    def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        numbers, arrays = self._to_config(self._fitted())
-        params = self._config()
-        config = {"estimator": type(self).__name__, "params": params, "fitted": self._attributes()}
-        return {**config, "learned": numbers}, arrays
+    def _learned_state(self) -> tuple[dict[str, Any] | None, dict[str, NDArray[Any]]]:
+        return self._to_config(self._state) if self.__sklearn_is_fitted__() else (None, {})
 
-    def _config(self) -> dict[str, Any]:
-        """The parameters as JSON."""
-        params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
-        params = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items()}
-        params |= {name: v.tolist() for name, v in params.items() if isinstance(v, np.ndarray)}
-        if not isinstance(params.get("random_state"), (int, type(None))):
-            params["random_state"] = None  # the seed that was drawn of it is in the state
-        return params
+    def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self._state = self._from_config(learned, arrays)
+        if not isinstance(self._state.t, int) or self._state.t < 1:
+            raise DamagedFileError("t must be a whole number >= 1")
+
+    def _check_parameters(self) -> None:
+        self._new_state()
 
     def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers, arrays = state.config()
@@ -264,24 +260,6 @@ class StatefulEstimator(TableEstimator):
 
     def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         return self._State.from_config(config, arrays)
-
-    @classmethod
-    def _restore(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The estimator that `save` wrote; `onepass.load` finds the class."""
-        try:
-            if not all(isinstance(config[part], dict) for part in ("params", "learned", "fitted")):
-                raise TypeError("params, learned and fitted must be mappings")
-            estimator = cls(**config["params"])
-            estimator._new_state()
-            estimator._state = estimator._from_config(config["learned"], arrays)
-            if not isinstance(estimator._state.t, int) or estimator._state.t < 1:
-                raise DamagedFileError("t must be a whole number >= 1")
-            estimator._set_attributes(config["fitted"])
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise DamagedFileError(
-                f"the {cls.__name__}'s parts do not fit together ({error}); restore the file from a backup"
-            ) from None
-        return estimator
 
 
 def read_seed(random_state: Any) -> int:

@@ -11,12 +11,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import decoders, files, store
+from . import decoders, store
 from .batches import Batch, is_mappings, to_row
 from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, ParameterError, RowError
-from .estimator import LinearEstimator
+from .learner import LearnerTraits
+from .linear import LinearWeights
 from .model import LinearModel
+from .parameter_values import decode_all, encode_all, template
 from .tables import read_labels, read_passes
 
 __all__ = ["StructuredLearner", "WeightView"]
@@ -63,7 +65,7 @@ class WeightView:
             return float(np.sum(self.many(list(features)) * list(features.values())))
 
 
-class StructuredLearner(LinearEstimator):
+class StructuredLearner(LinearWeights):
     """Learns to answer with what a decoder can find: Φ(x, y) should score above Φ(x, r) for every other answer r.
 
     Each round takes one rival r and learns Δ = Φ(x, y) − Φ(x, r): ⟨w, Δ⟩ should reach √cost(y, r)
@@ -88,6 +90,12 @@ class StructuredLearner(LinearEstimator):
     _blocks = decoders.Multiclass()
     _declared = False
     _suboptimal = 0
+
+    @property
+    def traits(self) -> LearnerTraits:
+        answers = "class" if self.decoder is None else "structure"
+        verbs = frozenset({"predict_then_learn", "explain_one"})
+        return LearnerTraits(answers, verbs, linear=True)
 
     def __init__(
         self,
@@ -432,15 +440,20 @@ class StructuredLearner(LinearEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str], decoder: Any = None) -> Self:
         """Open a file written by `save`. A decoder of your own, which no file can hold, is given again here."""
-        model = LinearModel.load(path)
-        given = {} if decoder is None else {"decoder": decoder}
-        learner = files.estimator_of(model, **given) if model.task == "structured" else None
-        if not isinstance(learner, cls):
+        kind, config, arrays = store.read(path)
+        if kind != cls.__name__:
             raise ParameterError(f"{os.fspath(path)} holds no {cls.__name__}; open it with onepass.load")
-        return learner
+        given = {} if decoder is None else {"decoder": decoder}
+        return cls.from_state(config, arrays, **given)
 
-    def _config(self) -> dict[str, Any]:
-        return {**super()._config(), "decoder": decoders.to_config(self.decoder)}
+    def _parameter_state(self) -> dict[str, Any]:
+        params = {name: value for name, value in template(self).items() if name != "decoder"}
+        return {**encode_all(params), "decoder": decoders.to_config(self.decoder)}
+
+    @classmethod
+    def _from_parameters(cls, config: Mapping[str, Any]) -> Self:
+        plain = {name: value for name, value in config.items() if name != "decoder"}
+        return cls(**decode_all(plain), decoder=decoders.from_config(config.get("decoder")))
 
     def _attributes(self) -> dict[str, Any]:
         out = {
@@ -452,13 +465,13 @@ class StructuredLearner(LinearEstimator):
             out["class_dtype"] = self._class_dtype.str
         return out
 
-    def _adopt(self, model: LinearModel, attributes: dict[str, Any]) -> Self:
-        self._suboptimal = attributes.get("suboptimal", 0)
-        self._blocks = decoders.Multiclass(tuple(store.decode_values(attributes.get("labels", []))))
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        super()._set_attributes(attributes)
+        self._suboptimal = attributes["suboptimal"]
+        self._blocks = decoders.Multiclass(tuple(store.decode_values(attributes["labels"])))
         self._declared = "class_dtype" in attributes
         if self._declared:
             self._class_dtype = np.dtype(attributes["class_dtype"])
-        return super()._adopt(model, attributes)
 
 
 def _equal(decoder: Any, y: Any, y_hat: Any) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import ClassifierTags, RegressorTags, TargetTags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -17,14 +17,25 @@ from .batches import Batch, as_batch, as_importance
 from .core import Array
 from .errors import InputError, LabelError, ParameterError, RowError
 from .labels import alike, as_labels, as_targets
+from .learner_base import EstimatorBase
 
-__all__ = ["TableEstimator", "class_array", "read_labels", "read_order", "read_passes", "read_targets"]
+__all__ = [
+    "TableEstimator",
+    "as_classifier",
+    "as_regressor",
+    "class_array",
+    "read_labels",
+    "read_order",
+    "read_passes",
+    "read_targets",
+]
 
 
-class TableEstimator(BaseEstimator):  # type: ignore[misc]
+class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
     """Base of all estimators: tables and importances checked as scikit-learn wants them, and calls all or nothing."""
 
     _class_dtype: np.dtype[Any]  # of the labels as the first table had them
+    _takes_sparse: ClassVar[bool] = True
 
     def _validated(self, X: Any, *, reset: bool) -> Batch:
         """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
@@ -92,8 +103,24 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self._takes_sparse
         return tags
+
+
+def as_classifier(tags: Any) -> Any:
+    """scikit-learn's tags of a classifier that learns in one pass."""
+    tags.estimator_type, tags.target_tags = "classifier", TargetTags(required=True)
+    # One pass over the 50 rows of scikit-learn's class-weight check is too little for any rule; the accuracy checks
+    # that this tag also switches off are run by tests/test_sklearn.py with the tag off.
+    tags.classifier_tags, tags.regressor_tags = ClassifierTags(poor_score=True), None
+    return tags
+
+
+def as_regressor(tags: Any) -> Any:
+    """scikit-learn's tags of a regressor."""
+    tags.estimator_type, tags.target_tags = "regressor", TargetTags(required=True)
+    tags.classifier_tags, tags.regressor_tags = None, RegressorTags()
+    return tags
 
 
 def read_labels(y: Any, rows: int) -> NDArray[Any]:

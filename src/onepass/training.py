@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from .batches import Batch
 from .core import Array, Scalars, make_readout
 from .errors import ParameterError, RowError
 from .model import LinearModel
+from .rule_model import RuleModel
 
 __all__ = ["Training"]
 
@@ -42,20 +43,20 @@ class Training:
     stopped_by: str = ""
     losses: list[float] = field(default_factory=list)
 
-    def run(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
+    def run(self, model: RuleModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         self._check(model)
         if self.order != "sequential":
             table.require_finite()  # here, where rows still have their own numbers
         with model.judged_by(table, y, importance) if model.ratchet else contextlib.nullcontext():
             self._passes(model, table, y, importance)
 
-    def _passes(self, model: LinearModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
+    def _passes(self, model: RuleModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         c = np.ones(table.rows) if importance is None else importance
         best, waited = math.inf, 0
         self.stopped_by = "passes"
         for number in range(1, self.passes + 1):
             compares = self.mode != "online" and self.tol_w is not None and not model.rule.mistake_driven
-            before, updates = model.weights(last=True) if compares else None, model.k
+            before, updates = _weights(model) if compares else None, model.k
             order = self._rows(table.rows)
             if self.mode == "batch":
                 loss, moved = self._batch_step(model, table, y, c, number)
@@ -70,7 +71,7 @@ class Training:
             if (self.mode == "batch" or model.rule.mistake_driven) and not moved:
                 self.stopped_by = "no update"
                 return
-            if before is not None and self.tol_w is not None and _still(before, model.weights(last=True), self.tol_w):
+            if before is not None and self.tol_w is not None and _still(before, _weights(model), self.tol_w):
                 self.stopped_by = "weights"
                 return
             if self.tol is not None and not model.rule.mistake_driven:
@@ -80,7 +81,7 @@ class Training:
                     self.stopped_by = "objective"
                     return
 
-    def _check(self, model: LinearModel) -> None:
+    def _check(self, model: RuleModel) -> None:
         if self.mode not in MODES:
             raise ParameterError(f"mode={self.mode!r}: expected one of {', '.join(MODES)}")
         if self.reduction not in ("sum", "mean"):
@@ -100,7 +101,7 @@ class Training:
                 f"mode='batch' is for perceptron and adaline, with two classes or in regression, not for {model.rule!r}"
             )
 
-    def _suffers(self, model: LinearModel) -> bool:
+    def _suffers(self, model: RuleModel) -> bool:
         """Can the learner's own loss be measured on the way? Only where the last weights predict."""
         return type(model.readout) is type(make_readout("last", model.rule))
 
@@ -112,7 +113,7 @@ class Training:
         return None
 
     def _pass(
-        self, model: LinearModel, table: Batch, y: NDArray[Any], c: Array | None, order: NDArray[np.intp] | None
+        self, model: RuleModel, table: Batch, y: NDArray[Any], c: Array | None, order: NDArray[np.intp] | None
     ) -> float:
         """One pass of single updates; returns the mean loss, each example's measured before its own update."""
         rows, answers, weights = table, y, c
@@ -128,7 +129,7 @@ class Training:
                 raise
             raise error.at(int(order[error.row])) from None
 
-    def _batch_step(self, model: LinearModel, table: Batch, y: Any, c: Array, number: int) -> tuple[float, bool]:
+    def _batch_step(self, model: RuleModel, table: Batch, y: Any, c: Array, number: int) -> tuple[float, bool]:
         """w ← w + Σ (or mean) of the rule's steps, all at the same w; the schedule's clock is the pass."""
         rule, scores = model.rule, model.score_many(table)[:, 0]
         regression = model.task == "regression"
@@ -144,8 +145,13 @@ class Training:
             loss += float(c[i]) * rule.suffer(s)
             coefficients[i] = rule.step(s).add * signs[i] if c[i] > 0 else 0.0
         share = 1.0 / table.rows if self.reduction == "mean" else 1.0
-        model.add_rows(table, share * coefficients)
+        cast(LinearModel, model).add_rows(table, share * coefficients)
         return loss / float(np.sum(c)), bool(np.any(coefficients))
+
+
+def _weights(model: RuleModel) -> tuple[Array, Array]:
+    """The last weights; the tests that compare them are for linear models."""
+    return cast(LinearModel, model).weights(last=True)
 
 
 def _still(before: tuple[Array, Array], after: tuple[Array, Array], tol: float) -> bool:

@@ -12,12 +12,12 @@ from .core import Array
 from .errors import ParameterError
 
 if TYPE_CHECKING:
-    from .model import LinearModel
+    from .rule_model import RuleModel
 
 __all__ = ["deviation_one", "deviations", "interval", "variances"]
 
 
-def variances(model: LinearModel, X: Any) -> Array:
+def variances(model: RuleModel, X: Any) -> Array:
     """xᵀΣx, rows × class rows (one where they share Σ): how unsure each score is. Changes nothing."""
     engine = model._engine
     if is_mappings(X):
@@ -35,17 +35,17 @@ def variances(model: LinearModel, X: Any) -> Array:
     return out
 
 
-def _deviation(model: LinearModel, v: float) -> float:
+def _deviation(model: RuleModel, v: float) -> float:
     state = dict(zip(model.rule.slots, model._engine.slots, strict=True))
     return math.sqrt(model.rule.predictive_variance(v, state))
 
 
-def deviations(model: LinearModel, X: Any) -> Array:
+def deviations(model: RuleModel, X: Any) -> Array:
     """Regression: the standard deviation of y around each prediction, the noise of y included."""
     return np.array([_deviation(model, float(v)) for v in variances(model, X)[:, 0]])
 
 
-def deviation_one(model: LinearModel, x: Any) -> float:
+def deviation_one(model: RuleModel, x: Any) -> float:
     return _deviation(model, float(model._engine.variance_one(x)))
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "check_sources", "keeper_from", "keeper_state", "read", "seen_of", "write"]
 
+MODELS = ("LinearModel", "KernelModel", "EnsembleModel")  # what the command can go on with
 KEY = "learn"
 HEAD, TAIL = 1 << 16, 1 << 12  # bytes compared at the beginning of what was read, and at its end
 COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
@@ -64,20 +65,9 @@ def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[st
 
 def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
     """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
-    from .. import store
-    from ..errors import ParameterError
+    from .. import registry
 
-    kind, config, parts = store.read(path)
-    learner: Any
-    if kind == "ensemble":
-        from ..ensemble_model import EnsembleModel as learner
-    elif kind == "kernel":
-        from ..kernel_model import KernelModel as learner
-    elif kind == "linear":
-        from ..model import LinearModel as learner
-    else:
-        raise ParameterError(f"{path} holds a model of kind {kind!r}; expected 'linear', 'kernel' or 'ensemble'")
-    model: Any = learner.from_state(config, parts)
+    model, _ = registry.load_model(path, *MODELS)
     kept = model.extra.pop(KEY, None)
     mine = {name: model.extra_arrays.pop(name) for name in list(model.extra_arrays) if name.startswith(f"{KEY}.")}
     if kept is None:

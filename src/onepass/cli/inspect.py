@@ -27,20 +27,20 @@ def command(model_path: str, top: int, every: bool) -> None:
       onepass inspect mail.model --all > weights.txt
     """
     from .. import store
+    from ..registry import KINDS, load
     from .checkpoint import read
     from .summary import size_of
 
     kind = store.read(model_path)[0]
-    if kind not in ("linear", "kernel"):
-        from ..files import load
-
+    model_kind = KINDS[kind].model or kind if kind in KINDS else None
+    if model_kind not in ("LinearModel", "KernelModel"):
         opened = load(model_path)
         click.echo(f"{model_path}: {opened!r}")
         for name, weight in getattr(opened, "standing_", []):
             click.echo(f"  {weight:7.2%}  {name}")
         return
     model, kept, _ = read(model_path)
-    if kind == "kernel":
+    if model_kind == "KernelModel":
         if every:
             raise click.UsageError("--all lists weights, of which a kernel learner has none")
         top = 0
@@ -50,7 +50,7 @@ def command(model_path: str, top: int, every: bool) -> None:
         for line in weight_lines(model):
             click.echo(line)
         return
-    lines = [f"{model_path}: {size_of(model_path)}", "", *_what(model)]
+    lines = [f"{model_path}: {size_of(model_path)}", "", *_what(model, kind)]
     if top:
         lines += ["", *_heaviest(model, top)]
     if kept is not None:
@@ -58,7 +58,8 @@ def command(model_path: str, top: int, every: bool) -> None:
     click.echo("\n".join(lines))
 
 
-def _what(model: LinearModel) -> list[str]:
+def _what(model: LinearModel, kind: str) -> list[str]:
+    from ..registry import KINDS
     from .kernels import learner_of
     from .summary import _classes, learned
 
@@ -71,8 +72,8 @@ def _what(model: LinearModel) -> list[str]:
         learned(model),
         ("names", _naming(model)),
     ]
-    if model.extra.get("estimator"):
-        rows.append(("saved by", str(model.extra["estimator"])))
+    if KINDS[kind].model is not None:
+        rows.append(("saved by", kind))
     return [f"{name:<10}{value}" for name, value in rows]
 
 

@@ -228,7 +228,7 @@ def _begun(given: dict[str, Any]) -> Job:
     reading.multilabel = task == "multilabel"
     _fits_task(task, given)
 
-    def make(task: str, bits: int | None = bits) -> LinearModel:
+    def make(task: str, bits: int | None = bits) -> Any:
         from .judging import new_model
 
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)

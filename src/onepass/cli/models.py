@@ -121,10 +121,9 @@ def command(name: str | None) -> None:
         click.echo("\nMore of one: onepass models RULE or NAME")
         return
     if name in LEARNERS:
-        import onepass
-        from onepass import files
+        from ..registry import class_of
 
-        kind = files.stateful_class(name) if name in files._STATEFUL else getattr(onepass, name)
+        kind = class_of(name)
         click.echo(f"{name}   {kind.__module__}.{name}\n\n{inspect.getdoc(kind)}")
         return
     rule = make(name)

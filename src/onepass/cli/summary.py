@@ -83,7 +83,7 @@ def _classes(model: LinearModel) -> str:
 
 def learned(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> tuple[str, str]:
     """How much a model holds: weights, or support vectors."""
-    if model.kind == "kernel":
+    if model.traits.by_rule and not model.traits.linear:
         return "support", support(cast("KernelModel", model))
     return "weights", _weights(model, spelled)
 

@@ -17,7 +17,7 @@ from ..core import Array
 from ..errors import DamagedFileError, ParameterError, RowError
 from ..reductions.either import EitherTask
 from ..reductions.examples import Indices, Rows, count, part, singles
-from ..reductions.learners import Learner, Linear
+from ..reductions.learners import BaseLearner
 from .base import Detector
 
 __all__ = ["Adapting", "Resetting", "Watched", "listed"]
@@ -58,7 +58,7 @@ class Watched(EitherTask):
     # -- learning --------------------------------------------------------------------------------------------------
 
     @property
-    def _all(self) -> list[Learner]:
+    def _all(self) -> list[BaseLearner]:
         return [*self.learners, *self.spares]
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:
@@ -69,7 +69,7 @@ class Watched(EitherTask):
             learner.learn(x, answer, c)
 
     def _learn_batch(self, rows: Rows, answers: Any, c: Array | None) -> None:
-        if not all(isinstance(learner, Linear) for learner in self._all) or isinstance(rows, list):
+        if not all(learner.in_blocks for learner in self._all) or isinstance(rows, list):
             weights = [1.0] * count(rows) if c is None else c.tolist()
             began = self.t
             for x, answer, weight in zip(singles(rows), answers.tolist(), weights, strict=True):
@@ -110,23 +110,22 @@ class Watched(EitherTask):
             return i + 1
         return stop - start
 
-    def _loss(self, learner: Learner, x: Any, answer: Any) -> float:
+    def _loss(self, learner: BaseLearner, x: Any, answer: Any) -> float:
         """|y − ŷ| of a number, 0 or 1 of a label."""
         if self.task == "regression":
             return abs(float(answer) - learner.score(x))
         return float(learner.predict(x) != answer)
 
-    def _losses(self, learner: Learner, rows: Rows, answers: Any, c: Array | None) -> Array:
+    def _losses(self, learner: BaseLearner, rows: Rows, answers: Any, c: Array | None) -> Array:
         """As `_loss` for each row before that row was learned; then all are learned."""
-        assert isinstance(learner, Linear)
-        said = learner.model.predict_then_learn(rows, answers, c)
+        said = learner.predict_then_learn(rows, answers, c)
         if self.task == "regression":
             return np.abs(np.asarray(answers, dtype=np.float64) - np.asarray(said, dtype=np.float64))
         if isinstance(said, np.ndarray):
             return np.asarray(said != answers, dtype=np.float64)
         return np.array([a != b for a, b in zip(said, answers.tolist(), strict=True)], dtype=np.float64)
 
-    def _replace(self, learner: Learner) -> None:
+    def _replace(self, learner: BaseLearner) -> None:
         self.learners = [learner]
         self._witness = None
         self.changes += 1

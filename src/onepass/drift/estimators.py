@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from ..errors import ParameterError
 from ..reductions.either_facade import EitherEstimator
-from ..reductions.learners import Learner
+from ..reductions.learners import BaseLearner
 from ..reductions.scheme import Reduction
 from .adapting import Adapting, Resetting
 from .base import Detector
@@ -22,7 +22,7 @@ class _DriftEstimator(EitherEstimator):
     def _make(self, base: Any, classes: list[Any] | None) -> Reduction:
         return self._changing(base, "regression" if self._predicts_numbers() else "multiclass", classes)
 
-    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> Learner:
+    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
         if task == "multiclass" and classes is None:
             classes = self._own_classes()
         return self._changing(clone(self.base, safe=False), task, classes)
@@ -190,8 +190,3 @@ class DriftFade(_DriftEstimator):
         """How many examples each learner has seen."""
         core = self._learned()
         return [int(core.t - began) for began in core.since]
-
-
-CHANGING: dict[str, type[EitherEstimator]] = {
-    kind.__name__: kind for kind in (DriftAdapt, DriftFade, DriftReset, DriftWindow)
-}

@@ -17,7 +17,7 @@ from ..core import Array
 from ..errors import DamagedFileError, RowError
 from ..reductions.either import EitherTask
 from ..reductions.examples import Indices, Rows, count, part
-from ..reductions.learners import Learner
+from ..reductions.learners import BaseLearner
 from ..reductions.sampling import uniforms
 from .adapting import listed
 
@@ -157,7 +157,7 @@ class Fading(Staggered):
         return super()._fits(since, t) and len(since) == len(self.since)
 
     @property
-    def _experienced(self) -> list[Learner]:
+    def _experienced(self) -> list[BaseLearner]:
         """Those that have seen an example; all of them where none has."""
         found = [learner for learner, began in zip(self.learners, self.since, strict=True) if began < self.t]
         return found or self.learners

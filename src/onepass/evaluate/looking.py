@@ -258,16 +258,12 @@ class Lookback:
 
 def linear_model(model: Any) -> Any:
     """The `LinearModel` behind an estimator; what has none has no fixed vector to be compared with."""
-    from ..kernel_model import KernelModel
-    from ..model import LinearModel
+    from ..learner import traits_of
 
-    made = model if isinstance(model, LinearModel) else None
-    if made is None and hasattr(model, "new_model"):
-        try:
-            made = model.new_model()
-        except ParameterError:  # an ensemble, which is many models
-            made = None
-    if not isinstance(made, LinearModel) or isinstance(made, KernelModel) or made.rule.geometry() != 2:
+    traits = traits_of(model)
+    fits = traits is not None and traits.linear and traits.by_rule
+    made = None if not fits else model if hasattr(model, "options") else model.new_model()
+    if made is None or made.rule.geometry() != 2:
         raise ParameterError(
             f"regret compares with the best fixed weights: it needs a linear model of ours, not {model!r:.80}"
         )

@@ -16,6 +16,7 @@ from sklearn.base import DensityMixin
 
 from ..core import Array
 from ..errors import ParameterError
+from ..learner import LearnerTraits
 from ..minibatch import MiniBatchLearner, MiniBatchState
 from ..parameters import Parameters, choice, number
 from ..stateful import read_seed
@@ -74,6 +75,8 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
     mode: str
     tol: float
     max_iter: int
+
+    traits = LearnerTraits("cluster", frozenset({"predict_proba_one", "anomaly_score_one"}), supervised=False)
 
     # -- what a mixture defines ----------------------------------------------------------------------------------------
 

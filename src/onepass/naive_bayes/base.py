@@ -14,6 +14,7 @@ from ..batches import Batch, as_batch, is_mappings
 from ..core import Array
 from ..errors import DamagedFileError, InputError, NumericalError, ParameterError
 from ..labelled import LabelledLearner, LabelledState
+from ..learner import LearnerTraits
 from ..stateful import LARGEST, Reader, mappings_of, named_vector, require_moderate, too_large, vector_of
 
 __all__ = ["BayesLearner", "CountingLearner", "CountingState", "log_prior", "normalised"]
@@ -42,6 +43,8 @@ class BayesLearner(LabelledLearner):
 
     fit_prior: bool
     class_prior: Any
+
+    traits = LearnerTraits("class", frozenset({"predict_proba_one"}))
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """ln P(c, x) of each row and class."""

@@ -24,7 +24,6 @@ this module does not import scikit-learn; touching one of its classes does.
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,15 +43,7 @@ __all__ = [
     "ImportanceSampling",
     "OneVsAll",
     "OneVsOne",
-    "load",
 ]
-
-
-def load(path: str | os.PathLike[str]) -> Any:
-    """Open a file that a reduction's `save` wrote. A damaged or foreign file raises; nothing in it is executed."""
-    from . import saving
-
-    return saving.load(path)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from ..linear import LinearClassifier, LinearRegressor
-from ..tables import read_targets
+from ..tables import as_classifier, as_regressor, read_targets
 from .facade import ReductionEstimator
 from .learners import is_regressor
 
@@ -52,8 +51,4 @@ class EitherEstimator(ReductionEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        other = (LinearRegressor if self._predicts_numbers() else LinearClassifier)().__sklearn_tags__()
-        tags.estimator_type = other.estimator_type
-        tags.classifier_tags, tags.regressor_tags = other.classifier_tags, other.regressor_tags
-        tags.target_tags = other.target_tags
-        return tags
+        return as_regressor(tags) if self._predicts_numbers() else as_classifier(tags)

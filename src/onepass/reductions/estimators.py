@@ -15,7 +15,7 @@ from ..errors import ParameterError
 from .costs import AllPairs, CostReduction, CostRegression, Expansion, Tree
 from .either_facade import EitherEstimator
 from .facade import ReductionEstimator, ScoringEstimator, listed, shown
-from .learners import Learner
+from .learners import BaseLearner
 from .multiclass import AgainstAll, AgainstOne, OutputCode, pair
 from .sampling import Rejection
 from .scheme import Reduction
@@ -280,13 +280,7 @@ class ImportanceSampling(EitherEstimator):
         task = "regression" if self._predicts_numbers() else "multiclass"
         return Rejection(base, task, classes, self.c_max, self.samples, self.seed)
 
-    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> Learner:
+    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
         if task == "multiclass" and classes is None:
             classes = self._own_classes()
         return Rejection(clone(self.base, safe=False), task, classes, self.c_max, self.samples, self.seed)
-
-
-REDUCTIONS: dict[str, type[ReductionEstimator]] = {
-    kind.__name__: kind
-    for kind in (OneVsAll, OneVsOne, ErrorCorrectingOutputCodes, CostSensitive, FilterTree, ImportanceSampling)
-}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -15,16 +14,14 @@ from .. import store
 from ..batches import Batch
 from ..core import Array
 from ..errors import LabelError, ParameterError, RowError
-from ..estimator import LinearEstimator
 from ..labels import alike
+from ..learner import LearnerTraits, traits_of
 from ..tables import TableEstimator, class_array, read_labels, read_order
 from .examples import read_one, read_rows
-from .learners import Foreign, Learner, Linear
+from .learners import BaseLearner, Foreign, Ruled
 from .scheme import Reduction
 
 __all__ = ["ReductionEstimator", "ScoringEstimator"]
-
-KIND = "reduction"
 
 
 class ReductionEstimator(TableEstimator):
@@ -46,7 +43,7 @@ class ReductionEstimator(TableEstimator):
     def _own_classes(self) -> list[Any] | None:
         return None if self.classes is None else listed(self.classes)
 
-    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> Learner:
+    def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
         """As the base of another reduction."""
         if task != "multiclass":
             wanted = {"binary": "a learner of two classes", "regression": "a regressor"}[task]
@@ -185,27 +182,28 @@ class ReductionEstimator(TableEstimator):
         """The bases that predict: `LinearModel` where the base is one of ours."""
         return [shown(learner) for learner in self._learned().learners]
 
-    # -- files -----------------------------------------------------------------------------------------------------
+    # -- the contract of a learner ---------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the reduction and all that its bases have learned; `load` resumes bit for bit."""
-        config, arrays = self._state_with_parameters()
-        store.write(path, KIND, config, arrays)
+    @property
+    def traits(self) -> LearnerTraits:
+        verbs = frozenset({"score_one"}) if hasattr(self, "score_one") else frozenset()
+        return LearnerTraits("number" if self._predicts_numbers() else "class", verbs, ordered=True)
 
-    def _state_with_parameters(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What a file holds: the bases, and how the estimator was made."""
-        config, arrays = self._fitted().state()
-        fitted = self._attributes()
-        from .saving import encode
+    def _predicts_numbers(self) -> bool:
+        return False
 
-        return {"estimator": encode(self), "fitted": fitted, "core": config}, arrays
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what all bases have learned."""
+        return 0 if self._core is None else self._core.nbytes
 
-    def _adopt(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fitted: Mapping[str, Any]) -> Self:
-        core = self._new_core(store.decode_values(config["labels"]) if config["declared"] else None)
-        core.restore(config, arrays)
+    def _learned_state(self) -> tuple[dict[str, Any] | None, dict[str, NDArray[Any]]]:
+        return self._core.state() if self._core is not None and self._core.t > 0 else (None, {})
+
+    def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        core = self._new_core(store.decode_values(learned["labels"]) if learned["declared"] else None)
+        core.restore(learned, arrays)
         self._core = core
-        self._set_attributes(fitted)
-        return self
 
 
 class ScoringEstimator(ReductionEstimator):
@@ -227,9 +225,10 @@ class ScoringEstimator(ReductionEstimator):
 
 def _orders(base: Any, rows: int) -> Iterator[NDArray[Any] | None]:
     """The order of the rows in each pass of `fit`, as the innermost base says; None is as they come."""
-    while isinstance(base, ReductionEstimator):
+    while hasattr(base, "_new_learner"):  # a reduction
         base = base.base
-    if not isinstance(base, LinearEstimator):  # which may use these words for other things
+    traits = traits_of(base)
+    if traits is None or not traits.ordered:  # others may use these words for other things
         yield None
         return
     passes, order, generator = read_order(base.passes, base.shuffle, base.random_state)
@@ -249,7 +248,7 @@ def listed(classes: Any) -> list[Any]:
     return list(np.asarray(classes).tolist()) if isinstance(classes, np.ndarray) else list(classes)
 
 
-def shown(learner: Learner) -> Any:
-    if isinstance(learner, Linear):
+def shown(learner: BaseLearner) -> Any:
+    if isinstance(learner, Ruled):
         return learner.model
     return learner.learner if isinstance(learner, Foreign) else learner

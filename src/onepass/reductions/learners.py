@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from ..batches import Batch
 from ..core import Array, Rule
 from ..errors import DamagedFileError, FeatureError, InputError, ParameterError
+from ..learner import LearnerTraits, State, traits_of
 from ..model import LinearModel
+from ..rule_model import RuleModel
 from .examples import Rows, check_mappings, count, singles, width
 
-__all__ = ["Foreign", "Learner", "Linear", "Own", "is_regressor", "make_learner"]
+__all__ = ["BaseLearner", "Foreign", "Own", "Ruled", "is_regressor", "make_learner"]
 
 
-class Learner:
+class BaseLearner:
     """A base learner. Its task is "binary" (labels False and True), "regression", or "multiclass" (any labels).
 
     What comes here has been checked: x by `check`, X by `check_rows`, labels and importances by the reduction.
@@ -32,6 +35,7 @@ class Learner:
     shaped = True  # does it know something of the features to come?
     foreign = False  # may it raise anything at all, in the middle of a batch?
     weights = 0  # how many numbers a memento holds
+    in_blocks = False  # can it predict and learn many rows in one call, as if one by one?
 
     def check(self, x: Any) -> None:
         """Raise what `learn` would raise of x; learn nothing."""
@@ -75,7 +79,16 @@ class Learner:
             self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
         return out
 
-    def copy(self) -> Learner:
+    def predict_then_learn(self, rows: Rows, y: NDArray[Any], c: Array | None) -> Any:
+        """For each row the answer made before that row was learned; where `in_blocks`."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was learned."""
+        raise NotImplementedError
+
+    def copy(self) -> BaseLearner:
         raise NotImplementedError
 
     def memento(self) -> Any:
@@ -92,10 +105,12 @@ class Learner:
         raise NotImplementedError
 
 
-class Linear(Learner):
-    """A `LinearModel`."""
+class Ruled(BaseLearner):
+    """A `RuleModel`, linear or kernel."""
 
-    def __init__(self, model: LinearModel, task: str) -> None:
+    in_blocks = True
+
+    def __init__(self, model: RuleModel, task: str) -> None:
         self.model = model
         self.task = task
 
@@ -148,27 +163,36 @@ class Linear(Learner):
     def decide_then_learn(self, rows: Rows, y: NDArray[np.bool_], c: Array | None) -> NDArray[np.bool_]:
         return np.asarray(self.model.predict_then_learn(rows, y, c), dtype=np.bool_)
 
-    def copy(self) -> Linear:
-        return Linear(LinearModel.from_state(*self.model.state()), self.task)
+    def predict_then_learn(self, rows: Rows, y: NDArray[Any], c: Array | None) -> Any:
+        return self.model.predict_then_learn(rows, y, c)
+
+    @property
+    def nbytes(self) -> int:
+        return self.model.nbytes
+
+    def copy(self) -> Ruled:
+        return Ruled(self.model.copy(), self.task)
 
     def memento(self) -> Any:
-        return self.model.state()
+        return self.model.__getstate__()  # unlike `state`, it can hold a kernel that is a function
 
     def recall(self, memento: Any) -> None:
-        self.model = LinearModel.from_state(*memento)
+        model = object.__new__(type(self.model))
+        model.__setstate__(memento)
+        self.model = model
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return self.model.state()
 
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        model, mine = LinearModel.from_state(config, arrays), self.model
+        model, mine = type(self.model).from_state(config, arrays), self.model
         same = model.task == mine.task and model.hash_bits == mine.hash_bits and model.declared == mine.declared
         if not same or (mine.declared and model.classes != mine.classes):
             raise DamagedFileError("a base learner in the file is not of the kind that the reduction makes")
         self.model = model
 
 
-class Foreign(Learner):
+class Foreign(BaseLearner):
     """Any object with `learn_one(x, y)` and `predict_one(x)`, River's among them.
 
     River's learners take named features: a row becomes {0: x₀, 1: x₁, …}, or takes the names of its frame's columns.
@@ -241,6 +265,13 @@ class Foreign(Learner):
     def predict_rows(self, rows: Rows) -> Any:
         return [self.predict(x) for x in singles(rows)]
 
+    @property
+    def nbytes(self) -> int:
+        own = getattr(self.learner, "nbytes", None)
+        if own is None:
+            raise AttributeError(f"{type(self.learner).__name__} does not say how large it is")
+        return int(own)
+
     def copy(self) -> Foreign:
         return copy.deepcopy(self)
 
@@ -264,69 +295,79 @@ class Foreign(Learner):
 
 
 class Own(Foreign):
-    """A learner of ours with a state of its own (naive Bayes, nearest neighbours, …), which a file can hold."""
+    """A learner of ours that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
 
     def score(self, x: Any) -> float:
-        scores = self.learner.predict_proba_one(x) if hasattr(self.learner, "predict_proba_one") else None
-        if scores is None:
-            return super().score(x)
-        return float(scores.get(True, 0.0) - scores.get(False, 0.0))
+        x = self._presented(x)
+        if self.task == "regression":
+            return float(self.learner.predict_one(x))
+        if hasattr(self.learner, "predict_proba_one"):
+            p = self.learner.predict_proba_one(x)
+            return float(p.get(True, 0.0) - p.get(False, 0.0))
+        decision = self.learner.predict_one(x)
+        if decision is None:
+            return 0.0
+        # The sign is that of the decision: which class a score above 0 stands for depends on the learner.
+        size = abs(self.learner.score_one(x)) if hasattr(self.learner, "score_one") else 1.0
+        return size if decision else -size
 
     def predict_rows(self, rows: Rows) -> Any:
         return self.learner.predict_many(rows)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        if not self.learner.__sklearn_is_fitted__():
-            return {"learned": None, "columns": self.columns, "names": self.names}, {}
-        config, arrays = self.learner._state_with_parameters()
-        return {**config, "columns": self.columns, "names": self.names}, arrays
+    def copy(self) -> Own:
+        out = copy.copy(self)
+        out.learner = self.learner.copy()
+        return out
+
+    def state(self) -> State:
+        config, arrays = self.learner.state()
+        return {"learner": config, "columns": self.columns, "names": self.names}, arrays
 
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self.columns, self.names = config["columns"], config["names"]
-        if config["learned"] is None:
-            return
-        if config["estimator"] != type(self.learner).__name__:
-            raise DamagedFileError("a base learner in the file is not of the kind that the reduction makes")
-        self.learner = type(self.learner)._restore(config, dict(arrays))
+        self.learner = type(self.learner).from_state(config["learner"], arrays)
 
 
-def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) -> Learner:
-    """A new learner of the kind that `base` describes, for one of the tasks of `Learner`."""
+def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
+    """A new learner of the kind that `base` describes, for one of the tasks of `BaseLearner`."""
     if task == "binary":
         classes = [False, True]
     if isinstance(base, (str, Rule)):
-        return Linear(LinearModel(base, "regression" if task == "regression" else "auto", classes=classes), task)
-    for option in ("class_weight", "costs"):
-        sees_them = option == "costs" and task == "multiclass" and not isinstance(base, LinearModel)
-        if getattr(base, option, None) is not None and not sees_them:
-            raise ParameterError(f"{owner}: its base sees other labels than yours, so {option} means nothing there")
-    if hasattr(base, "new_model"):  # a LinearModel, or an estimator with linear weights
-        model = base.new_model(classes)
-    elif hasattr(base, "_new_learner"):
-        made: Learner = base._new_learner(task, classes, owner)
+        return Ruled(LinearModel(base, "regression" if task == "regression" else "auto", classes=classes), task)
+    traits = traits_of(base)
+    _require_no_labels(base, traits, task, owner)
+    if hasattr(base, "_new_learner"):  # a reduction
+        made: BaseLearner = base._new_learner(task, classes, owner)
         return made
-    elif hasattr(base, "_state_with_parameters") and task != "regression":
-        return Own(type(base)(**base.get_params(deep=False)), task)
-    elif callable(getattr(base, "learn_one", None)) and callable(getattr(base, "predict_one", None)):
-        if (task == "regression") != is_regressor(base) and type(base).__module__.startswith("river."):
+    if traits is not None:
+        if traits.answers != ("number" if task == "regression" else "class"):
             _refuse(owner, task, base)
-        return Foreign(base.clone() if hasattr(base, "clone") else copy.deepcopy(base), task)
-    else:
+        if traits.by_rule:
+            return Ruled(base.new_model(classes), task)
+        return Own(clone(base, safe=False), task)
+    if not (callable(getattr(base, "learn_one", None)) and callable(getattr(base, "predict_one", None))):
         raise ParameterError(
             f"{owner}(base={base!r:.80}): expected a rule or its name, an estimator, a LinearModel, a reduction, or an "
             "object with learn_one and predict_one"
         )
-    if model.task not in (("regression",) if task == "regression" else ("auto", "binary", "multiclass")):
+    if (task == "regression") != is_regressor(base) and type(base).__module__.startswith("river."):
         _refuse(owner, task, base)
-    return Linear(model, task)
+    return Foreign(base.clone() if hasattr(base, "clone") else copy.deepcopy(base), task)
+
+
+def _require_no_labels(base: Any, traits: LearnerTraits | None, task: str, owner: str) -> None:
+    """Refuse options of a base that name labels, where it sees other labels than the user's."""
+    for option in ("class_weight", "costs"):
+        sees_them = option == "costs" and task == "multiclass" and not hasattr(base, "options")
+        if getattr(base, option, None) is not None and not sees_them:
+            raise ParameterError(f"{owner}: its base sees other labels than yours, so {option} means nothing there")
 
 
 def is_regressor(base: Any) -> bool:
     """Does this base predict numbers? (A rule alone does what it is asked.)"""
-    if isinstance(base, LinearModel):
-        return base.task == "regression"
-    if hasattr(base, "_predicts_numbers"):  # a reduction
-        return bool(base._predicts_numbers())
+    traits = traits_of(base)
+    if traits is not None:
+        return traits.answers == "number"
     return any(kind.__name__ in ("RegressorMixin", "Regressor") for kind in type(base).__mro__)
 
 

@@ -29,7 +29,7 @@ from .examples import (
     take,
     width,
 )
-from .learners import Learner, make_learner
+from .learners import BaseLearner, make_learner
 
 __all__ = ["Reduction"]
 
@@ -38,7 +38,7 @@ __all__ = ["Reduction"]
 _WEIGHTS_PER_ROW = 10_000
 
 
-class Reduction(Learner):
+class Reduction(BaseLearner):
     """Base learners, and how examples are shared out among them.
 
     A subclass says what an answer (a label, costs) means to its bases: `_read` and `_read_many` check and number the
@@ -57,12 +57,12 @@ class Reduction(Learner):
     def __init__(self, base: Any, classes: Any = None) -> None:
         self.base = base
         self.labels = Labels(classes)
-        self.learners: list[Learner] = []
-        self.spares: list[Learner] = []  # learners-to-be, taught so that labels may still come
+        self.learners: list[BaseLearner] = []
+        self.spares: list[BaseLearner] = []  # learners-to-be, taught so that labels may still come
         self.columns: int | None = None  # of the first row, if it was one of a table
         self.names: list[str] | None = None
         self.t = 0
-        self._witness: Learner | None = None
+        self._witness: BaseLearner | None = None
         if self.least and len(self.labels) < self.least:
             known = f"got {len(self.labels)} class(es)" if self.labels.declared else "and none were declared"
             raise LabelError(
@@ -145,7 +145,7 @@ class Reduction(Learner):
         self.t += count(rows)
 
     @staticmethod
-    def _teach(learner: Learner, rows: Rows, at: Indices, y: NDArray[Any], c: Array | None) -> None:
+    def _teach(learner: BaseLearner, rows: Rows, at: Indices, y: NDArray[Any], c: Array | None) -> None:
         """Some of the rows to one base; an overflow is told by the row among all."""
         if len(at):
             try:
@@ -219,7 +219,7 @@ class Reduction(Learner):
 
     # -- bases -----------------------------------------------------------------------------------------------------
 
-    def make(self) -> Learner:
+    def make(self) -> BaseLearner:
         """A new base, told the columns that the others know."""
         learner = make_learner(self.base, self.needs, self._base_classes(), self.name)
         if self.columns is not None:
@@ -229,7 +229,7 @@ class Reduction(Learner):
     def _base_classes(self) -> list[Any] | None:
         return None
 
-    def witness(self) -> Learner:
+    def witness(self) -> BaseLearner:
         """A base that knows what the examples look like: it speaks for all, of which some may have seen none."""
         known = self._witness
         if known is None or not known.shaped:
@@ -291,6 +291,10 @@ class Reduction(Learner):
         except BaseException:
             self.recall(before)
             raise
+
+    @property
+    def nbytes(self) -> int:
+        return sum(learner.nbytes for learner in (*self.learners, *self.spares))
 
     # -- copies and files ------------------------------------------------------------------------------------------
 

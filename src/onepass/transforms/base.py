@@ -7,7 +7,6 @@ as it was, so a chunk is learned on a copy that then takes the state's place.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -15,13 +14,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
+from .. import hashing
 from ..batches import Batch, as_batch, is_mappings
 from ..datasets import CSR
 from ..errors import FeatureError, InputError, NumericalError
-from ..estimator import LinearEstimator
+from ..learner import LearnerTraits
+from ..learner_base import array_bytes
+from ..tables import TableEstimator
 
 __all__ = ["Rows", "Transform", "as_matrix", "as_rows", "length_of", "part_of"]
 
@@ -86,7 +88,7 @@ def mappings_of(batch: Batch, names: list[str]) -> list[Mapping[Any, Any]]:
     return [{called[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)} for a, b in pairwise(starts)]
 
 
-class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
     """Base of the transforms. `a | b | model` makes a `Pipeline`."""
 
     # The result for a single row is a row of numbers even where it came as a mapping.
@@ -94,6 +96,8 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # Does learning change what a row becomes?
     _changes: ClassVar[bool] = True
     _state: Any = None
+    _takes_sparse: ClassVar[bool] = False
+    traits = LearnerTraits("row", frozenset({"transform_one"}), supervised=False, weighted=False)
 
     # -- what a transform defines ----------------------------------------------------------------------------------
 
@@ -232,7 +236,7 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn afresh from a table."""
-        with LinearEstimator._all_or_nothing(self):
+        with self._all_or_nothing():
             batch = self._validated(X, reset=True)
             self._state = self._new_state()
             self._learn_rows(batch)
@@ -240,7 +244,7 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning, bit for bit as `learn_one` row by row."""
-        with LinearEstimator._all_or_nothing(self):
+        with self._all_or_nothing():
             batch = self._validated(X, reset=not hasattr(self, "n_features_in_"))
             self._learn_rows(batch)
         return self
@@ -251,15 +255,12 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
             )
-        with LinearEstimator._all_or_nothing(self):
+        with self._all_or_nothing():
             rows = self._validated(X, reset=False) if hasattr(self, "n_features_in_") else self._read(X)
         return self._output(self._apply(self._state, rows))
 
     def _output(self, rows: Rows) -> Any:
         return rows if isinstance(rows, list) else as_matrix(rows)
-
-    def _validated(self, X: Any, *, reset: bool) -> Batch:
-        return LinearEstimator._validated(self, X, reset=reset)
 
     def _column_names(self, batch: Batch) -> list[str]:
         """What the columns of a table are called: as its frame does, or x0, x1, …"""
@@ -283,13 +284,31 @@ class Transform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None
 
-    # -- files -----------------------------------------------------------------------------------------------------
+    # -- state and files -------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the transform and all it has learned; `onepass.load` resumes bit for bit."""
-        from .saving import save
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was learned."""
+        return 0 if self._state is None else array_bytes(self._to_config(self._state)[1])
 
-        save(self, path)
+    def _learned_state(self) -> tuple[dict[str, Any] | None, dict[str, NDArray[Any]]]:
+        return (None, {}) if self._state is None else self._to_config(self._state)
+
+    def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self._state = self._from_config(learned, arrays)
+
+    def _check_parameters(self) -> None:
+        self._new_state()
+
+    def _attributes(self) -> dict[str, Any]:
+        return {**super()._attributes(), **hashing.record(getattr(self, "hash_bits", None))}
+
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        super()._set_attributes(attributes)
+        if hasattr(self, "hash_bits"):
+            error = hashing.other_hash(attributes, f"its {type(self).__name__}")
+            if error is not None:
+                raise error
 
 
 def single(x: Any) -> Batch:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -21,10 +20,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 
+from .. import registry
 from ..batches import Batch
-from ..errors import InputError, NumericalError, ParameterError
-from ..estimator import LinearEstimator
-from .base import Rows, Transform, as_matrix, length_of, part_of
+from ..errors import DamagedFileError, InputError, ModelFileError, NumericalError, ParameterError
+from ..learner import VERBS, LearnerTraits, State, traits_of
+from ..learner_base import LearnerBase, joined, part
+from ..tables import TableEstimator
+from .base import Rows, as_matrix, length_of, part_of
 
 __all__ = ["Pipeline"]
 
@@ -43,7 +45,7 @@ def _ends_in_transform(self: Pipeline) -> bool:
     return True
 
 
-class Pipeline(_BaseComposition):  # type: ignore[misc]
+class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     """A chain of transforms, and at its end a model (or one more transform).
 
     Parameters
@@ -99,24 +101,24 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
         self._validate_names(names)
         for number, step in enumerate(steps):
             last = number == len(steps) - 1
-            if isinstance(step, Transform) or (last and hasattr(step, "learn_one")) or (last and _fits(step)):
+            if is_transform(step) or (last and hasattr(step, "learn_one")) or (last and _fits(step)):
                 continue
             what = "a transform or a model" if last else "a transform of onepass.transforms"
             advice = "scikit-learn's own go into scikit-learn's Pipeline, which takes ours too"
             raise ParameterError(f"step {number} is {step!r:.80}; expected {what}: {advice}")
 
     @property
-    def _transforms(self) -> list[Transform]:
+    def _transforms(self) -> list[Any]:
         if self._checked is not self.steps:
             self._check()
             self._checked = self.steps
-        return [step for _, step in self.steps if isinstance(step, Transform)]
+        return [step for _, step in self.steps if is_transform(step)]
 
     @property
     def _model(self) -> Any:
         """The model at the end; None where there is none."""
         final = self.steps[-1][1]
-        return None if isinstance(final, Transform) else final
+        return None if is_transform(final) else final
 
     @property
     def _final(self) -> Any:
@@ -225,7 +227,7 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
             states.append(state)
             if before:
                 # A later step sees what an earlier one made of a row before it was learned.
-                old = earlier if old is rows else step._apply_along(old, rows)  # type: ignore[assignment]
+                old = earlier if old is rows else step._apply_along(old, rows)
             assert later is not None
             rows = later
         return states, old, rows
@@ -322,7 +324,7 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
     def _all_or_nothing(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             for _, step in self.steps:
-                stack.enter_context(LinearEstimator._all_or_nothing(step))
+                stack.enter_context(TableEstimator._all_or_nothing(step))
             yield
 
     @property
@@ -358,13 +360,51 @@ class Pipeline(_BaseComposition):  # type: ignore[misc]
         tags.transformer_tags = last.transformer_tags
         return tags
 
-    # -- files -----------------------------------------------------------------------------------------------------
+    # -- the contract of a learner ---------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the steps and all they have learned; `onepass.load` resumes bit for bit."""
-        from .saving import save
+    @property
+    def traits(self) -> LearnerTraits:
+        final = self.steps[-1][1]
+        known = traits_of(final) or LearnerTraits("class")
+        offered = {verb for verb in VERBS if hasattr(Pipeline, verb)}
+        verbs = (known.verbs & offered) | {"predict_then_learn"} if self._model is not None else {"transform_one"}
+        return LearnerTraits(known.answers, frozenset(verbs), supervised=known.supervised, weighted=known.weighted)
 
-        save(self, path)
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what all steps have learned."""
+        return sum(int(step.nbytes) for _, step in self.steps)
+
+    def state(self) -> State:
+        """The state of every step; `from_state` resumes bit for bit."""
+        states = [registry.nested(step) for _, step in self.steps]
+        names = [name for name, _ in self.steps]
+        steps = [{"name": name, **config} for name, (config, _) in zip(names, states, strict=True)]
+        return {"steps": steps}, joined({f"{number}.": arrays for number, (_, arrays) in enumerate(states)})
+
+    @classmethod
+    def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The pipeline that `state` described."""
+        try:
+            steps = [
+                (step["name"], registry.restored(step, part(arrays, f"{number}.")))
+                for number, step in enumerate(config["steps"])
+            ]
+            pipeline = cls(steps)
+            pipeline._check()
+        except ModelFileError:
+            raise
+        except (KeyError, IndexError, TypeError, AttributeError, InputError, ValueError) as error:
+            raise DamagedFileError(
+                f"the pipeline's parts do not fit together ({error}); restore it from a backup"
+            ) from None
+        return pipeline
+
+
+def is_transform(step: Any) -> bool:
+    """Does this step of ours change rows?"""
+    traits = traits_of(step)
+    return traits is not None and "transform_one" in traits.verbs
 
 
 def _fits(step: Any) -> bool:

@@ -1,0 +1,175 @@
+"""The registry: every kind of learner and where it lives. Files, the command and the wrappers find learners here alone.
+
+A kind is the name of its class. A file names the kind of what it holds; only kinds of this table are ever made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from . import store
+from .errors import DamagedFileError, ForeignFileError, ModelFileError, ParameterError
+from .learner import State
+
+__all__ = ["KINDS", "class_of", "kind_of", "load", "load_model", "nested", "restored", "save"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """Where a kind lives. An estimator over one model names that model's kind; a wrapper is marked as one."""
+
+    module: str
+    model: str | None = None
+    wrapper: bool = False
+
+
+KINDS: dict[str, Entry] = {
+    # models: no scikit-learn
+    "LinearModel": Entry("model"),
+    "KernelModel": Entry("kernel_model"),
+    "LasvmModel": Entry("lasvm_model"),
+    "EnsembleModel": Entry("ensemble_model"),
+    # estimators over one model
+    "LinearClassifier": Entry("linear", "LinearModel"),
+    "LinearRegressor": Entry("linear", "LinearModel"),
+    "MultilabelClassifier": Entry("multilabel", "LinearModel"),
+    "OneClass": Entry("oneclass", "LinearModel"),
+    "Ranker": Entry("ranking", "LinearModel"),
+    "StructuredLearner": Entry("structured", "LinearModel"),
+    "KernelClassifier": Entry("kernel", "KernelModel"),
+    "KernelRegressor": Entry("kernel", "KernelModel"),
+    "LaSVMClassifier": Entry("lasvm", "LasvmModel"),
+    "ExpertEnsemble": Entry("ensemble", "EnsembleModel"),
+    # learners with a state of their own
+    "BernoulliNB": Entry("naive_bayes"),
+    "CategoricalNB": Entry("naive_bayes"),
+    "ComplementNB": Entry("naive_bayes"),
+    "GaussianNB": Entry("naive_bayes"),
+    "MultinomialNB": Entry("naive_bayes"),
+    "BernoulliMixture": Entry("mixture"),
+    "GaussianMixture": Entry("mixture"),
+    "KMeans": Entry("cluster"),
+    "KNNClassifier": Entry("neighbors"),
+    "LVQClassifier": Entry("lvq"),
+    "CCIPCA": Entry("decomposition"),
+    "IncrementalPCA": Entry("decomposition"),
+    "OjaPCA": Entry("decomposition"),
+    "DictionaryLearning": Entry("dictionary"),
+    "AGEM": Entry("continual"),
+    "EWC": Entry("continual"),
+    "Replay": Entry("continual"),
+    "SoftmaxSGD": Entry("continual"),
+    # transforms
+    "FeatureHasher": Entry("transforms"),
+    "Interactions": Entry("transforms"),
+    "MinMaxScaler": Entry("transforms"),
+    "NGrams": Entry("transforms"),
+    "OneHotEncoder": Entry("transforms"),
+    "PolynomialFeatures": Entry("transforms"),
+    "StandardScaler": Entry("transforms"),
+    "TaskFeatures": Entry("transforms"),
+    # wrappers: learners over other learners
+    "Pipeline": Entry("transforms", wrapper=True),
+    "OneVsAll": Entry("reductions", wrapper=True),
+    "OneVsOne": Entry("reductions", wrapper=True),
+    "ErrorCorrectingOutputCodes": Entry("reductions", wrapper=True),
+    "CostSensitive": Entry("reductions", wrapper=True),
+    "FilterTree": Entry("reductions", wrapper=True),
+    "ImportanceSampling": Entry("reductions", wrapper=True),
+    "DriftAdapt": Entry("drift", wrapper=True),
+    "DriftFade": Entry("drift", wrapper=True),
+    "DriftReset": Entry("drift", wrapper=True),
+    "DriftWindow": Entry("drift", wrapper=True),
+}
+
+# Kinds in the files of unreleased versions before this table.
+_EARLIER = ("linear", "kernel", "lasvm", "ensemble", "stateful", "pipeline", "reduction")
+
+
+def class_of(kind: Any) -> Any:
+    """The class of a kind, imported when it is first asked for."""
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ForeignFileError(f"holds a learner of kind {kind!r}, which this onepass does not know")
+    return getattr(importlib.import_module(f".{KINDS[kind].module}", __package__), kind)
+
+
+def kind_of(learner: Any) -> str:
+    """The kind of a learner; a class that is not in the registry is refused, since no file can name it."""
+    own: type[Any] = type(learner)
+    if own.__name__ not in KINDS or class_of(own.__name__) is not own:
+        raise ParameterError(
+            f"a model file cannot hold {own.__module__}.{own.__qualname__}; use a onepass learner, or pickle"
+        )
+    return str(own.__name__)
+
+
+# -- learners inside learners ------------------------------------------------------------------------------------------
+
+
+def nested(learner: Any) -> State:
+    """The state of a learner inside another one's: its kind, and what `state` says."""
+    kind = kind_of(learner)
+    config, arrays = learner.state()
+    return {"kind": kind, "state": config}, arrays
+
+
+def restored(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The inverse of `nested`."""
+    return class_of(config["kind"]).from_state(config["state"], arrays)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def save(learner: Any, path: str | os.PathLike[str]) -> None:
+    """Write a learner to a file, atomically."""
+    store.write(path, kind_of(learner), *learner.state())
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed.
+
+    A model without an estimator (the command saves such) comes as the estimator that fits its task.
+    """
+    kind, config, arrays = store.read(path)
+    try:
+        _require_known(kind)
+        learner = class_of(kind).from_state(config, arrays)
+        estimator = getattr(learner, "estimator_kind", None)
+        return learner if estimator is None else class_of(estimator).of_model(learner)
+    except ModelFileError as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
+
+
+def load_model(path: str | os.PathLike[str], *kinds: str) -> tuple[Any, str]:
+    """The model in a file, without its estimator, and the kind that was saved; `kinds` are the models wanted."""
+    kind, config, arrays = store.read(path)
+    try:
+        _require_known(kind)
+        model = KINDS[kind].model or kind
+        if model not in kinds:
+            raise ParameterError(f"{os.fspath(path)} holds a {kind}; expected {' or '.join(kinds)}")
+        if KINDS[kind].model is not None:
+            config = config["learned"]
+            if not isinstance(config, dict):
+                raise DamagedFileError("the estimator in it has learned nothing")
+        return class_of(model).from_state(config, arrays), kind
+    except ModelFileError as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
+    except KeyError:
+        raise DamagedFileError(f"{os.fspath(path)}: the model is missing; restore it from a backup") from None
+
+
+def _require_known(kind: str) -> None:
+    if kind in _EARLIER:
+        raise ForeignFileError(
+            f"was written by an unreleased version of onepass, as kind {kind!r}; learn and save the model again"
+        )
+    if kind not in KINDS:
+        raise ForeignFileError(f"holds a learner of kind {kind!r}, which this onepass does not know")
