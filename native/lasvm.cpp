@@ -18,7 +18,9 @@ double Machine::objective() const {
 }
 
 Lasvm::Lasvm(Kernel k, size_t kernel_slots, bool sparse, size_t columns, const LasvmOptions& o)
-    : kernel(std::move(k)), options(o), points(sparse, columns, kernel_slots), cache(o.cache_bytes) {}
+    : kernel(std::move(k)), options(o), points(sparse, columns, kernel_slots), cache(o.cache_bytes) {
+    symmetric_ = symmetric();
+}
 
 // -- machines ---------------------------------------------------------------------------------------------------------
 
@@ -189,14 +191,24 @@ void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedR
             if (out[r].time != 0) evaluate(rows[r], from, std::min(n, from + block), out[r].values.data() + from);
 }
 
-// Fills in the slots that were taken since the row was computed. By symmetry, a slot's own row may have the value.
+// Does K(a, b) have the same bits as K(b, a)? The terms of sparse rows are added in the order of one of the two.
+bool Lasvm::symmetric() const {
+    const std::function<bool(const Kernel&)> exact = [&exact](const Kernel& k) {
+        return k.op != KernelOp::foreign && k.op != KernelOp::precomputed &&
+               std::all_of(k.parts.begin(), k.parts.end(), exact);
+    };
+    return !points.sparse() && exact(kernel);
+}
+
+// Fills in the slots that were taken since the row was computed. Where K is symmetric to the last bit, a slot's own row
+// may have the value; elsewhere every row is evaluated from its own vector, so that no result depends on the cache.
 void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
     const size_t n = slots();
     if (row.values.size() < Points::lined(n)) row.values.resize(Points::lined(n));
     if (row.time == 0) evaluate(x, 0, n, row.values.data());
     for (size_t s = 0; s < n && row.time != 0; ++s) {
         if (births_[s] <= row.time) continue;
-        if (slot != nowhere && cache.holds(s) && cache.at(s).time >= births_[slot]) {
+        if (symmetric_ && slot != nowhere && cache.holds(s) && cache.at(s).time >= births_[slot]) {
             row.values[s] = cache.at(s).values[slot];
             continue;
         }

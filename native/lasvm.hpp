@@ -116,6 +116,7 @@ class Lasvm {
     };
 
     void evaluate(const Query& x, size_t from, size_t to, double* out);
+    bool symmetric() const;
     void complete(const Query& x, size_t slot, CachedRow& row);
     const double* row(size_t slot);
     double self(size_t slot) const;
@@ -131,6 +132,7 @@ class Lasvm {
     std::unique_ptr<Before> remember() const;
     void undo(Before& before);
 
+    bool symmetric_ = true;         // see symmetric()
     uint64_t clock_ = 1;            // rises with every slot taken; 0 is before everything
     uint64_t epoch_ = 0;            // rises when slots are renumbered
     std::vector<uint64_t> births_;  // by slot: the clock when it was taken

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from .kernel import KernelClassifier, KernelRegressor
     from .kernel_model import KernelModel
     from .lasvm import LaSVMClassifier
+    from .learner import Learner, LearnerTraits
+    from .learner_checks import check_learner
     from .linear import LinearClassifier, LinearRegressor
     from .lvq import LVQClassifier
     from .mixture import BernoulliMixture, GaussianMixture
@@ -84,6 +86,8 @@ _HOME = {
     "LVQClassifier": "lvq",
     "LaSVMClassifier": "lasvm",
     "Last": "core",
+    "Learner": "learner",
+    "LearnerTraits": "learner",
     "LinearClassifier": "linear",
     "LinearModel": "model",
     "LinearRegressor": "linear",
@@ -102,6 +106,7 @@ _HOME = {
     "StructuredLearner": "structured",
     "Voted": "core",
     "budgets": None,
+    "check_learner": "learner_checks",
     "check_rule": "checks",
     "drift": None,
     "continual": None,
@@ -154,6 +159,8 @@ __all__ = [
     "LVQClassifier",
     "LaSVMClassifier",
     "Last",
+    "Learner",
+    "LearnerTraits",
     "LinearClassifier",
     "LinearModel",
     "LinearRegressor",
@@ -172,6 +179,7 @@ __all__ = [
     "StructuredLearner",
     "Voted",
     "budgets",
+    "check_learner",
     "check_rule",
     "continual",
     "convex",

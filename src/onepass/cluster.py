@@ -16,6 +16,7 @@ from .learner import LearnerTraits
 from .minibatch import MiniBatchState, widened
 from .parameters import Parameters, flag, number
 from .seeding import plus_plus, squared_distances
+from .stateful import rows_of
 
 __all__ = ["KMeans"]
 
@@ -168,9 +169,9 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
             row = np.concatenate([row, np.zeros(view.centers.shape[1] - len(row))])
         return _native.nearest_one(row, view.centers)
 
-    def predict_many(self, X: Any) -> NDArray[np.int32]:
-        """The nearest centre of each row."""
-        return self._nearest(self._fitted(), X)[0]
+    def predict_many(self, X: Any) -> Any:
+        """The nearest centre of each row; None before any example came."""
+        return self._nearest(self._fitted(), X)[0] if self.__sklearn_is_fitted__() else [None] * rows_of(X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centre."""

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from . import store
-from .batches import as_importance, is_mappings
+from .batches import as_importance
 from .core import Array
 from .errors import InputError, LabelError
 from .labels import not_hashable, plain, require_label
 from .learner import LearnerTraits
-from .stateful import State, StatefulEstimator, one_weight
+from .stateful import State, StatefulEstimator, one_weight, rows_of
 from .tables import class_array, read_labels, read_passes
 
 __all__ = ["LabelledLearner", "LabelledState"]
@@ -186,7 +186,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         if isinstance(y, np.ndarray) and y.ndim != 1:
             raise LabelError(f"y must hold one label per row, got shape {y.shape}")
         state = self._new_state() if self._state is None else self._state
-        rows = len(X) if is_mappings(X) else int(getattr(X, "rows", None) or X.shape[0])
+        rows = rows_of(X)
         if rows != len(y):
             raise InputError(f"X has {rows} rows, y has {len(y)}")
         self._learn_labels(state, X, list(y), as_importance(importance, len(y)))
@@ -221,5 +221,5 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         """The predictions of rows in any shape."""
         state = self._state
         if state is None or not state.t:
-            return [None] * (len(X) if is_mappings(X) else int(getattr(X, "rows", None) or X.shape[0]))
+            return [None] * rows_of(X)
         return [state.classes[code] for code in np.argmax(self._score_table(state, X), axis=1).tolist()]

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from numpy.typing import NDArray
 
-__all__ = ["ANSWERS", "VERBS", "Learner", "LearnerTraits", "State", "traits_of"]
+__all__ = ["ANSWERS", "FORMS", "VALUES", "VERBS", "Learner", "LearnerTraits", "State", "traits_of"]
 
 # What a file holds of a learner: a configuration that JSON can hold, and arrays.
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -20,7 +20,13 @@ State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 # What `predict_one` answers; a transform answers with a row (`transform_one`).
 ANSWERS = ("class", "number", "labels", "outlier", "rank", "structure", "cluster", "row")
 
-# Verbs beyond learn and predict: a learner has exactly those that it declares.
+# What rows may hold: any finite numbers, whole numbers from 0, only 0 and 1, or texts.
+VALUES = ("numbers", "counts", "bits", "texts")
+
+# In which forms rows may come: vectors and tables, sparse (CSR) rows, mappings of names to values.
+FORMS = ("rows", "csr", "names")
+
+# Verbs beyond learn and predict: a learner has those that it declares.
 VERBS = (
     "score_one",
     "predict_proba_one",
@@ -41,6 +47,8 @@ class LearnerTraits:
     `linear`: that model has a weight for each feature.
     `ordered`: `fit` goes through its data as `passes`, `shuffle` and `random_state` say.
     `weighted`: `learn_one` takes an importance.
+    `binary`: a classifier that can tell two classes apart, as the base of a reduction must.
+    `values`, `forms`: what rows may hold, and in which forms they may come. `needs`: names that every row must have.
     """
 
     answers: str
@@ -50,11 +58,20 @@ class LearnerTraits:
     linear: bool = False
     ordered: bool = False
     weighted: bool = True
+    binary: bool = True
+    values: str = "numbers"
+    forms: tuple[str, ...] = FORMS
+    needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        unknown = self.verbs - set(VERBS)
-        if self.answers not in ANSWERS or unknown:
-            raise ValueError(f"traits answers={self.answers!r}, verbs={sorted(unknown)} are not known")
+        for name, given, known in (
+            ("answers", {self.answers}, ANSWERS),
+            ("verbs", self.verbs, VERBS),
+            ("values", {self.values}, VALUES),
+            ("forms", self.forms, FORMS),
+        ):
+            if not set(given) <= set(known):
+                raise ValueError(f"LearnerTraits({name}={given!r}): expected some of {', '.join(known)}")
 
 
 @runtime_checkable

@@ -61,7 +61,7 @@ def explain_one(model: LinearModel, x: Any, label: Hashable | None) -> dict[Any,
     w, intercept = model.weights()
     row, sign = 0, 1.0
     if len(w) > 1:
-        row = model.classes.index(model.predict_one(x) if label is None else label)
+        row = int(np.argmax(model.score_one(x))) if label is None else model.classes.index(label)
     elif label is not None and label == model.classes[0]:
         sign = -1.0  # the score speaks for the second class
     names = dict(_names_or_positions(model))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from . import store
-from .batches import Batch, is_mappings
+from .batches import Batch, as_batch, is_mappings
 from .core import Array, Readout, Rule
 from .decoders import Features, difference
 from .errors import InputError, LabelError, NumericalError, ParameterError, RowError
@@ -136,13 +136,15 @@ class Ranker(LinearWeights):
 
     def learn_many(self, X: Any, y: Any, qid: Any = None, importance: Any = None) -> None:  # type: ignore[override]
         """Learn rows in order: an array, a frame, a CSR matrix or a list of mappings."""
-        self.partial_fit(X, y, qid, importance)
+        model, stream = self._checked(self._model, X, y, qid, importance, by_table=False)
+        self._model = model
+        self._learn(model, stream)
 
     def predict_then_learn(  # type: ignore[override]
         self, X: Any, y: Any, qid: Any = None, importance: Any = None
     ) -> Array:
         """For each row the score given to it just before it is learned."""
-        model, stream = self._checked(self._model, X, y, qid, importance)
+        model, stream = self._checked(self._model, X, y, qid, importance, by_table=False)
         self._model = model
         return self._learn(model, stream, predict=True)
 
@@ -167,17 +169,34 @@ class Ranker(LinearWeights):
         return float(np.mean(shares))
 
     def _checked(
-        self, model: LinearModel | None, X: Any, y: Any, qid: Any, sample_weight: Any, *, whole: bool = False
+        self,
+        model: LinearModel | None,
+        X: Any,
+        y: Any,
+        qid: Any,
+        sample_weight: Any,
+        *,
+        whole: bool = False,
+        by_table: bool = True,
     ) -> tuple[LinearModel, Stream]:
-        """The model to learn with and what it is to learn, all found well formed; if not, nothing has changed."""
+        """The model to learn with and what it is to learn, all found well formed; if not, nothing has changed.
+
+        `by_table`: scikit-learn's methods fix the number and the names of columns, the stream's do not.
+        """
         with self._all_or_nothing():
             examples: Examples
             if is_mappings(X):
                 model = model or self._new_model()
                 examples = read_mappings(model, X)
             else:
-                table = self._validated(X, reset=model is None)
-                model = model or self._named(self._new_model())
+                if by_table or hasattr(self, "n_features_in_"):
+                    table = self._validated(X, reset=model is None)
+                    model = model or self._named(self._new_model())
+                else:
+                    table = as_batch(X)
+                    model = model or self._new_model()
+                    if table.names and not model.started and model.hash_bits is None:
+                        model.name_columns(table.names)
                 examples = read_table(model, model.check_rows(table))
             n = len(examples) if isinstance(examples, list) else examples.rows
             weights = self._weights_of(sample_weight, Batch(n, 1), whole=whole)

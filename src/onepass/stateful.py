@@ -320,6 +320,11 @@ def mappings_of(batch: Batch) -> list[Mapping[Any, Any]]:
     ]
 
 
+def rows_of(X: Any) -> int:
+    """How many rows there are."""
+    return len(X) if is_mappings(X) else int(getattr(X, "rows", None) or X.shape[0])
+
+
 def vector_of(x: Any) -> Array:
     """A row of numbers in any shape as a vector."""
     row = to_row(x)

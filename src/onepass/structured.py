@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import decoders, store
-from .batches import Batch, is_mappings, to_row
+from .batches import Batch, as_batch, is_mappings, to_row
 from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, ParameterError, RowError
 from .learner import LearnerTraits
@@ -194,22 +194,30 @@ class StructuredLearner(LinearWeights):
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
         """Learn examples in order; malformed input refuses the whole call."""
-        self.partial_fit(X, y, sample_weight=importance)
+        model = self._model or self._new_model()
+        examples = self._examples(model, X, y, importance, reset=self._model is None, by_table=False)
+        self._model = model
+        self._learn(model, *examples)
 
     def predict(self, X: Any) -> Any:
         """The decoder's answers, as a list; without a decoder, an array of labels."""
-        model = self._fitted()
-        decoder, w = self._decoder(), WeightView(model)
-        answers = [decoder.decode(w, x) for x in self._inputs(X, reset=False)]
+        return self._decoded(self._inputs(X, reset=False))
+
+    def _decoded(self, inputs: list[Any]) -> Any:
+        decoder, w = self._decoder(), WeightView(self._fitted())
+        answers = [decoder.decode(w, x) for x in inputs]
         return np.array(answers, dtype=self.classes_.dtype) if self.decoder is None else answers
 
     def predict_many(self, X: Any) -> Any:
-        return self.predict(X) if self._started() else [self.predict_one(x) for x in X]
+        """The answers to inputs in any shape; without a decoder, None before any label is known."""
+        if self._started():
+            return self._decoded(self._inputs(X, reset=False, by_table=False))
+        return [self.predict_one(x) for x in self._inputs(X, reset=False, by_table=False)]
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[Any]:
         """For each example the prediction made just before it is learned."""
         model = self._model or self._new_model()
-        examples = self._examples(model, X, y, importance, reset=self._model is None)
+        examples = self._examples(model, X, y, importance, reset=self._model is None, by_table=False)
         self._model = model
         return self._learn(model, *examples, predict=True)
 
@@ -254,6 +262,7 @@ class StructuredLearner(LinearWeights):
         *,
         reset: bool,
         whole: bool = False,
+        by_table: bool = True,
         declared: NDArray[Any] | None = None,
     ) -> tuple[list[Any], list[Any], list[float]]:
         """Inputs, answers and importances, all found to be learnable; what is malformed changes nothing."""
@@ -262,7 +271,7 @@ class StructuredLearner(LinearWeights):
                 self._blocks, self._declared = decoders.Multiclass(), False
             if declared is not None:
                 self._declare(declared)
-            inputs = self._inputs(X, reset=reset)
+            inputs = self._inputs(X, reset=reset, by_table=by_table)
             if not inputs:
                 raise InputError("X holds no examples; there is nothing to learn")
             answers = self._answers(y, len(inputs))
@@ -275,16 +284,18 @@ class StructuredLearner(LinearWeights):
                     raise type(error)(f"example {row}: {error}. Nothing of this call was learned") from None
         return inputs, answers, [1.0] * len(inputs) if c is None else c.tolist()
 
-    def _inputs(self, X: Any, *, reset: bool) -> list[Any]:
+    def _inputs(self, X: Any, *, reset: bool, by_table: bool = True) -> list[Any]:
+        """A list of inputs. `by_table`: scikit-learn's methods fix the number and names of columns, others do not."""
         if self.decoder is not None:
             if isinstance(X, (str, bytes, Mapping)) or not hasattr(X, "__len__"):
                 raise InputError(f"X must be a list of inputs, got {X!r:.80} ({type(X).__name__})")
             return list(X)
         if is_mappings(X):
             return list(X)
-        batch = self._validated(X, reset=reset)
+        checked = by_table or hasattr(self, "n_features_in_")
+        batch = self._validated(X, reset=reset) if checked else as_batch(X)
         batch.require_finite()
-        names = self._column_names(batch.columns)
+        names = self._column_names(batch.columns) if checked or not batch.names else [str(n) for n in batch.names]
         rows: list[Any] = []
         for i in range(batch.rows):
             if batch.dense is not None:
@@ -306,9 +317,15 @@ class StructuredLearner(LinearWeights):
 
     def _input(self, x: Any) -> Any:
         """One x; without a decoder, a row of a named table as the mapping that it is."""
-        if self.decoder is not None or isinstance(x, Mapping) or not hasattr(self, "feature_names_in_"):
+        if self.decoder is not None or isinstance(x, Mapping):
             return x
-        row = to_row(x)
+        row = to_row(x)  # refuses what is no row of numbers
+        if isinstance(row, tuple):  # sparse
+            index, values, columns = row
+            names = self._column_names(columns)
+            return {names[j]: value for j, value in zip(index.tolist(), values.tolist(), strict=True)}
+        if not hasattr(self, "feature_names_in_"):
+            return x
         return dict(zip(self._column_names(len(row)), row.tolist(), strict=True))
 
     def _answers(self, y: Any, rows: int) -> list[Any]:

@@ -59,6 +59,8 @@ class BernoulliMixture(Mixture):
     _Parameters = _Parameters
     _State = _Patterns
 
+    traits = dataclasses.replace(Mixture.traits, values="bits")
+
     def __init__(
         self,
         n_components: int = 1,

@@ -19,7 +19,7 @@ from ..errors import ParameterError
 from ..learner import LearnerTraits
 from ..minibatch import MiniBatchLearner, MiniBatchState
 from ..parameters import Parameters, choice, number
-from ..stateful import read_seed
+from ..stateful import read_seed, rows_of
 
 __all__ = ["Mixture", "MixtureParameters", "MixtureState", "given"]
 
@@ -277,9 +277,9 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         said = self._ask_one(x)
         return None if said is None else int(np.argmax(said[1]))
 
-    def predict_many(self, X: Any) -> NDArray[np.int64]:
-        """The component of each row with the largest responsibility."""
-        return self.predict(X)
+    def predict_many(self, X: Any) -> Any:
+        """The component of each row with the largest responsibility; None before any example came."""
+        return self.predict(X) if self.__sklearn_is_fitted__() else [None] * rows_of(X)
 
     def predict_proba_one(self, x: Any) -> dict[int, float]:
         """component → responsibility; empty before any example came. Changes nothing."""

@@ -94,6 +94,8 @@ class CategoricalNB(BayesLearner):
     _Parameters = _Parameters
     _State = _Categories
 
+    traits = dataclasses.replace(BayesLearner.traits, values="counts")
+
     def __init__(self, alpha: float = 1.0, *, fit_prior: bool = True, class_prior: Any = None) -> None:
         self.alpha = alpha
         self.fit_prior = fit_prior

@@ -48,6 +48,8 @@ class MultinomialNB(CountingLearner):
     _positive: ClassVar[bool] = True
     _Parameters = _Smoothing
 
+    traits = dataclasses.replace(CountingLearner.traits, values="counts")
+
     def __init__(
         self, alpha: float = 1.0, *, fit_prior: bool = True, class_prior: Any = None, forgetting: float = 1.0
     ) -> None:

@@ -17,6 +17,8 @@ __all__ = ["EitherEstimator"]
 class EitherEstimator(ReductionEstimator):
     """One `EitherTask` inside."""
 
+    _divides = True
+
     def _predicts_numbers(self) -> bool:
         return is_regressor(self.base)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -68,18 +67,14 @@ def take(rows: Rows, at: Indices) -> Rows:
 
 
 def singles(rows: Rows) -> Iterator[Any]:
-    """The rows one by one, as `learn_one` takes them."""
+    """The rows one by one, as `learn_one` takes them: those of a sparse table stay sparse."""
     if not isinstance(rows, Batch):
         yield from rows
     elif rows.dense is not None:
         yield from np.asarray(rows.dense, dtype=np.float64)
     else:
-        assert rows.csr is not None
-        data, indices, starts = rows.csr
-        for low, high in itertools.pairwise(starts.tolist()):
-            x = np.zeros(rows.columns)
-            x[indices[low:high]] = data[low:high]
-            yield x
+        for row in range(rows.rows):
+            yield rows.part(row, row + 1).single()
 
 
 def is_extreme(x: Any, c: float) -> bool:

@@ -33,6 +33,7 @@ class ReductionEstimator(TableEstimator):
     base: Any
     classes: Any
     _core: Reduction | None = None
+    _divides = False  # can it be the base of a reduction to two classes?
 
     def _make(self, base: Any, classes: list[Any] | None) -> Reduction:
         raise NotImplementedError
@@ -187,7 +188,8 @@ class ReductionEstimator(TableEstimator):
     @property
     def traits(self) -> LearnerTraits:
         verbs = frozenset({"score_one"}) if hasattr(self, "score_one") else frozenset()
-        return LearnerTraits("number" if self._predicts_numbers() else "class", verbs, ordered=True)
+        answers = "number" if self._predicts_numbers() else "class"
+        return LearnerTraits(answers, verbs, ordered=True, binary=self._divides)
 
     def _predicts_numbers(self) -> bool:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -31,6 +32,8 @@ class OneHotEncoder(Transform):
     ----------
     features : the names of those to encode; by default all. The others must be numbers, and pass.
     """
+
+    traits = dataclasses.replace(Transform.traits, forms=("rows", "names"))
 
     def __init__(self, features: Iterable[str] | None = None) -> None:
         self.features = features

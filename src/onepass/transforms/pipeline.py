@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from .. import registry
 from ..batches import Batch
 from ..errors import DamagedFileError, InputError, ModelFileError, NumericalError, ParameterError
-from ..learner import VERBS, LearnerTraits, State, traits_of
+from ..learner import FORMS, VERBS, LearnerTraits, State, traits_of
 from ..learner_base import LearnerBase, joined, part
 from ..tables import TableEstimator
 from .base import Rows, as_matrix, length_of, part_of
@@ -368,7 +369,20 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         known = traits_of(final) or LearnerTraits("class")
         offered = {verb for verb in VERBS if hasattr(Pipeline, verb)}
         verbs = (known.verbs & offered) | {"predict_then_learn"} if self._model is not None else {"transform_one"}
-        return LearnerTraits(known.answers, frozenset(verbs), supervised=known.supervised, weighted=known.weighted)
+        chain = [traits for traits in map(traits_of, self._transforms) if traits is not None]
+        forms = tuple(form for form in FORMS if all(form in traits.forms for traits in chain))
+        needs = tuple(name for traits in chain for name in traits.needs)
+        values = chain[0].values if chain else known.values
+        return dataclasses.replace(
+            known,
+            by_rule=False,
+            linear=False,
+            ordered=False,
+            verbs=frozenset(verbs),
+            forms=forms,
+            needs=needs,
+            values=values,
+        )
 
     @property
     def nbytes(self) -> int:

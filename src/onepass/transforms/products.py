@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
@@ -122,6 +123,8 @@ class PolynomialFeatures(Stateless):
     interaction_only : no feature twice in a product.
     include_bias : a column of ones, called 1.
     """
+
+    traits = dataclasses.replace(Stateless.traits, forms=("rows", "names"))
 
     def __init__(self, degree: int = 2, *, interaction_only: bool = False, include_bias: bool = False) -> None:
         self.degree = degree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from ..batches import Batch
 from ..columns import StreamColumns
 from ..core import Array
 from ..errors import FeatureError, InputError, NumericalError, ParameterError
+from ..learner import FORMS, LearnerTraits
 from ..streams.expansion import as_number
 from .base import Rows, Transform
 
@@ -93,6 +95,11 @@ class Running(Transform):
 
     def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
         raise NotImplementedError
+
+    @property
+    def traits(self) -> LearnerTraits:  # type: ignore[override]
+        forms = ("rows", "names") if self._refuse_sparse() else FORMS
+        return dataclasses.replace(Transform.traits, forms=forms)
 
     def _refuse_sparse(self) -> str | None:
         """Why sparse tables cannot be taken, if so."""

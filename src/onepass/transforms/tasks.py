@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..batches import Batch
 from ..errors import InputError, ParameterError
+from ..learner import LearnerTraits
 from ..streams.expansion import numbers_of
 from .base import Rows, mappings_of
 from .products import Stateless
@@ -36,6 +38,10 @@ class TaskFeatures(Stateless):
     share : how much the tasks have in common, from 0 to 1.
     tasks : all values of that feature, for tables, whose number of columns must be known.
     """
+
+    @property
+    def traits(self) -> LearnerTraits:  # type: ignore[override]
+        return dataclasses.replace(Stateless.traits, forms=("names",), needs=(str(self.task),))
 
     def __init__(self, task: Any = "task", *, share: float = 0.5, tasks: Any = None) -> None:
         self.task = task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -40,6 +41,8 @@ class NGrams(Stateless):
     """
 
     _changes: ClassVar[bool] = False
+
+    traits = dataclasses.replace(Stateless.traits, values="texts", forms=("names",))
 
     def __init__(
         self,
