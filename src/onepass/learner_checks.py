@@ -185,7 +185,7 @@ def _check_wrapped(learner: Any, kind: str, seed: int) -> list[str]:
     assert fits, f"{name} is accepted, but the wrapper says that it takes no such learner"
     tried = []
     for stream in streams:
-        for what in ("chunks", "state", "copies"):
+        for what in ("chunks", "state"):
             _try(f"{name}, {stream.form}, {what}", _CHECKS[what], wrapped, stream)
             tried.append(f"{name}, {stream.form}, {what}")
     return tried

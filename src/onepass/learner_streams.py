@@ -12,7 +12,7 @@ from .learner import LearnerTraits
 
 __all__ = ["Example", "LearnerStream", "streams_for"]
 
-ROWS, COLUMNS = 30, 5
+ROWS, COLUMNS = 24, 5
 WORDS = ("sun", "rain", "wind", "snow")
 
 Example = tuple[Any, Any]

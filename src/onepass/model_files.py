@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -173,11 +174,17 @@ def _check_parts(
 
 def known_parameters() -> dict[str, type[Parameters]]:
     """The classes a model file may name: ours, and the user's rules that this program has defined."""
+    ours = _own_parameters()
+    users = {config_name(kind): kind for kind in _subclasses(Rule)}
+    return {**users, **ours}
+
+
+@functools.cache
+def _own_parameters() -> dict[str, type[Parameters]]:
     from .budgets import BUDGETS
     from .drift.registry import DETECTORS
     from .kernels import KERNELS
 
-    users: list[type[Parameters]] = [*_subclasses(Rule)]
     families: tuple[Mapping[str, type[Any]], ...] = (
         LOSSES,
         SCHEDULES,
@@ -187,8 +194,7 @@ def known_parameters() -> dict[str, type[Parameters]]:
         BUDGETS,
         DETECTORS,
     )
-    ours: list[type[Parameters]] = [kind for family in families for kind in family.values()]
-    return {config_name(kind): kind for kind in (*users, *ours)}
+    return {config_name(kind): kind for family in families for kind in family.values()}
 
 
 def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
