@@ -130,6 +130,9 @@ class EnsembleModel(LearnerBase, MemberWeights):
         names = ("members", "task", "fit_intercept", "hash_bits", "eta", "alpha")
         return {name: getattr(self, name) for name in names}
 
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(**self.options(), classes=self.classes if self.declared else None)
+
     @property
     def traits(self) -> LearnerTraits:
         verbs = {"score_one", "predict_then_learn", "score_then_learn"}

@@ -201,7 +201,7 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
     def _new_model(self, classes: list[Any] | None = None) -> LasvmModel:
         self._checked(_Fit)
         read_order(self.passes, False, self.random_state)
-        return LasvmModel(self._kernel(), self._checked(Settings), classes)
+        return LasvmModel(self._kernel(), classes=classes, **self._checked(Settings).get_params())
 
     def _checked(self, kind: type[Any]) -> Any:
         """Some of the parameters, in a dataclass that refuses what is out of range."""

@@ -61,13 +61,10 @@ class LasvmModel(LearnerBase):
     estimator_kind = "LaSVMClassifier"
 
     def __init__(
-        self,
-        kernel: str | kernels.Kernel = "rbf",
-        settings: Settings | None = None,
-        classes: Sequence[Any] | None = None,
+        self, kernel: str | kernels.Kernel = "rbf", *, classes: Sequence[Any] | None = None, **settings: Any
     ) -> None:
         self.kernel = kernels.make(kernel)
-        self.settings = Settings() if settings is None else settings
+        self.settings = Settings(**settings)
         self.declared = classes is not None
         self.classes: list[Any] = []
         self.columns = 0
@@ -79,8 +76,11 @@ class LasvmModel(LearnerBase):
             self._register(plain(label))
 
     def options(self) -> dict[str, Any]:
-        """The parameters of an estimator like this."""
-        return {**self.settings.get_params(), "kernel": self.kernel}
+        """The constructor's parameters."""
+        return {"kernel": self.kernel, **self.settings.get_params()}
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(**self.options(), classes=self.classes if self.declared else None)
 
     @property
     def nbytes(self) -> int:
@@ -356,7 +356,7 @@ class LasvmModel(LearnerBase):
             if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
                 raise TypeError("declared and sparse must be true or false")
             settings = from_config(config["settings"], {"settings:Settings": Settings})
-            model = cls(kernel, settings, store.decode_values(config["classes"]))
+            model = cls(kernel, classes=store.decode_values(config["classes"]), **settings.get_params())
             model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]
             names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
             model.names = NamedColumns(store.decode_names(names)) if names else None
