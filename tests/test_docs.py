@@ -46,7 +46,7 @@ LEARNERS = {  # page → the learners it describes
     "clustering": ("KMeans",),
     "decomposition": ("IncrementalPCA", "CCIPCA", "OjaPCA", "DictionaryLearning"),
 }
-CHANGES = [ROOT / f"docs/{name}.md" for name in ("drift", "continual")]
+CHANGES = [ROOT / f"docs/{name}.md" for name in ("drift", "continual", "learners")]
 PAGES = [ROOT / f"docs/{page}.md" for page in LEARNERS]
 ESTIMATORS = ("LinearClassifier", "LinearRegressor", "Ranker", "StructuredLearner")
 
