@@ -9,6 +9,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
+from golden import documents
 from golden.cover import Choice, cover
 from golden.rule_table import RULES
 from golden.streams import FORMS, TABLES
@@ -488,6 +489,34 @@ STRUCTURED: dict[str, Sequence[str]] = {
     "weights": ("ones", "mixed"),
 }
 
+DOCUMENTS: dict[str, Sequence[str]] = {
+    "learner": ("linear", "linear model", "kernel"),
+    "rule": tuple(documents.RULES),
+    "task": (*ANSWERS, "ranking"),
+    "readout": ("last", "average", "pocket"),
+    "form": FORMS,
+    "wrapper": ("none", "scaled", "reset", "ova"),
+    "way": ("one", "many", "partial", "fit"),
+    "event": ("none", "overflow"),
+    "weights": ("ones", "mixed"),
+    "kernel": ("rbf:gamma=0.1",),
+    "budget": ("oldest:B=6",),
+}
+
+
+def documents_possible(c: Choice) -> bool:
+    task, learner, wrapper = c.get("task"), c.get("learner"), c.get("wrapper")
+    if "rule" in c and task is not None and task not in documents.RULES[c["rule"]][1]:
+        return False
+    if learner == "kernel" and (c.get("readout") not in (None, "last") or wrapper not in (None, "none")):
+        return False
+    if task == "ranking" and (learner not in (None, "linear") or wrapper not in (None, "none")):
+        return False
+    if wrapper == "ova" and task == "regression":
+        return False
+    return (learner != "linear model" or model_taught(c)) and taught(c)
+
+
 FAMILIES: dict[str, tuple[Mapping[str, Sequence[str]], Callable[[Choice], bool]]] = {
     "linear": (LINEAR, linear_possible),
     "malformed": (MALFORMED, linear_possible),
@@ -500,6 +529,7 @@ FAMILIES: dict[str, tuple[Mapping[str, Sequence[str]], Callable[[Choice], bool]]
     "drift": (DRIFT, drift_possible),
     "transform": (TRANSFORM, transform_possible),
     "structured": (STRUCTURED, taught),
+    "documents": (DOCUMENTS, documents_possible),
 }
 
 
@@ -525,7 +555,10 @@ REFUSED = (
 
 
 @functools.cache
-def cells() -> tuple[Cell, ...]:
-    """Every cell, family after family."""
-    covered = [Cell(**choice) for axes, possible in FAMILIES.values() for choice in cover(axes, possible)]
-    return (*covered, *REFUSED)
+def cells() -> dict[str, tuple[Cell, ...]]:
+    """Family → its cells."""
+    covered = {
+        family: tuple(Cell(**choice) for choice in cover(axes, possible))
+        for family, (axes, possible) in FAMILIES.items()
+    }
+    return {**covered, "refused": REFUSED}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from golden.cells import DETECTORS, Cell
+from golden.documents import rule
 from golden.streams import LABELS
 
 import onepass as op
@@ -51,19 +52,19 @@ def readout(cell: Cell) -> Any:
 def linear(cell: Cell) -> Any:
     options = {**OPTIONS.get(cell.option, {}), **hashing(cell), "readout": readout(cell)}
     if cell.task == "multilabel":
-        return op.MultilabelClassifier(cell.rule, **options)
+        return op.MultilabelClassifier(rule(cell.rule), **options)
     if cell.task == "oneclass":
-        return op.OneClass(cell.rule, radius=0.5, **hashing(cell))
+        return op.OneClass(rule(cell.rule), radius=0.5, **hashing(cell))
     if cell.task == "ranking":
-        return op.Ranker(cell.rule, max_query=5, **options)
+        return op.Ranker(rule(cell.rule), max_query=5, **options)
     if cell.task == "structured":
-        return op.StructuredLearner(cell.rule, **options)
-    return (op.LinearRegressor if cell.task == "regression" else op.LinearClassifier)(cell.rule, **options)
+        return op.StructuredLearner(rule(cell.rule), **options)
+    return (op.LinearRegressor if cell.task == "regression" else op.LinearClassifier)(rule(cell.rule), **options)
 
 
 def linear_model(cell: Cell) -> Any:
     options = {**OPTIONS.get(cell.option, {}), **hashing(cell), "readout": readout(cell)}
-    return op.LinearModel(cell.rule, cell.task, **options)
+    return op.LinearModel(rule(cell.rule), cell.task, **options)
 
 
 def own_kernel(x: Any, z: Any) -> float:
@@ -91,11 +92,11 @@ def kernel_options(cell: Cell) -> dict[str, Any]:
 
 def kernel_learner(cell: Cell) -> Any:
     kind = op.KernelRegressor if cell.task == "regression" else op.KernelClassifier
-    return kind(cell.rule, **kernel_options(cell))
+    return kind(rule(cell.rule), **kernel_options(cell))
 
 
 def kernel_model(cell: Cell) -> Any:
-    return op.KernelModel(cell.rule, cell.task, **kernel_options(cell))
+    return op.KernelModel(rule(cell.rule), cell.task, **kernel_options(cell))
 
 
 LASVM: dict[str, dict[str, Any]] = {
@@ -136,7 +137,7 @@ DECODERS: dict[str, Callable[[], Any]] = {
 def structured(cell: Cell) -> Any:
     exact = cell.option in ("dependency tree", "matching")  # they add up over parts under the identity alone
     options = {"cost_transform": "identity" if exact else "sqrt", "readout": cell.readout, **hashing(cell)}
-    return op.StructuredLearner(cell.rule, DECODERS[cell.option](), selection=cell.base, **options)
+    return op.StructuredLearner(rule(cell.rule), DECODERS[cell.option](), selection=cell.base, **options)
 
 
 FAMILY: dict[str, Callable[[Cell], Any]] = {

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from golden import learners, values
-from golden.cells import COUNTS, Cell
+from golden.cells import BAYES, COUNTS, Cell
 from golden.rule_table import RULES
 from golden.streams import LABELS, Stream, formed, sentences, stream
 
 import onepass as op
 from onepass import store
-from onepass.transforms.base import Transform
+from onepass.transforms import Pipeline
 
 BEFORE = 24  # rows before the event
 PIECES = (0, 5, 6, BEFORE)
@@ -23,18 +25,37 @@ AT = 3  # the bad row, counted from the event's first
 COUNTED = ("BernoulliNB", "MultinomialNB", "MultinomialNB fading", "ComplementNB", "CategoricalNB", "OneHotEncoder")
 UNTAUGHT = ("oneclass", "none")
 
-# Learner → why its numbers depend on the processor. Such cells are compared within values.RTOL and values.ATOL.
-BLAS = "products of matrices, decompositions (BLAS, LAPACK)"
-LIBM = "exp, log, pow or trigonometric functions (libm, numpy)"
-TOLERANT_LEARNERS = {
-    "SoftmaxSGD": f"{BLAS}; {LIBM}",
+# -- what may differ from processor to processor -------------------------------------------------------------------
+
+# Cells that go through BLAS or libm are compared within values.RTOL and values.ATOL; everywhere else each bit counts.
+LIBM = "exp, log, pow or tanh of libm or numpy, whose last bit is not defined"
+BLAS = "products of matrices or decompositions by BLAS and LAPACK, which add up in an order of their own"
+INEXACT_STATE = {
+    **dict.fromkeys(("SoftmaxSGD", "SoftmaxSGD rbf", "Replay", "EWC", "AGEM", "AGEM laplacian"), f"{BLAS}; {LIBM}"),
+    **{f"GaussianMixture{kind}": f"{BLAS}; {LIBM}" for kind in ("", " full", " tied", " spherical")},
+    **dict.fromkeys(("IncrementalPCA", "OjaPCA", "DictionaryLearning"), BLAS),
+    **dict.fromkeys(("BernoulliMixture", "ensemble", "ensemble model"), LIBM),  # an ensemble's weights are e^(−η loss)
+    **{text: LIBM for text, entry in RULES.items() if entry.libm},
+    **dict.fromkeys(("logistic", "sigmoid:gamma=0.05"), LIBM),
+    **dict.fromkeys(("forgetron:B=6", "forgetron:B=6,tuning=basic", "merge:B=6"), LIBM),
 }
-TOLERANT_RULES = {text: LIBM for text, entry in RULES.items() if entry.libm}
+# Counts are exact, and the centre of a one-class learner; what is worked out of them is not.
+INEXACT_ANSWERS = {**dict.fromkeys(BAYES, f"{BLAS}; {LIBM}"), "oneclass": BLAS}
+INEXACT_VERBS = {
+    **dict.fromkeys(("predict_proba", "predict_proba_one"), LIBM),
+    "predict_interval": LIBM,  # the quantile of a normal distribution
+}
 
 
-def reason(cell: Cell) -> str | None:
-    """Why a cell is compared within a tolerance; None where every bit counts."""
-    return TOLERANT_LEARNERS.get(cell.learner) or TOLERANT_RULES.get(cell.rule)
+def inexact_state(cell: Cell) -> str | None:
+    """Why the arrays of a cell are compared within a tolerance; None where every bit counts."""
+    return next((INEXACT_STATE[value] for value in dataclasses.astuple(cell) if value in INEXACT_STATE), None)
+
+
+def inexact_answers(cell: Cell) -> str | None:
+    """The same for its answers."""
+    values = (*dataclasses.astuple(cell), cell.task)
+    return inexact_state(cell) or next((INEXACT_ANSWERS[each] for each in values if each in INEXACT_ANSWERS), None)
 
 
 # -- teaching ------------------------------------------------------------------------------------------------------
@@ -74,7 +95,7 @@ class Pupil:
     def teach(self, X: Any, y: list[Any], importance: list[float], qid: list[int], first: bool) -> None:
         weights = None if self.cell.weights in ("ones", "-") else importance
         way = "partial" if self.cell.way == "fit" and not first else self.cell.way
-        if isinstance(self.learner, Transform):
+        if self.cell.learner in learners.TRANSFORMS and not isinstance(self.learner, Pipeline):
             self._teach_transform(X, way)
         elif way == "one":
             self._one_by_one(self.rows(X), y, weights, qid)
@@ -175,7 +196,7 @@ def record(cell: Cell) -> dict[str, Any]:
     """What happens in a cell, as JSON."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        out: dict[str, Any] = {"cell": cell.name}
+        out: dict[str, Any] = {}
         try:
             pupil = Pupil(cell)
         except Exception as error:
@@ -187,12 +208,15 @@ def record(cell: Cell) -> dict[str, Any]:
                 out[stage] = failed(error)
                 if stage == "begin":
                     break
-        return {**out, **observed(pupil.learner, pupil.rows(pupil.stream.probes), pupil.said, reason(cell) is not None)}
+        encode = values.near if inexact_answers(cell) else values.exact
+        said = [each for piece in pupil.said for each in piece][-SAID:]
+        out |= observed(pupil.learner, values.summary if inexact_state(cell) else values.digest)
+        out |= {"said": encode(said)} if said else {}
+        return {**out, "answers": answers(pupil.learner, pupil.rows(pupil.stream.probes), encode)}
 
 
-def observed(learner: Any, probes: Any, said: list[Any], tolerant: bool) -> dict[str, Any]:
-    """Counters, classes, arrays and answers of a learner."""
-    encode = values.near if tolerant else values.exact
+def observed(learner: Any, summary: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    """Counters, classes and arrays of a learner."""
     out: dict[str, Any] = {}
     for name in COUNTERS:
         value = attempt(lambda name=name: getattr(learner, name))
@@ -201,7 +225,6 @@ def observed(learner: Any, probes: Any, said: list[Any], tolerant: bool) -> dict
     classes = attempt(lambda: getattr(learner, "classes_", None) if hasattr(learner, "classes_") else learner.classes)
     if isinstance(classes, list | np.ndarray):
         out["classes"] = [repr(label) for label in np.asarray(classes, dtype=object).tolist()]
-    summary = values.summary if tolerant else values.digest
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onepass"
         try:
@@ -210,9 +233,6 @@ def observed(learner: Any, probes: Any, said: list[Any], tolerant: bool) -> dict
             op.load(path)
         except Exception as error:
             out["load" if "state" in out else "state"] = failed(error)
-    if said:
-        out["said"] = encode([each for piece in said for each in piece][-SAID:])
-    out["answers"] = answers(learner, probes, encode)
     return out
 
 
@@ -232,7 +252,8 @@ def answers(learner: Any, probes: Any, encode: Any) -> dict[str, Any]:
         if not attempt(lambda verb=verb: hasattr(learner, verb)):
             continue
         try:
-            out[verb] = encode(getattr(learner, verb)(probes[0] if verb in ONE else probes))
+            answer = getattr(learner, verb)(probes[0] if verb in ONE else probes)
+            out[verb] = (values.near if verb in INEXACT_VERBS else encode)(answer)
         except Exception as error:
             out[verb] = failed(error)
     return out

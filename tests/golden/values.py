@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from onepass.batches import Batch
-
 # Cells that go through BLAS or libm: their last bits depend on the processor. A single operation of these libraries
 # errs by an ulp or a few, 1e-15; some tens of rounds, of which each starts from the one before, make 1e-12 of it.
 RTOL, ATOL = 1e-9, 1e-11
@@ -32,7 +30,7 @@ def near(value: Any) -> Any:
 
 
 def _encoded(value: Any, number: Any, table: Any) -> Any:
-    if isinstance(value, Batch):
+    if hasattr(value, "dense") and hasattr(value, "csr"):  # a batch of rows
         value = value.dense if value.csr is None else sparse.csr_matrix(value.csr, shape=(value.rows, value.columns))
     if sparse.issparse(value):
         parts = {name: getattr(value.tocsr(), name) for name in ("data", "indices", "indptr")}
@@ -79,18 +77,19 @@ def summary(array: np.ndarray) -> Any:
 NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[+-]?\d+)?|inf)|nan")
 
 
-def differences(recorded: Any, found: Any, tolerant: bool, path: str = "") -> Iterator[str]:
-    """What differs, as lines "path: recorded → found"."""
+def differences(recorded: Any, found: Any, path: str = "") -> Iterator[str]:
+    """What differs, as lines "path: recorded → found". Numbers that were recorded in decimals may differ a little."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         for key in dict.fromkeys([*recorded, *found]):
+            where = f"{path}.{key}" if path else str(key)
             if key not in found or key not in recorded:
-                yield f"{path}.{key}: {'no longer there' if key not in found else f'new, {_short(found[key])}'}"
+                yield f"{where}: {'no longer there' if key not in found else f'new, {_short(found[key])}'}"
             else:
-                yield from differences(recorded[key], found[key], tolerant, f"{path}.{key}")
+                yield from differences(recorded[key], found[key], where)
     elif isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
         for i, (a, b) in enumerate(zip(recorded, found, strict=True)):
-            yield from differences(a, b, tolerant, f"{path}[{i}]")
-    elif recorded != found and not (tolerant and _close(recorded, found)):
+            yield from differences(a, b, f"{path}[{i}]")
+    elif recorded != found and not _close(recorded, found):
         yield f"{path}: {_short(recorded)} → {_short(found)}"
 
 
