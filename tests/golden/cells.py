@@ -379,9 +379,7 @@ def reduction_possible(c: Choice) -> bool:
     learner, base, task = c.get("learner"), c.get("base"), c.get("task")
     if learner is not None and task is not None and task not in REDUCTIONS[learner]:
         return False
-    if base in ("lasvm", "GaussianNB", "KNNClassifier", "logistic") and (
-        task == "regression" or learner == "cost oaa"
-    ):
+    if base in ("lasvm", "GaussianNB", "KNNClassifier", "logistic") and (task == "regression" or learner == "cost oaa"):
         return False
     if base == "sampled" and learner == "sampled":
         return False
@@ -536,7 +534,14 @@ FAMILIES: dict[str, tuple[Mapping[str, Sequence[str]], Callable[[Choice], bool]]
 PLAIN = {"form": "csr", "way": "many", "event": "none", "weights": "ones"}
 # Combinations that the covers leave out, tried once each: what they raise is recorded.
 REFUSED = (
-    Cell(learner="linear model", rule="pa1:C=0.1", task="binary", wrapper="scaled", readout="last", **{**PLAIN, "way": "then"}),
+    Cell(
+        learner="linear model",
+        rule="pa1:C=0.1",
+        task="binary",
+        wrapper="scaled",
+        readout="last",
+        **{**PLAIN, "way": "then"},
+    ),
     Cell(learner="linear", rule="kalman:q=0.05,r=2", task="binary", readout="last", **PLAIN),
     Cell(learner="linear", rule="arow:lam=0.5", task="binary", readout="voted", **PLAIN),
     Cell(learner="linear", rule="fobos:lam1=0.05", task="binary", readout="average", **PLAIN),
@@ -544,7 +549,14 @@ REFUSED = (
     Cell(learner="kernel", rule="arow:lam=0.5", task="binary", kernel="rbf", budget="unlimited", **PLAIN),
     Cell(learner="kernel", rule="pa", task="multiclass", kernel="rbf", budget="forgetron:B=6", **PLAIN),
     Cell(learner="kernel", rule="pa", task="binary", kernel="linear", budget="merge:B=6", **PLAIN),
-    Cell(learner="kernel", rule="pa", task="binary", kernel="own function", budget="unlimited", **{**PLAIN, "form": "named"}),
+    Cell(
+        learner="kernel",
+        rule="pa",
+        task="binary",
+        kernel="own function",
+        budget="unlimited",
+        **{**PLAIN, "form": "named"},
+    ),
     Cell(learner="lasvm", task="binary", kernel="own function", **{**PLAIN, "form": "named"}),
     Cell(learner="DriftReset", task="regression", detector="ddm", base="pa1", **PLAIN),
     Cell(learner="StandardScaler", task="none", **PLAIN),

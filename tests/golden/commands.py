@@ -11,6 +11,7 @@ from typing import Any
 import command
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from golden.streams import stream
 from golden.values import DIGITS
 

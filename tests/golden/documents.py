@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from golden.streams import stream
 
 import onepass as op
+from golden.streams import stream
 
 ROOT = Path(__file__).parent.parent.parent
 # Rule → its document and the tasks that it says it is for.
@@ -30,7 +30,7 @@ def shown(document: str) -> dict[str, Any]:
     text = (ROOT / document).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     s = stream("binary")
-    names: dict[str, Any] = {"__name__": f"golden.{document}", "op": op, "X": s.X, "y": np.array(s.y)}
+    names: dict[str, Any] = {"__name__": __name__, "op": op, "X": s.X, "y": np.array(s.y)}
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         for block in blocks:

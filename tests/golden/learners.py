@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+import onepass as op
 from golden.cells import DETECTORS, Cell
 from golden.documents import rule
 from golden.streams import LABELS
-
-import onepass as op
 from onepass import continual, decoders, drift, kernels, reductions, transforms
 
 HASH_BITS = 5

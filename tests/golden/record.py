@@ -19,7 +19,6 @@ sys.path.insert(0, str(HERE.parent))
 
 from golden import commands, documents, runs, values  # noqa: E402
 from golden.cells import Cell, cells  # noqa: E402
-
 from onepass import _native  # noqa: E402
 
 LEARNERS, COMMANDS = HERE / "learners.jsonl", HERE / "commands.jsonl"

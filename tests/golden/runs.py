@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import onepass as op
 from golden import learners, values
 from golden.cells import BAYES, COUNTS, Cell
 from golden.rule_table import RULES
 from golden.streams import LABELS, Stream, formed, sentences, stream
-
-import onepass as op
 from onepass import store
 from onepass.transforms import Pipeline
 
@@ -140,7 +141,7 @@ class Pupil:
     def begin(self) -> None:
         """The rows before the event."""
         s, pieces = self.stream, (0, BEFORE) if self.cell.way == "fit" else PIECES
-        for start, stop in zip(pieces[:-1], pieces[1:], strict=True):
+        for start, stop in itertools.pairwise(pieces):
             piece = slice(start, stop)
             self.teach(s.X[piece], s.y[piece], s.importance[piece], s.qid[piece], start == 0)
         if self.cell.option == "end of task":

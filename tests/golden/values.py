@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-# Cells that go through BLAS or libm: their last bits depend on the processor. A single operation of these libraries
-# errs by an ulp or a few, 1e-15; some tens of rounds, of which each starts from the one before, make 1e-12 of it.
+# Cells that go through BLAS or libm: their last bits depend on the processor. One operation of these libraries errs by
+# a few ulps, about 1e-15, and some tens of rounds, each of which starts from the one before, let that grow.
 RTOL, ATOL = 1e-9, 1e-11
 DIGITS = 16  # of the 64 of a SHA-256: enough to tell by, and a line stays readable
-SHOWN = 8  # entries of a longer array that are recorded beside its sums
+SHOWN = 4  # entries of a longer array that are recorded beside its sums
 LONG = 12  # entries beyond which a table of answers is recorded as an array of the state is
 
 
@@ -25,8 +25,8 @@ def exact(value: Any) -> Any:
 
 
 def near(value: Any) -> Any:
-    """A value as JSON, numbers to twelve digits."""
-    return _encoded(value, "{:.12g}".format, summary)
+    """A value as JSON, numbers to eleven digits."""
+    return _encoded(value, "{:.11g}".format, summary)
 
 
 def _encoded(value: Any, number: Any, table: Any) -> Any:
@@ -66,10 +66,10 @@ def summary(array: np.ndarray) -> Any:
     if array.dtype.kind != "f":
         return digest(array)
     flat = array.ravel()
-    some = flat[:: max(1, math.ceil(len(flat) / SHOWN))]
-    if len(flat) <= SHOWN:
-        return {"shape": list(array.shape), "all": near(flat)}
-    return {"shape": list(array.shape), "sum": near(flat.sum()), "abs": near(np.abs(flat).sum()), "some": near(some)}
+    shape = "×".join(map(str, array.shape))
+    if len(flat) <= SHOWN + 2:
+        return [shape, *near(flat)]
+    return [shape, *near([flat.sum(), np.abs(flat).sum(), *flat[:: math.ceil(len(flat) / SHOWN)]])]
 
 
 # -- comparison ----------------------------------------------------------------------------------------------------
