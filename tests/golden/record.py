@@ -1,6 +1,6 @@
 """Record again what the cells and the commands do, and print what changed: ``python tests/golden/record.py``.
 
-``--check`` writes nothing and fails where something changed; ``--isa scalar`` runs the loops of that instruction set.
+``--check`` writes nothing and fails where something changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ sys.path.insert(0, str(HERE.parent))
 
 from golden import commands, documents, runs, values  # noqa: E402
 from golden.cells import Cell, cells  # noqa: E402
-from onepass import _native  # noqa: E402
 
 LEARNERS, COMMANDS = HERE / "learners.jsonl", HERE / "commands.jsonl"
 AGAIN = "If that is meant: python tests/golden/record.py, and say in the commit why it changed."
@@ -69,9 +68,7 @@ def changes(recorded: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--isa", choices=_native.isas(), default=_native.isa())
     options = parser.parse_args()
-    _native.use_isa(options.isa)
     os.fsync = lambda handle: None  # models are saved to be looked at, not to be kept
     found = {
         LEARNERS: learners_now(),

@@ -47,7 +47,7 @@ def test_learners_do_what_was_recorded(family: str) -> None:
 @pytest.mark.parametrize("family", cells())
 @pytest.mark.parametrize("instruction_set", OTHERS, indirect=True)
 def test_every_instruction_set_gives_the_same(instruction_set: str, family: str) -> None:
-    """A part of the cells with each; ``record.py --check --isa`` tries them all."""
+    """A part of the cells with each; settings.py tries them all."""
     found = learners_now(cells()[family][OTHERS.index(instruction_set) :: len(OTHERS)])
     require_recorded(read(LEARNERS), found, found)
 
@@ -80,7 +80,7 @@ def test_every_learner_rule_budget_and_detector_is_in_a_cell() -> None:
     bare = {type(learners.bare(cell)).__name__ for cell in every}
     rooms = (op, reductions, transforms, continual, drift)
     public = {name for room in rooms for name in room.__all__ if hasattr(getattr(room, name), "learn_one")}
-    assert len(public) > 50
+    assert {"LinearClassifier", "OneVsAll", "Pipeline", "Replay", "DriftReset"} <= public
     assert public <= bare, public - bare
     assert set(rules.RULES) == {text.partition(":")[0] for text in RULES}
     assert set(budgets.BUDGETS) == {cell.budget.partition(":")[0] for cell in every} - {"-"}
