@@ -16,7 +16,8 @@ from golden.streams import FORMS, TABLES
 
 CLASSES = ("binary", "multiclass")
 ANSWERS = (*CLASSES, "regression")
-EVENTS = ("none", "nan", "overflow", "label", "weight", "width", "new class")
+NEW = ("new class", "new classes and overflow")
+EVENTS = ("none", "nan", "overflow", "label", "weight", "width", "new class", "new classes and overflow")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +51,9 @@ def taught(c: Choice) -> bool:
     """scikit-learn's methods take tables only; what has no labels cannot be given a bad one."""
     if c.get("form") in ("named", "hashed") and c.get("way") in ("fit", "partial"):
         return False
-    if c.get("event") in ("label", "new class") and c.get("task") in ("oneclass", "none"):
+    if c.get("event") in ("label", *NEW) and c.get("task") in ("oneclass", "none"):
         return False
-    return not (c.get("event") == "new class" and c.get("task") in ("regression", "ranking"))
+    return not (c.get("event") in NEW and c.get("task") in ("regression", "ranking"))
 
 
 def model_taught(c: Choice) -> bool:
@@ -118,7 +119,7 @@ MALFORMED: dict[str, Sequence[str]] = {
     "rule": ("perceptron", "pa1:C=0.1", "arow:covariance=full,sigma0=2", "ftrl:loss=squared,beta=0,lam1=0.2"),
     "wrapper": ("none", "scaled", "reset", "adapt", "ova", "sampled"),
     "readout": ("last", "average"),
-    "event": ("weight", "width"),
+    "event": ("weight", "width", "new classes and overflow"),
     "option": ("plain",),
 }
 
@@ -387,7 +388,7 @@ def reduction_possible(c: Choice) -> bool:
         return False
     if c.get("form") == "hashed" and base in ("lasvm", "GaussianNB", "KNNClassifier", "pipeline"):
         return False
-    if task == "costs" and (c.get("wrapper") == "reset" or c.get("event") in ("label", "new class")):
+    if task == "costs" and (c.get("wrapper") == "reset" or c.get("event") in ("label", *NEW)):
         return False
     return taught(c)
 

@@ -151,12 +151,17 @@ class Pupil:
         """The rows after them, one of which may be bad."""
         s, event = self.stream, self.cell.event
         X, y, weights, qid = s.X[BEFORE:].copy(), list(s.y[BEFORE:]), list(s.importance[BEFORE:]), s.qid[BEFORE:]
-        if event in ("nan", "overflow"):
-            X[AT, 2] = {"nan": np.nan, "overflow": 1e200}[event]
+        labelled = (lambda label: [label]) if self.cell.task == "multilabel" else (lambda label: label)
+        if event == "nan":
+            X[AT, 2] = np.nan
+        elif event.endswith("overflow"):
+            X[AT, 2] = 1e200
+        if event == "new classes and overflow":  # one before the bad row, one in it, one after
+            y[AT - 1 : AT + 2] = [labelled("early"), labelled("refused"), labelled("late")]
         elif event == "label":
             y[AT] = float("nan") if self.cell.task in ("regression", "ranking") else None
         elif event == "new class":
-            y[AT] = ["maybe"] if self.cell.task == "multilabel" else "maybe"
+            y[AT] = labelled("maybe")
         elif event == "width":
             X = np.hstack([X, np.ones((len(X), 1))])
         elif event == "weight":
@@ -210,6 +215,8 @@ def record(cell: Cell) -> dict[str, Any]:
                 if stage == "begin":
                     break
         encode = values.near if inexact_answers(cell) else values.exact
+        if hasattr(pupil.learner, "detector_"):
+            out |= {"drifts": pupil.learner.drifts_, "detector": encode(pupil.learner.detector_.state())}
         said = [each for piece in pupil.said for each in piece][-SAID:]
         out |= observed(pupil.learner, values.summary if inexact_state(cell) else values.digest)
         out |= {"said": encode(said)} if said else {}
