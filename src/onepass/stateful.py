@@ -7,6 +7,7 @@ nothing, `save` and `onepass.load`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -21,9 +22,10 @@ from sklearn.utils import check_random_state
 from . import _native, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
-from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError, RowError
+from .model_files import known_parameters
 from .named import read_item
-from .parameters import Parameters, to_config
+from .parameters import Parameters, from_config, to_config
 from .tables import TableEstimator
 
 __all__ = ["KIND", "Reader", "State", "StatefulEstimator", "dense_parts", "read_seed", "require_moderate"]
@@ -60,17 +62,25 @@ class Reader:
             assert out is not None
         return out
 
+    def truncate(self, columns: int) -> None:
+        """Unregister the names beyond the first `columns`: the row that brought them was refused."""
+        if self.native.named and self.columns > columns:
+            self.native.names = self.native.names[:columns]
+
     def check(self, X: list[Any]) -> None:
-        """Refuse malformed mappings before any name is let in."""
+        """Refuse malformed mappings before any name is registered, then the first that is too large."""
+        large: NumericalError | None = None
         for number, x in enumerate(X):
             if not isinstance(x, Mapping):
                 raise FeatureError(f"X[{number}] must be a mapping of names to numbers, like those before it")
             try:
                 self.row(x, False)
             except NumericalError as error:
-                raise error.at(number) from None
+                large = large or error.at(number)
             except InputError as error:
                 raise type(error)(f"row {number}: {error}") from None
+        if large is not None:
+            raise large
 
     def __getstate__(self) -> dict[str, Any]:
         return {"names": self.names, "columns": self.columns}
@@ -140,6 +150,7 @@ class StatefulEstimator(TableEstimator):
 
     _Parameters: ClassVar[type[Parameters]]
     _State: ClassVar[type[State]]
+    _bounded: ClassVar[bool] = False  # does `_require_domain` refuse some numbers?
     _state: Any = None
     random_state: Any
 
@@ -190,7 +201,13 @@ class StatefulEstimator(TableEstimator):
             state._reader.check(X)
         except NumericalError as error:
             sound = error.row
+        if self._bounded:
+            for x in X:
+                self._require_domain(values_of(x))
+        columns = state._reader.columns
         rows = [state._reader.row(x, learn) for x in X[:sound]]
+        if learn:
+            self._require_widths(state, [len(row) for row in rows], columns)
         ones = np.ones(len(X)) if weights is None else weights
         start = 0
         for stop in range(1, sound + 1):
@@ -204,6 +221,11 @@ class StatefulEstimator(TableEstimator):
         if table.rows == 0:
             raise InputError("X has no rows: there is nothing to learn" if learn else "X has no rows")
         table.require_finite()
+        values = table.dense if table.csr is None else table.csr[0]
+        assert values is not None
+        self._require_domain(values)
+        if learn:
+            self._require_start(table.columns)
         if learn or state._reader.columns:
             state._reader.native.settle(table.columns)
         return table
@@ -213,7 +235,33 @@ class StatefulEstimator(TableEstimator):
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(x, Mapping):
             x = named_vector(x, names)
+        if learn and self._bounded:
+            state._reader.row(x, False)  # refuses what is malformed
+            self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
         return state._reader.row(x, learn)
+
+    def _require_domain(self, values: Array) -> None:
+        """Refuse numbers that the learner has no meaning for, in a table or a row."""
+
+    def _require_start(self, columns: int) -> None:
+        """Refuse rows of so many columns that the parameters to start from do not fit."""
+
+    def _require_widths(self, state: Any, widths: list[int], columns: int) -> None:
+        """The same for named rows that were just read; the state had so many columns before them."""
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """As for every estimator; and a call whose first row overflows leaves no trace of its table's shape."""
+        before = dict(self.__dict__)
+        t = self._state.t if self._state is not None else 0
+        with super()._all_or_nothing():
+            try:
+                yield
+            except RowError:
+                if self._state is before.get("_state") and (self._state is None or self._state.t == t):
+                    self.__dict__.clear()
+                    self.__dict__.update(before)
+                raise
 
     # -- what was learned ----------------------------------------------------------------------------------------------
 
@@ -252,8 +300,6 @@ class StatefulEstimator(TableEstimator):
     def _config(self) -> dict[str, Any]:
         """The parameters as JSON."""
         params = {name: to_config(value) for name, value in self.get_params(deep=False).items()}
-        params = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items()}
-        params |= {name: v.tolist() for name, v in params.items() if isinstance(v, np.ndarray)}
         if not isinstance(params.get("random_state"), (int, type(None))):
             params["random_state"] = None  # the seed that was drawn of it is in the state
         return params
@@ -271,7 +317,8 @@ class StatefulEstimator(TableEstimator):
         try:
             if not all(isinstance(config[part], dict) for part in ("params", "learned", "fitted")):
                 raise TypeError("params, learned and fitted must be mappings")
-            estimator = cls(**config["params"])
+            known = known_parameters()
+            estimator = cls(**{name: from_config(value, known) for name, value in config["params"].items()})
             estimator._new_state()
             estimator._state = estimator._from_config(config["learned"], arrays)
             if not isinstance(estimator._state.t, int) or estimator._state.t < 1:
@@ -358,6 +405,11 @@ def named_vector(x: Mapping[Any, Any], names: Any) -> Array:
     if strange:
         raise FeatureError(f"x has features {sorted(map(str, strange))[:3]} that the table did not have")
     return np.array([read_item(name, x.get(name, 0.0))[1] for name in names])
+
+
+def values_of(x: Mapping[Any, Any]) -> Array:
+    """The numbers of a mapping."""
+    return np.array([read_item(name, value)[1] for name, value in x.items()], dtype=np.float64)
 
 
 def one_weight(importance: Any) -> float:

@@ -171,7 +171,7 @@ class Spherical(Covariance):
     second = "diag"
 
     def initial(self, K: int, variance: Array) -> Array:
-        return np.full(K, variance.mean())
+        return np.full(K, variance.mean() if len(variance) else 1.0)
 
     def statistics(self, X: Array, shift: Array, R: Array) -> tuple[Array, Array]:
         s1, squares = super().statistics(X, shift, R)
@@ -182,7 +182,7 @@ class Spherical(Covariance):
 
     def updated(self, cov: Array, s0: Array, means: Array, s2: Array, alive: NDArray[np.bool_], floor: float) -> Array:
         mass = np.where(alive, s0, 1.0)
-        variance = (s2 / mass - np.einsum("ij,ij->i", means, means)) / means.shape[1]
+        variance = (s2 / mass - np.einsum("ij,ij->i", means, means)) / max(1, means.shape[1])
         return np.where(alive, np.maximum(variance, floor), cov)
 
     def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:

@@ -93,7 +93,7 @@ class Learner:
 
 
 class Linear(Learner):
-    """A `LinearModel`."""
+    """A `LinearModel`, or one in a kernel's feature space."""
 
     def __init__(self, model: LinearModel, task: str) -> None:
         self.model = model
@@ -149,19 +149,20 @@ class Linear(Learner):
         return np.asarray(self.model.predict_then_learn(rows, y, c), dtype=np.bool_)
 
     def copy(self) -> Linear:
-        return Linear(LinearModel.from_state(*self.model.state()), self.task)
+        return Linear(copy.copy(self.model), self.task)
 
     def memento(self) -> Any:
-        return self.model.state()
+        return self.model.__getstate__()
 
     def recall(self, memento: Any) -> None:
-        self.model = LinearModel.from_state(*memento)
+        self.model.__setstate__(memento)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return self.model.state()
 
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        model, mine = LinearModel.from_state(config, arrays), self.model
+        mine = self.model
+        model = type(mine).from_state(config, arrays)
         same = model.task == mine.task and model.hash_bits == mine.hash_bits and model.declared == mine.declared
         if not same or (mine.declared and model.classes != mine.classes):
             raise DamagedFileError("a base learner in the file is not of the kind that the reduction makes")
