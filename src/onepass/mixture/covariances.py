@@ -15,6 +15,8 @@ from ..core import Array
 
 __all__ = ["COVARIANCES", "Covariance"]
 
+ROUNDING = 8 * np.finfo(np.float64).eps  # of the largest eigenvalue, for each row: less is lost when a matrix is made
+
 
 class Covariance:
     """Σ_k of K components in d dimensions, in the shape of `initial`."""
@@ -208,6 +210,7 @@ def floored(matrix: Array, floor: float) -> Array:
         np.linalg.cholesky(matrix - floor * np.eye(len(matrix)))  # far cheaper than eigenvalues
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
+        floor = max(floor, ROUNDING * len(matrix) * float(np.abs(values).max(initial=0.0)))
         matrix = (vectors * np.maximum(values, floor)) @ vectors.T
         matrix = (matrix + matrix.T) / 2
         # Rounding may leave an eigenvalue just below.

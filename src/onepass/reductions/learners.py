@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..batches import Batch
 from ..core import Array, Rule
-from ..errors import DamagedFileError, FeatureError, InputError, ParameterError
+from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, RowError
 from ..model import LinearModel
 from .examples import Rows, check_mappings, count, singles, width
 
@@ -71,8 +71,11 @@ class Learner:
         """For each row the decision made before that row was learned (binary)."""
         out = np.zeros(count(rows), dtype=np.bool_)
         for i, x in enumerate(singles(rows)):
-            out[i] = self.score(x) > 0
-            self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
+            try:
+                out[i] = self.score(x) > 0
+                self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
+            except RowError as error:
+                raise error.at(i) from None
         return out
 
     def copy(self) -> Learner:
@@ -217,8 +220,11 @@ class Foreign(Learner):
 
     def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
         weights = [1.0] * count(rows) if c is None else c.tolist()
-        for x, label, weight in zip(singles(rows), y.tolist(), weights, strict=True):
-            self.learn(x, label, weight)
+        for i, (x, label, weight) in enumerate(zip(singles(rows), y.tolist(), weights, strict=True)):
+            try:
+                self.learn(x, label, weight)
+            except RowError as error:
+                raise error.at(i) from None
 
     def score(self, x: Any) -> float:
         x = self._presented(x)
