@@ -36,7 +36,7 @@ void NaiveBayes::learn(const FeatureRow& row, size_t c, double w) {
     stale = true;
     if (forgetting < 1.0) {
         unit /= forgetting;
-        if (unit > 1e100) {
+        if (unit * std::max(w, 1.0) > 1e100) {
             const double scale = 1.0 / unit;
             for (Class& each : classes) {
                 each.mass *= scale;

@@ -15,7 +15,7 @@ from ..core import Array
 
 __all__ = ["COVARIANCES", "Covariance"]
 
-ROUNDING = 8 * np.finfo(np.float64).eps  # of the largest eigenvalue, for each row: less is lost when a matrix is made
+ROUNDING = 8 * np.finfo(np.float64).eps  # of a matrix's entries: smaller eigenvalues are lost in rounding
 
 
 class Covariance:
@@ -206,11 +206,11 @@ class Spherical(Covariance):
 def floored(matrix: Array, floor: float) -> Array:
     """Symmetric, with no eigenvalue below `floor`."""
     matrix = (matrix + matrix.T) / 2
+    floor = max(floor, ROUNDING * float(np.abs(matrix).sum()))
     try:
         np.linalg.cholesky(matrix - floor * np.eye(len(matrix)))  # far cheaper than eigenvalues
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
-        floor = max(floor, ROUNDING * len(matrix) * float(np.abs(values).max(initial=0.0)))
         matrix = (vectors * np.maximum(values, floor)) @ vectors.T
         matrix = (matrix + matrix.T) / 2
         # Rounding may leave an eigenvalue just below.

@@ -64,7 +64,7 @@ class GaussianNB(CountingLearner):
         there = learned["count"]
         zeros = np.maximum(mass - there, 0.0)
         mean = learned["mean"] * there / n
-        variance = (learned["square"] + learned["mean"] ** 2 * there * zeros / n) / n
+        variance = (learned["square"] + learned["mean"] ** 2 * (there * zeros / n)) / n
         total = max(float(mass.sum()), 1e-300)
         center = (mass * mean).sum(axis=0) / total
         largest = ((mass * (variance + (mean - center) ** 2)).sum(axis=0) / total).max(initial=0.0)
