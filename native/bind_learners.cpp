@@ -25,6 +25,7 @@ namespace {
 constexpr double largest_number = 1e100;
 
 void require_sound(const double* x, size_t n, bool negative = true) {
+    bool large = false;
     for (size_t j = 0; j < n; ++j) {
         if (std::fabs(x[j]) <= largest_number && (negative || x[j] >= 0.0)) continue;
         if (!std::isfinite(x[j]))
@@ -33,8 +34,10 @@ void require_sound(const double* x, size_t n, bool negative = true) {
                                     "; drop or impute the row. Nothing of this call was learned");
         if (!negative && x[j] < 0.0)
             raise("InputError", "x must hold counts >= 0, but x[" + std::to_string(j) + "] is negative");
-        raise("NumericalError", "row 0: a number above 1e100 in size, whose squares overflow; scale the features down");
+        large = true;  // a number further on may be malformed, which is worse
     }
+    if (large)
+        raise("NumericalError", "row 0: a number above 1e100 in size, whose squares overflow; scale the features down");
 }
 
 bool is_mapping(nb::handle x) {

@@ -77,6 +77,14 @@ bool overflows(const Expansion& f, const Budget& budget, const KernelRound& roun
     const double scale = round.scale == 0.0 ? 1.0 : f.scale * round.scale;
     if (!finite(largest / scale) || !finite(round.scale)) return true;
     if (std::abs(round.scale) > 1.0 && !finite(f.largest() * round.scale)) return true;
+    if (f.follows_norm) {
+        double ww = f.ww * round.scale * round.scale;
+        for (size_t r = 0; r < f.outputs(); ++r) {
+            const double add = round.add * round.parts[r];
+            ww += 2.0 * add * (round.scale * round.scores[r]) + add * add * round.ktt;
+        }
+        if (!finite(ww)) return true;
+    }
     if (budget.admit == take_step) return false;
     return !(within(largest) && within(round.ktt) && round.ktt > 1.0 / safe && within(f.largest()) && within(round.m));
 }

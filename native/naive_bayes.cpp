@@ -1,10 +1,16 @@
 #include "naive_bayes.hpp"
 
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "learner_loops.hpp"
 
 namespace onepass {
+
+// A feature without variance counts as one with hardly any: its own value is all but certain, all others are equally
+// strange. So a score is finite, whatever the row.
+constexpr double smallest_variance = DBL_MIN, farthest = 1e290;
 
 void NaiveBayes::add_class() {
     Class fresh;
@@ -30,7 +36,7 @@ void NaiveBayes::learn(const FeatureRow& row, size_t c, double w) {
     stale = true;
     if (forgetting < 1.0) {
         unit /= forgetting;
-        if (unit > 1e100) {
+        if (unit * std::max(w, 1.0) > 1e100) {
             const double scale = 1.0 / unit;
             for (Class& each : classes) {
                 each.mass *= scale;
@@ -110,7 +116,8 @@ void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, doubl
             double s = unknown == 0.0 ? 0.0 : unknown * std::log(a);
             for (size_t i = 0; i < row.n; ++i)
                 if (row.value[i] != 0.0) s += row.value[i] * std::log(classes[c].count[row.at(i)] + a);
-            out[c] = total == 0.0 ? 0.0 : s - total * std::log(classes[c].total + a * double(features));
+            const bool says_nothing = total == 0.0 || features == 0;  // of a row, or of all rows so far
+            out[c] = says_nothing ? 0.0 : s - total * std::log(classes[c].total + a * double(features));
         }
         return;
     }
@@ -125,8 +132,9 @@ void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, doubl
                 double x = 0.0, mean, square;
                 if (next < row.n && row.at(next) == j) x = row.value[next++];
                 with_zeros(classes[c], j, mean, square);
-                const double variance = square / classes[c].mass + floor;
-                s -= 0.5 * (std::log(tau * variance) + (x - mean) * (x - mean) / variance);
+                const double spread = (classes[c].mass > 0.0 ? square / classes[c].mass : 0.0) + floor;
+                const double variance = std::max(spread, smallest_variance);
+                s -= 0.5 * (std::log(tau * variance) + std::min((x - mean) * (x - mean) / variance, farthest));
             }
             out[c] = s;
         }
@@ -137,7 +145,7 @@ void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, doubl
             cache.assign(C, 0.0);
             for (size_t c = 0; c < C; ++c) {
                 const double all = classes[c].mass + a;
-                for (size_t j = 0; j < features; ++j) cache[c] += std::log(all - classes[c].count[j]);
+                for (size_t j = 0; j < features; ++j) cache[c] += std::log(std::max(all - classes[c].count[j], a));
                 cache[c] -= double(features) * std::log(classes[c].mass + 2.0 * a);
             }
             stale = false;
@@ -148,7 +156,7 @@ void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, doubl
             for (size_t i = 0; i < row.n; ++i) {
                 if (!(row.value[i] > threshold)) continue;
                 const double count = classes[c].count[row.at(i)];
-                out[c] += std::log(count + a) - std::log(all - count);
+                out[c] += std::log(count + a) - std::log(std::max(all - count, a));
             }
         }
         return;
@@ -159,6 +167,10 @@ void NaiveBayes::score(const FeatureRow& row, Scores by, double smoothing, doubl
             if (other != c) sum += classes[other].count[j];
         return sum;
     };
+    if (features == 0 || (by == Scores::normed_complement && features == 1)) {  // no class differs from the others
+        std::fill_n(out, C, 0.0);
+        return;
+    }
     if (by == Scores::normed_complement && stale) {
         cache.assign(C, 0.0);
         for (size_t c = 0; c < C; ++c) {

@@ -88,7 +88,7 @@ void neighbour_votes(const double* distance, const Neighbours& window, double* v
         votes[window.owner[i]] += vote;
         total += vote;
     }
-    for (size_t c = 0; c < classes; ++c) votes[c] /= total;
+    for (size_t c = 0; c < classes; ++c) votes[c] = total > 0.0 ? votes[c] / total : 1.0 / double(classes);
 }
 
 void lvq_learn(const double* X, const int64_t* label, const double* w, size_t n, size_t d, double* prototypes,

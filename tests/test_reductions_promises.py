@@ -31,7 +31,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from test_promise_chunks import cuts
 
-from onepass import LinearClassifier, LinearModel, reductions, rules, store
+from onepass import LinearClassifier, LinearModel, rules, store
 from onepass.batches import as_batch
 from onepass.errors import (
     DamagedFileError,

@@ -107,7 +107,8 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         if self.reassign:
             super()._take(state, X, w)
             return
-        self._step(state, X, w)  # any number of mini-batches at one go
+        if w.any():
+            self._step(state, X, w)  # any number of mini-batches at one go
         state.steps += -(-len(X) // self._batch_size())
 
     def _step(self, state: _Centers, X: Array, w: Array) -> None:

@@ -273,7 +273,13 @@ class OjaPCA(_PCA):
         centred = X - state.mean
         rate = self.eta * k / (max(trace, 1e-300) * state.steps**self.kappa)
         along = centred @ V
-        V = V + (rate / mass) * (centred.T @ (w[:, np.newaxis] * along))
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = (rate / mass) * (centred.T @ (w[:, np.newaxis] * along))
+        if np.all(np.isfinite(step)):
+            V = V + step
+        else:  # beside such a step V is nothing: its direction alone counts
+            step = centred.T @ ((w / mass)[:, np.newaxis] * along)
+            V = step / np.abs(step).max() if step.any() else V
         Q, R = np.linalg.qr(V)
         Q = Q * np.where(np.diag(R) < 0, -1.0, 1.0)  # the directions turn as little as can be
         variance = (w @ along**2) / mass

@@ -93,6 +93,10 @@ class DictionaryLearning(LearnedTransform):
                 )
         return super()._new_state()
 
+    def _require_start(self, columns: int) -> None:
+        if self.dict_init is not None and np.shape(self.dict_init)[1] != columns:
+            raise ParameterError(f"dict_init has {np.shape(self.dict_init)[1]} columns, X has {columns}")
+
     def _prefix(self) -> int:
         return max(self._batch_size(), int(self.n_components)) if self.dict_init is None else self._batch_size()
 
@@ -103,8 +107,6 @@ class DictionaryLearning(LearnedTransform):
         K, d = int(self.n_components), X.shape[1]
         if self.dict_init is not None:
             atoms = np.array(self.dict_init, dtype=np.float64)
-            if atoms.shape[1] != d:
-                raise ParameterError(f"dict_init has {atoms.shape[1]} columns, X has {d}")
         else:
             random = np.random.default_rng([state.seed, 0])
             atoms = X[random.permutation(len(X))[np.arange(K) % len(X)]]

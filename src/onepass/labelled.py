@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from . import store
 from .batches import as_importance
 from .core import Array
-from .errors import InputError, LabelError
+from .errors import InputError, LabelError, RowError
 from .labels import not_hashable, plain, require_label
 from .learner import LearnerTraits
 from .stateful import State, StatefulEstimator, one_weight, rows_of
@@ -39,6 +39,12 @@ class LabelledState(State):
         if code == len(self.classes):
             self.classes.append(label)
         return code
+
+    def forget(self, count: int) -> None:
+        """Unregister the labels beyond the first `count`."""
+        for label in self.classes[count:]:
+            del self._index[label]
+        del self.classes[count:]
 
     def check(self, label: Any, row: int | None = None) -> Any:
         """A label as it is kept, or an error; admits nothing."""
@@ -73,7 +79,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
     # -- what a learner defines ----------------------------------------------------------------------------------------
 
     def _absorb(self, state: Any, X: Array, codes: NDArray[np.int64], w: Array) -> None:
-        """Learn rows in order."""
+        """Learn rows in order. A row whose step overflows raises a `RowError` with its number and changes nothing."""
         raise NotImplementedError
 
     def _scores(self, state: Any, X: Array) -> Array:
@@ -81,10 +87,15 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _learn_table(self, state: Any, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
-        start = 0
+        start, columns = 0, state._reader.columns
         for block, w in self._blocks(state, X, weights, True):
-            self._absorb(state, block, codes[start : start + len(block)], w)
-            start += len(block)
+            try:
+                self._absorb(state, block, codes[start : start + len(block)], w)
+            except RowError as error:
+                state.t += error.row
+                state._reader.truncate(block.shape[1] if error.row else columns)
+                raise error.at(start + error.row) from None
+            start, columns = start + len(block), block.shape[1]
             state.t += len(block)
 
     def _score_table(self, state: Any, X: Any) -> Array:
@@ -92,8 +103,14 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         return np.concatenate(parts)
 
     def _learn_single(self, state: Any, x: Any, label: Any, weight: float) -> None:
+        columns, classes = state._reader.columns, len(state.classes)
         row = self._vector(state, x, True)
-        self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
+        try:
+            self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
+        except RowError:
+            state._reader.truncate(columns)
+            state.forget(classes)
+            raise
         state.t += 1
 
     def _score_single(self, state: Any, x: Any) -> Array:
@@ -119,9 +136,12 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
             weights = self._weights_of(sample_weight, table, whole=True)
             classes, codes = np.unique(labels, return_inverse=True)
             state = self._declared(classes)
-            for _ in range(passes):
-                self._learn_table(state, table, codes.astype(np.int64), weights)
-            self._class_dtype, self._state = classes.dtype, state
+            try:
+                for _ in range(passes):
+                    self._learn_table(state, table, codes.astype(np.int64), weights)
+            finally:
+                if state.t:
+                    self._class_dtype, self._state = classes.dtype, state
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -200,10 +220,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         try:
             self._learn_table(state, X, codes, weights)
         except Exception:
-            keep = max([before, *(codes[: state.t - t] + 1).tolist()])
-            for label in state.classes[keep:]:
-                del state._index[label]
-            del state.classes[keep:]
+            state.forget(max([before, *(codes[: state.t - t] + 1).tolist()]))
             if state.t:
                 self._state = state
             raise

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from .core import Array
-from .errors import RowError
+from .errors import ParameterError, RowError
 from .stateful import State, StatefulEstimator, one_weight
 from .tables import read_passes
 
@@ -84,6 +84,16 @@ class MiniBatchLearner(StatefulEstimator):
         """Learn one mini-batch."""
         raise NotImplementedError
 
+    def _require_widths(self, state: Any, widths: list[int], columns: int) -> None:
+        last = self._prefix() - state.filled - 1
+        if state.seeded or not 0 <= last < len(widths):
+            return
+        try:
+            self._require_start(widths[last])
+        except ParameterError:
+            state._reader.truncate(columns)
+            raise
+
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _absorb(self, state: Any, X: Array, w: Array) -> None:
@@ -117,6 +127,8 @@ class MiniBatchLearner(StatefulEstimator):
     def _settle(self, state: Any, all_of_it: bool = False) -> None:
         """Learn what waits: the prefix, or a full mini-batch; with `all_of_it` also a part of one."""
         X, w = state.waiting[: state.filled].copy(), state.waiting_weight[: state.filled].copy()
+        if not state.seeded:
+            self._require_start(X.shape[1])
         state.filled = 0
         if not state.seeded:
             self._seed(state, X, w)
@@ -163,12 +175,15 @@ class MiniBatchLearner(StatefulEstimator):
         table = self._validated(X, reset=True)
         weights = self._weights_of(sample_weight, table, whole=True)
         state = self._new_state()
-        for _ in range(passes):
-            for block, w in self._blocks(state, table, weights, True):
-                self._absorb(state, block, w)
-            if state.filled:
-                self._settle(state, all_of_it=True)
-        self._state = state
+        try:
+            for _ in range(passes):
+                for block, w in self._blocks(state, table, weights, True):
+                    self._absorb(state, block, w)
+                if state.filled:
+                    self._settle(state, all_of_it=True)
+        finally:
+            if state.t:
+                self._state = state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn afresh from a table; y is ignored."""
@@ -206,7 +221,13 @@ class MiniBatchLearner(StatefulEstimator):
         """Learn one example: a row of numbers, or a mapping of names to numbers."""
         weight = one_weight(importance)
         state = self._new_state() if self._state is None else self._state
+        columns = state._reader.columns
         row = self._vector(state, x, True)
+        if not state.seeded:
+            if state._reader.native.named:
+                self._require_widths(state, [len(row)], columns)
+            else:
+                self._require_start(len(row))
         place = state.filled
         wanted = self._batch_size() if state.seeded else self._prefix()
         if wanted == 1 and state.seeded and place == 0:  # it need not wait

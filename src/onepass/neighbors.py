@@ -84,7 +84,7 @@ class KNNClassifier(LabelledLearner):
 
     def _learn_single(self, state: _Window, x: Any, label: Any, weight: float) -> None:
         row = self._vector(state, x, True)
-        if weight == 0.0 or len(row) != len(state.points):
+        if weight == 0.0 or len(row) != len(state.points) or len(state.owner) == 0:
             self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
         else:
             at = state.kept % int(self.window)
@@ -96,8 +96,8 @@ class KNNClassifier(LabelledLearner):
     def _scores(self, state: _Window, X: Array) -> Array:
         """The votes of the neighbours, as parts of all votes."""
         size = min(state.kept, int(self.window))
-        if size == 0:
-            return np.zeros((len(X), len(state.classes)))
+        if size == 0:  # every example had importance 0
+            return np.full((len(X), len(state.classes)), 1.0 / len(state.classes))
         arrays = (state.points, size, state.owner, state.weight)
         return _native.neighbour_votes(
             X, *arrays, len(state.classes), int(self.n_neighbors), self.weights == "distance"

@@ -191,23 +191,29 @@ def config_name(kind: type[Parameters]) -> str:
 
 
 def to_config(value: Any) -> Any:
-    """A parameter as JSON: plain values as they are, parameter objects as their name and parameters."""
+    """A parameter as JSON: plain values as they are, arrays as lists, objects as their name and parameters."""
     if isinstance(value, Parameters):
         return {
             "type": config_name(type(value)),
             "params": {name: to_config(v) for name, v in value.get_params().items()},
         }
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        return to_config(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [to_config(each) for each in value]
     if isinstance(value, float) and math.isinf(value):
-        return {"type": "inf"}
-    return value if not hasattr(value, "item") else value.item()
+        return {"type": "inf"} if value > 0 else {"type": "-inf"}
+    return value
 
 
 def from_config(config: Any, known: dict[str, type[Parameters]]) -> Any:
     """The inverse of `to_config`; only classes in `known` are ever made."""
+    if isinstance(config, list):
+        return [from_config(each, known) for each in config]
     if not isinstance(config, dict):
         return config
-    if config.get("type") == "inf":
-        return math.inf
+    if config.get("type") in ("inf", "-inf"):
+        return float(config["type"])
     kind = known.get(str(config.get("type")))
     if kind is None:
         expected = ", ".join(sorted(known))

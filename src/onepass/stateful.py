@@ -7,6 +7,7 @@ nothing, `save` and `onepass.load`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from sklearn.utils import check_random_state
 from . import _native, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
-from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError
+from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError, RowError
 from .learner_base import array_bytes
 from .named import read_item
 from .parameters import Parameters
@@ -59,17 +60,25 @@ class Reader:
             assert out is not None
         return out
 
+    def truncate(self, columns: int) -> None:
+        """Unregister the names beyond the first `columns`: the row that brought them was refused."""
+        if self.native.named and self.columns > columns:
+            self.native.names = self.native.names[:columns]
+
     def check(self, X: list[Any]) -> None:
-        """Refuse malformed mappings before any name is let in."""
+        """Refuse malformed mappings before any name is registered, then the first that is too large."""
+        large: NumericalError | None = None
         for number, x in enumerate(X):
             if not isinstance(x, Mapping):
                 raise FeatureError(f"X[{number}] must be a mapping of names to numbers, like those before it")
             try:
                 self.row(x, False)
             except NumericalError as error:
-                raise error.at(number) from None
+                large = large or error.at(number)
             except InputError as error:
                 raise type(error)(f"row {number}: {error}") from None
+        if large is not None:
+            raise large
 
     def __getstate__(self) -> dict[str, Any]:
         return {"names": self.names, "columns": self.columns}
@@ -139,6 +148,7 @@ class StatefulEstimator(TableEstimator):
 
     _Parameters: ClassVar[type[Parameters]]
     _State: ClassVar[type[State]]
+    _bounded: ClassVar[bool] = False  # does `_require_domain` refuse some numbers?
     _state: Any = None
     random_state: Any
 
@@ -189,7 +199,13 @@ class StatefulEstimator(TableEstimator):
             state._reader.check(X)
         except NumericalError as error:
             sound = error.row
+        if self._bounded:
+            for x in X:
+                self._require_domain(values_of(x))
+        columns = state._reader.columns
         rows = [state._reader.row(x, learn) for x in X[:sound]]
+        if learn:
+            self._require_widths(state, [len(row) for row in rows], columns)
         ones = np.ones(len(X)) if weights is None else weights
         start = 0
         for stop in range(1, sound + 1):
@@ -203,6 +219,11 @@ class StatefulEstimator(TableEstimator):
         if table.rows == 0:
             raise InputError("X has no rows: there is nothing to learn" if learn else "X has no rows")
         table.require_finite()
+        values = table.dense if table.csr is None else table.csr[0]
+        assert values is not None
+        self._require_domain(values)
+        if learn:
+            self._require_start(table.columns)
         if learn or state._reader.columns:
             state._reader.native.settle(table.columns)
         return table
@@ -212,7 +233,33 @@ class StatefulEstimator(TableEstimator):
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(x, Mapping):
             x = named_vector(x, names)
+        if learn and self._bounded:
+            state._reader.row(x, False)  # refuses what is malformed
+            self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
         return state._reader.row(x, learn)
+
+    def _require_domain(self, values: Array) -> None:
+        """Refuse numbers that the learner has no meaning for, in a table or a row."""
+
+    def _require_start(self, columns: int) -> None:
+        """Refuse rows of so many columns that the parameters to start from do not fit."""
+
+    def _require_widths(self, state: Any, widths: list[int], columns: int) -> None:
+        """The same for named rows that were just read; the state had so many columns before them."""
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """As for every estimator; and a call whose first row overflows leaves no trace of its table's shape."""
+        before = dict(self.__dict__)
+        t = self._state.t if self._state is not None else 0
+        with super()._all_or_nothing():
+            try:
+                yield
+            except RowError:
+                if self._state is before.get("_state") and (self._state is None or self._state.t == t):
+                    self.__dict__.clear()
+                    self.__dict__.update(before)
+                raise
 
     # -- what was learned ----------------------------------------------------------------------------------------------
 
@@ -341,6 +388,11 @@ def named_vector(x: Mapping[Any, Any], names: Any) -> Array:
     if strange:
         raise FeatureError(f"x has features {sorted(map(str, strange))[:3]} that the table did not have")
     return np.array([read_item(name, x.get(name, 0.0))[1] for name in names])
+
+
+def values_of(x: Mapping[Any, Any]) -> Array:
+    """The numbers of a mapping."""
+    return np.array([read_item(name, value)[1] for name, value in x.items()], dtype=np.float64)
 
 
 def one_weight(importance: Any) -> float:

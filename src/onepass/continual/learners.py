@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..core import Array
-from ..errors import ParameterError
+from ..errors import NumericalError, ParameterError
 from ..labelled import LabelledLearner, LabelledState
 from ..minibatch import widened
 from ..parameters import Parameters, number
@@ -67,6 +67,10 @@ class _Weights(LabelledState):
     def resize(self, classes: int, columns: int) -> None:
         self.W = _grown(self.W, classes, columns)
 
+    def tables(self) -> dict[str, Array]:
+        """All that `resize` makes room in."""
+        return {"W": self.W}
+
 
 @dataclasses.dataclass
 class _Anchored(_Weights):
@@ -79,6 +83,9 @@ class _Anchored(_Weights):
     def resize(self, classes: int, columns: int) -> None:
         super().resize(classes, columns)
         self.F, self.anchor = _grown(self.F, classes, columns), _grown(self.anchor, classes, columns)
+
+    def tables(self) -> dict[str, Array]:
+        return {"W": self.W, "F": self.F, "anchor": self.anchor}
 
 
 def _grown(table: Array, rows: int, columns: int) -> Array:
@@ -123,15 +130,28 @@ class SoftmaxSGD(LabelledLearner):
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _absorb(self, state: Any, X: Array, codes: NDArray[np.int64], w: Array) -> None:
-        for x, code, weight in zip(X, codes.tolist(), w.tolist(), strict=True):
+        for row, (x, code, weight) in enumerate(zip(X, codes.tolist(), w.tolist(), strict=True)):
             z = self._features(state, x[np.newaxis])[0]  # row by row: a product of matrices would round otherwise
+            before = state.tables()
             # Classes that come later in the same call are not known yet.
             state.resize(len(state.classes) if state.declared else max(len(state.W), code + 1), len(z))
-            if weight:
-                self._step(state, x, z, code, weight)
+            if not weight:
+                continue
+            with np.errstate(over="ignore", invalid="ignore"):
+                W = self._updated(state, x, z, code, weight)
+            if not np.all(np.isfinite(W)):
+                vars(state).update(before)
+                raise overflowing(row)
+            state.W = W
+            self._keep(state, x, z, code)
 
-    def _step(self, state: Any, x: Array, z: Array, code: int, weight: float) -> None:
-        state.W = state.W - self.eta * weight * self._gradient(state.W, z[np.newaxis], np.array([code]))
+    def _updated(self, state: Any, x: Array, z: Array, code: int, weight: float) -> Array:
+        """The weights after a step; changes nothing."""
+        W: Array = state.W
+        return W - self.eta * weight * self._gradient(W, z[np.newaxis], np.array([code]))
+
+    def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
+        """Remember an example that was learned."""
 
     @staticmethod
     def _gradient(W: Array, Z: Array, codes: NDArray[np.int64]) -> Array:
@@ -219,7 +239,7 @@ class _Remembering(SoftmaxSGD):
         self.memory = memory
         self.replayed = replayed
 
-    def _step(self, state: Any, x: Array, z: Array, code: int, weight: float) -> None:
+    def _updated(self, state: Any, x: Array, z: Array, code: int, weight: float) -> Array:
         memory = self._memory(state, int(self.memory))
         gradient = weight * self._gradient(state.W, z[np.newaxis], np.array([code]))
         if len(memory):
@@ -227,8 +247,10 @@ class _Remembering(SoftmaxSGD):
             features = self._remembered(state, len(x))
             past = self._gradient(state.W, features[places], memory.codes[places])
             gradient = self._with_past(gradient, past)
-        state.W = state.W - self.eta * gradient
-        place = self._remember(state, memory, x, code)
+        return np.asarray(state.W - self.eta * gradient)
+
+    def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
+        place = self._remember(state, self._memory(state, int(self.memory)), x, code)
         if place is not None and state._past[0] == len(x):
             state._past[1][place] = z
 
@@ -337,10 +359,12 @@ class EWC(SoftmaxSGD):
         self.gamma = gamma
         self.samples = samples
 
-    def _step(self, state: Any, x: Array, z: Array, code: int, weight: float) -> None:
-        super()._step(state, x, z, code, weight)
+    def _updated(self, state: Any, x: Array, z: Array, code: int, weight: float) -> Array:
+        W = super()._updated(state, x, z, code, weight)
         pull = self.eta * self.lam * state.F
-        state.W = (state.W + pull * state.anchor) / (1.0 + pull)
+        return np.asarray((W + pull * state.anchor) / (1.0 + pull))
+
+    def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
         self._remember(state, self._memory(state, int(self.samples)), x, code)
 
     def end_task(self) -> None:
@@ -355,6 +379,15 @@ class EWC(SoftmaxSGD):
         state.F = self.gamma * state.F + F / len(Z)
         state.anchor = state.W.copy()
         state.memory, state.memory_codes, state.offered = np.empty((0, 0)), np.empty(0, dtype=np.int64), 0
+
+
+def overflowing(row: int) -> NumericalError:
+    """The error for a row whose step overflows; the rows before it are learned."""
+    return NumericalError(
+        f"row {row}: the step overflows; scale the features down or choose a smaller eta. "
+        "The rows before it were learned",
+        row,
+    )
 
 
 def _softmax(scores: Array) -> Array:

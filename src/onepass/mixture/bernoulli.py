@@ -100,9 +100,13 @@ class BernoulliMixture(Mixture):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _require_domain(self, X: Array) -> None:
-        if self.binarize is None and X.size and (X.min() < 0 or X.max() > 1):
-            bad = X[(X < 0) | (X > 1)][0]
+    @property
+    def _bounded(self) -> bool:  # type: ignore[override]
+        return self.binarize is None
+
+    def _require_domain(self, values: Array) -> None:
+        if self._bounded and values.size and (values.min() < 0 or values.max() > 1):
+            bad = values[(values < 0) | (values > 1)][0]
             raise InputError(
                 f"BernoulliMixture wants numbers from 0 to 1, got {bad:g}; give binarize= a threshold. "
                 "Nothing of this call was learned"

@@ -15,6 +15,8 @@ from ..core import Array
 
 __all__ = ["COVARIANCES", "Covariance"]
 
+ROUNDING = 8 * np.finfo(np.float64).eps  # of a matrix's entries: smaller eigenvalues are lost in rounding
+
 
 class Covariance:
     """Σ_k of K components in d dimensions, in the shape of `initial`."""
@@ -171,7 +173,7 @@ class Spherical(Covariance):
     second = "diag"
 
     def initial(self, K: int, variance: Array) -> Array:
-        return np.full(K, variance.mean())
+        return np.full(K, variance.mean() if len(variance) else 1.0)
 
     def statistics(self, X: Array, shift: Array, R: Array) -> tuple[Array, Array]:
         s1, squares = super().statistics(X, shift, R)
@@ -182,7 +184,7 @@ class Spherical(Covariance):
 
     def updated(self, cov: Array, s0: Array, means: Array, s2: Array, alive: NDArray[np.bool_], floor: float) -> Array:
         mass = np.where(alive, s0, 1.0)
-        variance = (s2 / mass - np.einsum("ij,ij->i", means, means)) / means.shape[1]
+        variance = (s2 / mass - np.einsum("ij,ij->i", means, means)) / max(1, means.shape[1])
         return np.where(alive, np.maximum(variance, floor), cov)
 
     def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
@@ -204,6 +206,7 @@ class Spherical(Covariance):
 def floored(matrix: Array, floor: float) -> Array:
     """Symmetric, with no eigenvalue below `floor`."""
     matrix = (matrix + matrix.T) / 2
+    floor = max(floor, ROUNDING * float(np.abs(matrix).sum()))
     try:
         np.linalg.cholesky(matrix - floor * np.eye(len(matrix)))  # far cheaper than eigenvalues
     except np.linalg.LinAlgError:

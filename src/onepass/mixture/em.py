@@ -72,6 +72,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
     init_size: int | None
     revive: float
     weights_init: Any
+    means_init: Any
     mode: str
     tol: float
     max_iter: int
@@ -112,9 +113,6 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
     def _free_parameters(self, d: int) -> int:
         raise NotImplementedError
 
-    def _require_domain(self, X: Array) -> None:
-        """Refuse rows that no component has a density for."""
-
     # -- EM ------------------------------------------------------------------------------------------------------------
 
     def _new_state(self) -> Any:
@@ -131,15 +129,12 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
     def _prefix(self) -> int:
         return int(self.init_size or max(10 * self.n_components, 100))
 
-    def _blocks(self, state: Any, X: Any, weights: Array | None, learn: bool) -> Any:
-        for block, w in super()._blocks(state, X, weights, learn):
-            self._require_domain(block)
-            yield block, w
-
-    def _vector(self, state: Any, x: Any, learn: bool) -> Array:
-        if learn:
-            self._require_domain(super()._vector(state, x, False)[np.newaxis])
-        return super()._vector(state, x, learn)
+    def _require_start(self, columns: int) -> None:
+        K = int(self.n_components)
+        weights = given(self.weights_init, "weights_init", (K,))
+        if weights is not None and not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
+            raise ParameterError(f"weights_init={self.weights_init!r}: expected numbers >= 0, some of them above 0")
+        given(self.means_init, "means_init", (K, columns))
 
     def _seed(self, state: Any, X: Array, w: Array) -> None:
         K = int(self.n_components)

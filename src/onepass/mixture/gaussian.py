@@ -124,12 +124,16 @@ class GaussianMixture(Mixture):
         state.covariance = self.covariance
         return state
 
+    def _require_start(self, columns: int) -> None:
+        super()._require_start(columns)
+        given(self.covariances_init, "covariances_init", self._kind.shape(int(self.n_components), columns))
+
     def _start(self, state: _Gaussians, X: Array, w: Array, random: np.random.Generator) -> None:
         K = int(self.n_components)
         p = w / w.sum()
         state.shift = p @ X
         variance = p @ (X - state.shift) ** 2
-        state.floor = float(self.cov_floor or max(1e-3 * variance.mean(), 1e-6))
+        state.floor = float(self.cov_floor or max(1e-3 * variance.mean() if len(variance) else 0.0, 1e-6))
         means = given(self.means_init, "means_init", (K, X.shape[1]))
         state.means = plus_plus(X, K, w, random) - state.shift if means is None else means - state.shift
         cov = given(self.covariances_init, "covariances_init", self._kind.shape(K, X.shape[1]))

@@ -26,6 +26,8 @@ def log_prior(mass: Array, fit_prior: bool, class_prior: Any) -> Array:
         return np.log(np.asarray(class_prior, dtype=np.float64))
     if not fit_prior:
         return np.full(len(mass), -np.log(max(1, len(mass))))
+    if not mass.any():  # every example had importance 0
+        return np.full(len(mass), -np.log(max(1, len(mass))))
     with np.errstate(divide="ignore"):  # a class that was declared and never came
         return np.asarray(np.log(mass) - np.log(mass.sum()))
 
@@ -141,7 +143,11 @@ class CountingLearner(BayesLearner):
         state._reader = _CounterReader(state._counter)
 
     def _classes_known(self, state: CountingState) -> None:
-        while state._counter.classes < len(state.classes):
+        self._add_classes(state, len(state.classes))
+
+    @staticmethod
+    def _add_classes(state: CountingState, count: int) -> None:
+        while state._counter.classes < count:
             state._counter.add_class()
 
     def _learn_single(self, state: CountingState, x: Any, label: Any, weight: float) -> None:
@@ -171,10 +177,9 @@ class CountingLearner(BayesLearner):
             self._learn_mappings(state, list(X) if batch is None else mappings_of(batch), codes, weights)
             return
         self._settled(state, batch, True)
-        self._require_domain(batch)
         w = np.ones(batch.rows) if weights is None else weights
         sound = require_moderate(batch)
-        self._classes_known(state)
+        self._add_classes(state, int(codes[:sound].max(initial=-1)) + 1)
         if batch.csr is None:
             X = np.ascontiguousarray(batch.dense, dtype=np.float64)[:sound]
             state._counter.learn(X, codes[:sound], w[:sound])
@@ -189,23 +194,24 @@ class CountingLearner(BayesLearner):
     def _learn_mappings(
         self, state: CountingState, X: list[Any], codes: NDArray[np.int64], weights: Array | None
     ) -> None:
+        sound = len(X)
         for row, x in enumerate(X):
             if not isinstance(x, Mapping):
                 raise InputError(f"X[{row}] must be a mapping of names to numbers, like those before it")
             try:
                 state._counter.score_one(dict(x), self._formula()[0], 1.0)
             except NumericalError:
-                self._learn_mappings(state, X[:row], codes[:row], None if weights is None else weights[:row])
-                raise too_large(row) from None
+                sound = min(sound, row)
             except InputError as error:
                 raise type(error)(f"row {row}: {error}") from None
-        for row, x in enumerate(X):
+        for row, x in enumerate(X[:sound]):
             state._counter.learn_one(dict(x), int(codes[row]), 1.0 if weights is None else float(weights[row]))
             state.t += 1
+        if sound < len(X):
+            raise too_large(sound)
 
-    def _require_domain(self, batch: Batch) -> None:
-        data = batch.dense if batch.csr is None else batch.csr[0]
-        if self._positive and data is not None and data.size and data.min() < 0:
+    def _require_domain(self, values: Array) -> None:
+        if self._positive and values.size and values.min() < 0:
             raise InputError(
                 f"Negative values in data passed to {type(self).__name__}: it counts, and wants numbers >= 0; "
                 "use GaussianNB, or shift the features"
@@ -231,7 +237,6 @@ class CountingLearner(BayesLearner):
             rows = list(X) if batch is None else mappings_of(batch)
             return np.array([self._score_single(state, x) for x in rows])
         self._settled(state, batch, False)
-        self._require_domain(batch)
         sound = require_moderate(batch)
         if sound < batch.rows:
             raise too_large(sound)

@@ -113,7 +113,11 @@ class ComplementNB(MultinomialNB):
     def _tables_of(self, learned: Mapping[str, Array], unit: float) -> Any:
         others = learned["count"].sum(axis=0) + self.alpha * unit - learned["count"]
         logged = np.log(others) - np.log(others.sum(axis=1, keepdims=True))
-        return logged / logged.sum(axis=1, keepdims=True) if self.norm else -logged
+        if not self.norm:
+            return -logged
+        if logged.shape[1] == 1:  # ln θ = 0: no class differs from the others
+            return np.zeros_like(logged)
+        return logged / logged.sum(axis=1, keepdims=True)
 
     def _prior_of(self, state: Any) -> Array:
         prior = super()._prior_of(state)
@@ -159,7 +163,7 @@ class BernoulliNB(CountingLearner):
         a = self.alpha * unit
         mass = learned["mass"][:, np.newaxis]
         there = np.log(learned["count"] + a) - np.log(mass + 2 * a)
-        absent = np.log(mass - learned["count"] + a) - np.log(mass + 2 * a)
+        absent = np.log(np.maximum(mass - learned["count"], 0.0) + a) - np.log(mass + 2 * a)
         return there - absent, absent.sum(axis=1)
 
     def _likelihood(self, tables: Any, X: Any) -> Array:

@@ -14,6 +14,10 @@ from .base import CountingLearner
 
 __all__ = ["GaussianNB"]
 
+# A feature without variance counts as one with hardly any: its own value is all but certain, all others are equally
+# strange. So a score is finite, whatever the row.
+SMALLEST_VARIANCE, FARTHEST = np.finfo(np.float64).tiny, 1e290
+
 
 @dataclasses.dataclass(repr=False)
 class _Parameters(Parameters):
@@ -60,21 +64,22 @@ class GaussianNB(CountingLearner):
         there = learned["count"]
         zeros = np.maximum(mass - there, 0.0)
         mean = learned["mean"] * there / n
-        variance = (learned["square"] + learned["mean"] ** 2 * there * zeros / n) / n
+        variance = (learned["square"] + learned["mean"] ** 2 * (there * zeros / n)) / n
         total = max(float(mass.sum()), 1e-300)
         center = (mass * mean).sum(axis=0) / total
         largest = ((mass * (variance + (mean - center) ** 2)).sum(axis=0) / total).max(initial=0.0)
-        return mean, variance + self.var_smoothing * largest
+        return mean, np.maximum(variance + self.var_smoothing * largest, SMALLEST_VARIANCE)
 
     def _likelihood(self, tables: Any, X: Any) -> Array:
         mean, variance = tables
         X = X.toarray() if hasattr(X, "toarray") else X
         out = np.empty((len(X), len(mean)))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(over="ignore"):
             for c in range(len(mean)):
                 constant = np.log(2 * np.pi * variance[c]).sum()
-                out[:, c] = -0.5 * (constant + ((X - mean[c]) ** 2 / variance[c]).sum(axis=1))
-        return np.nan_to_num(out, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+                distance = np.minimum((X - mean[c]) ** 2 / variance[c], FARTHEST)
+                out[:, c] = -0.5 * (constant + distance.sum(axis=1))
+        return out
 
     @property
     def theta_(self) -> Array:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ..batches import Batch
 from ..core import Array, Rule
-from ..errors import DamagedFileError, FeatureError, InputError, ParameterError
+from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, RowError
 from ..learner import LearnerTraits, State, traits_of
 from ..model import LinearModel
 from ..rule_model import RuleModel
@@ -75,8 +75,11 @@ class BaseLearner:
         """For each row the decision made before that row was learned (binary)."""
         out = np.zeros(count(rows), dtype=np.bool_)
         for i, x in enumerate(singles(rows)):
-            out[i] = self.score(x) > 0
-            self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
+            try:
+                out[i] = self.score(x) > 0
+                self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
+            except RowError as error:
+                raise error.at(i) from None
         return out
 
     def predict_then_learn(self, rows: Rows, y: NDArray[Any], c: Array | None) -> Any:
@@ -177,9 +180,7 @@ class Ruled(BaseLearner):
         return self.model.__getstate__()  # unlike `state`, it can hold a kernel that is a function
 
     def recall(self, memento: Any) -> None:
-        model = object.__new__(type(self.model))
-        model.__setstate__(memento)
-        self.model = model
+        self.model.__setstate__(memento)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return self.model.state()
@@ -240,8 +241,11 @@ class Foreign(BaseLearner):
 
     def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
         weights = [1.0] * count(rows) if c is None else c.tolist()
-        for x, label, weight in zip(singles(rows), y.tolist(), weights, strict=True):
-            self.learn(x, label, weight)
+        for i, (x, label, weight) in enumerate(zip(singles(rows), y.tolist(), weights, strict=True)):
+            try:
+                self.learn(x, label, weight)
+            except RowError as error:
+                raise error.at(i) from None
 
     def score(self, x: Any) -> float:
         x = self._presented(x)
