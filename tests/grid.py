@@ -17,6 +17,7 @@ from onepass.core import Average, Rule, Scalars, Step
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import LinearModel
 from onepass.parameters import number
+from onepass.rule_model import RuleModel
 from onepass.spread import Spread
 
 TASKS = ("binary", "multiclass", "regression")
@@ -409,6 +410,6 @@ UNDEFINED = [
 
 def saved(learner: Any) -> bytes:
     """The bytes of the model's file, without what an estimator keeps beside it."""
-    model = learner if isinstance(learner, LinearModel) else learner._model
+    model = learner if isinstance(learner, RuleModel) else learner._model
     config, arrays = model.state()
-    return store.to_bytes("LinearModel", {**config, "extra": {}}, arrays)
+    return store.to_bytes(type(model).__name__, {**config, "extra": {}}, arrays)

@@ -108,5 +108,5 @@ def saved(ranker: Ranker, folder: Path) -> bytes:
 def bits(ranker: Ranker, folder: Path) -> bytes:
     """The saved bytes, but for how many columns scikit-learn was told of: `learn_one` tells it nothing."""
     _, config, arrays = store.from_bytes(saved(ranker, folder), "ranker")
-    config["extra"]["fitted"].pop("n_features_in_", None)
+    config["fitted"].pop("n_features_in_", None)
     return store.to_bytes("ranker", config, arrays)

@@ -42,7 +42,7 @@ def bits(learner: StructuredLearner, folder: Path) -> bytes:
     """The saved bytes, but for how many columns scikit-learn was told of: `learn_one` tells it nothing."""
     _, config, arrays = store.from_bytes(saved(learner, folder), "learner")
     for key in ("n_features_in_", "class_dtype"):
-        config["extra"]["fitted"].pop(key, None)
+        config["fitted"].pop(key, None)
     return store.to_bytes("learner", config, arrays)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import subprocess
@@ -18,7 +19,14 @@ from safetensors.numpy import save as save_tensors
 
 import onepass
 from onepass import store
-from onepass.errors import DamagedFileError, ForeignFileError, ModelFileError, NewerFileError, ParameterError
+from onepass.errors import (
+    DamagedFileError,
+    ForeignFileError,
+    ModelFileError,
+    NewerFileError,
+    ParameterError,
+    UnknownTypeError,
+)
 from onepass.linear import LinearClassifier
 from onepass.model import LinearModel
 
@@ -190,24 +198,46 @@ def test_parts_that_disagree(what: str, form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra",
+    "change",
     [
-        {"estimator": "os.system", "params": {}},
-        {"estimator": "LinearClassifier", "params": {"colour": "red"}},
-        {"estimator": "LinearClassifier", "params": 5},
-        {"estimator": "LinearClassifier", "params": {"rule": {"type": "rule:Evil", "params": {}}}},
-        {"estimator": "LinearClassifier", "params": {}, "fitted": {"class_dtype": "zzz"}},
-        {"estimator": ["LinearClassifier"], "params": {}},
+        {"params": lambda params: params | {"colour": "red"}},
+        {"params": lambda params: 5},
+        {"params": lambda params: {}},
+        {"params": lambda params: {name: value for name, value in params.items() if name != "rule"}},
+        {"params": lambda params: params | {"rule": {"type": "rule:Evil", "params": {}}}},
+        {"params": lambda params: params | {"rule": {"type": "rule:PA1", "params": {"C": -1.0}}}},
+        {"params": lambda params: params | {"rule": {"learner": "os.system", "params": {}}}},
+        {"params": lambda params: params | {"class_weight": {"keys": [1, 2], "values": [1.0]}}},
+        {"fitted": lambda fitted: {"class_dtype": "zzz"}},
+        {"fitted": lambda fitted: None},
     ],
 )
-def test_an_estimator_that_cannot_be_made(extra: dict[str, Any], tmp_path: Path) -> None:
-    model = LinearModel()
-    model.learn_one({"a": 1.0}, "x")
-    model.extra = extra
-    model.save(tmp_path / "m.onepass")
+def test_an_estimator_that_cannot_be_made(change: dict[str, Any], tmp_path: Path) -> None:
+    learner = LinearClassifier()
+    learner.learn_one({"a": 1.0}, "x")
+    config, arrays = learner.state()
+    config |= {part: forge(dict(config[part])) for part, forge in change.items()}
+    store.write(tmp_path / "m.onepass", "LinearClassifier", config, arrays)
     with pytest.raises((ModelFileError, ParameterError)):
         onepass.load(tmp_path / "m.onepass")
-    assert saved(LinearModel.load(tmp_path / "m.onepass")) == saved(model)
+    assert saved(LinearModel.load(tmp_path / "m.onepass")) == saved(learner)
+
+
+@pytest.mark.parametrize("kind", ["os.system", "KernelClassifier", "LinearModel", "Pipeline", "linear"])
+def test_an_estimator_under_another_kind(kind: str, tmp_path: Path) -> None:
+    learner = LinearClassifier()
+    learner.learn_one({"a": 1.0}, "x")
+    store.write(tmp_path / "m.onepass", kind, *learner.state())
+    assert_refused(tmp_path / "m.onepass", (ModelFileError, ParameterError))
+
+
+@pytest.mark.parametrize("learned", [None, 5, {}, [], "all"])
+def test_an_estimator_without_its_model(learned: Any, tmp_path: Path) -> None:
+    learner = LinearClassifier()
+    learner.learn_one({"a": 1.0}, "x")
+    config, arrays = learner.state()
+    store.write(tmp_path / "m.onepass", "LinearClassifier", {**config, "learned": learned}, arrays)
+    assert_refused(tmp_path / "m.onepass", DamagedFileError)
 
 
 def test_loading_leaves_an_existing_model_alone(tmp_path: Path) -> None:
@@ -220,3 +250,92 @@ def test_loading_leaves_an_existing_model_alone(tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError):
             load(tmp_path / "bad.onepass")
     assert saved(learner) == before
+
+
+# -- whatever a forged state raises inside is told as a damaged file
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+Y = np.arange(30) % 3
+COSTS = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+JUNK = [None, -1, 10**30, "x", [], [[]], {"a": 1}, {"array": [1], "dtype": "O"}, {"tuple": 5}]
+
+
+def model_of(estimator: Any) -> Any:
+    estimator.learn_many(X, Y)
+    return estimator._model
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "linear": lambda: model_of(LinearClassifier("arow", hash_bits=4)),
+    "linear with costs": lambda: model_of(LinearClassifier(costs=COSTS).partial_fit(X, Y, classes=[0, 1, 2])),
+    "full covariance": lambda: model_of(LinearClassifier("arow:covariance=full")),
+    "kernel": lambda: model_of(onepass.KernelClassifier(budget="oldest:B=5")),
+    "lasvm": lambda: model_of(onepass.LaSVMClassifier()),
+    "ensemble": lambda: model_of(onepass.ExpertEnsemble(["pa1", "arow"])),
+    "estimator": lambda: LinearClassifier(class_weight={0: 1.0, 1: 2.0, 2: 1.0}).fit(X, Y),
+    "reduction": lambda: onepass.reductions.OneVsAll(onepass.GaussianNB()).fit(X, Y),
+    "pipeline": lambda: (onepass.transforms.StandardScaler() | onepass.KernelClassifier()).fit(X, Y),
+}
+
+
+def places(config: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a configuration."""
+    inside = config.items() if isinstance(config, dict) else enumerate(config) if isinstance(config, list) else ()
+    return [*([at] if at else []), *(place for key, value in inside for place in places(value, (*at, key)))]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_forged_state_raises_nothing_but_a_file_error(name: str) -> None:
+    learner = MODELS[name]()
+    _, config, arrays = store.from_bytes(store.to_bytes("any", *learner.state()), "state")
+    refused = 0
+    for place in places(config):
+        for junk in JUNK:
+            forged = pickle.loads(pickle.dumps(config))
+            at = forged
+            for key in place[:-1]:
+                at = at[key]
+            at[place[-1]] = junk
+            try:
+                type(learner).from_state(forged, arrays)
+            except (ModelFileError, UnknownTypeError):
+                refused += 1
+    assert refused > len(places(config))
+    for key, array in arrays.items():
+        for other in (None, array[:-1], np.zeros((2, 2, 2)), np.full(array.shape, np.nan)):
+            with contextlib.suppress(ModelFileError):
+                parts = {**arrays, key: other} if other is not None else {k: v for k, v in arrays.items() if k != key}
+                type(learner).from_state(config, parts)
+
+
+# -- what `save` wrote always loads
+
+GRAM = X @ X.T
+INDICES = np.arange(30.0)[:, np.newaxis]
+SAVED: dict[str, Callable[[], Any]] = {
+    "costs": lambda: LinearClassifier(costs=COSTS).fit(X, Y),
+    "costs as an array": lambda: LinearClassifier(costs=np.array(COSTS, dtype=float)).fit(X, Y),
+    "costs of a kernel learner": lambda: onepass.KernelClassifier(costs=COSTS).fit(X, Y),
+    "parameters that were changed": lambda: LinearClassifier().fit(X, Y).set_params(rule="poetry"),
+    "a matrix": lambda: onepass.KernelClassifier(kernel=onepass.kernels.Precomputed(GRAM)).fit(INDICES, Y),
+    "a matrix and nothing learned": lambda: onepass.KernelClassifier(kernel=onepass.kernels.Precomputed(GRAM)),
+    "a matrix inside": lambda: onepass.drift.DriftReset(
+        onepass.KernelClassifier(kernel=onepass.kernels.Precomputed(GRAM))
+    ).fit(INDICES, Y),
+}
+
+
+@pytest.mark.parametrize("what", SAVED)
+def test_what_was_saved_loads(what: str, tmp_path: Path) -> None:
+    learner = SAVED[what]()
+    learner.save(tmp_path / "m.onepass")
+    again = onepass.load(tmp_path / "m.onepass")
+    assert store.to_bytes("any", *again.state()) == store.to_bytes("any", *learner.state())
+    assert repr(again.get_params()) == repr(learner.get_params())
+
+
+def test_a_model_with_costs_becomes_an_estimator_with_costs(tmp_path: Path) -> None:
+    model = LinearModel(classes=[0, 1, 2], costs=COSTS)
+    model.learn_many(X, Y)
+    model.save(tmp_path / "m.onepass")
+    assert onepass.load(tmp_path / "m.onepass").costs.tolist() == COSTS

@@ -177,7 +177,7 @@ def test_damaged_and_foreign_files_never_load(tmp_path):
         with pytest.raises(errors.ModelFileError):
             op.load(tmp_path / "bad")
     op.LinearModel("pa1", classes=[0, 1]).save(tmp_path / "linear")
-    with pytest.raises(errors.ParameterError, match="kind"):
+    with pytest.raises(errors.ParameterError, match="holds a LinearModel; expected EnsembleModel"):
         EnsembleModel.load(tmp_path / "linear")
 
 

@@ -444,7 +444,7 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
     loaded = op.load(tmp_path / "m.onepass")
     assert loaded.get_params()["class_weight"] == {0: 2.0, 1: 0.5} and loaded.random_state == 5
     kind, config, arrays = store.read(tmp_path / "m.onepass")
-    assert kind == "lasvm"
+    assert kind == "LaSVMClassifier"
     for name in arrays:
         changes = {"missing": {k: v for k, v in arrays.items() if k != name}}
         changes["short"] = {**arrays, name: arrays[name][:-1]}
@@ -453,13 +453,18 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
             with pytest.raises((DamagedFileError, OnepassError)):
                 op.load(tmp_path / "bad.onepass")
             assert what
-    for name in config:
-        for value in (None, 7, "x", []):
-            store.write(tmp_path / "bad.onepass", kind, {**config, name: value}, arrays)
-            if name in ("declared", "t") and value == 7:
-                continue
-            with pytest.raises(OnepassError):
-                assert op.load(tmp_path / "bad.onepass") is None, f"{name}={value!r}"
+    learned = config["learned"]
+    forged = [(name, {**config, name: value}) for name in config for value in (None, 7, "x", [])]
+    forged += [
+        (name, {**config, "learned": {**learned, name: value}})
+        for name in learned
+        for value in (None, 7, "x", [])
+        if (name, value) != ("t", 7)
+    ]
+    for name, changed in forged:
+        store.write(tmp_path / "bad.onepass", kind, changed, arrays)
+        with pytest.raises(OnepassError):
+            assert op.load(tmp_path / "bad.onepass") is None, f"{name}: {changed[name] if name in config else changed}"
 
 
 # -- scikit-learn ------------------------------------------------------------------------------------------------------

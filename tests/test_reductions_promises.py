@@ -28,9 +28,9 @@ from reduction_grid import (
 )
 from scipy import sparse
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
 from test_promise_chunks import cuts
 
+import onepass as op
 from onepass import LinearClassifier, LinearModel, rules, store
 from onepass.batches import as_batch
 from onepass.errors import (
@@ -445,13 +445,22 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(DamagedFileError):
         op.load(path)
-    LinearClassifier().fit(STREAM.X, STREAM.y).save(path)
-    with pytest.raises(ForeignFileError, match="'linear'"):
-        op.load(path)
-    with pytest.raises(NotFittedError):
-        OneVsAll().save(path)
+    for kind, message in (("reduction", "unreleased version"), ("Popen", "kind 'Popen'")):
+        with pytest.raises(ForeignFileError, match=message):
+            op.load(written(path, kind, *model.state()))
+    with pytest.raises(DamagedFileError):
+        op.load(written(path, "OneVsAll", *model.state()))  # one base for each pair of labels
     with pytest.raises(ParameterError, match=r"cannot hold .*Counts"):
         OneVsAll(Counts()).fit(STREAM.X, STREAM.y).save(path)
+
+
+def test_a_reduction_that_has_learned_nothing_is_saved(tmp_path: Path) -> None:
+    model = OneVsAll("pa2:C=0.5", classes=LABELS)
+    model.save(tmp_path / "r.onepass")
+    again = op.load(tmp_path / "r.onepass")
+    for each in (model, again):
+        each.learn_many(STREAM.X, STREAM.y)
+    assert saved(again) == saved(model)
 
 
 def changed(config: dict[str, Any], keys: list[Any], value: Any) -> dict[str, Any]:
@@ -470,31 +479,38 @@ def test_forged_files_do_not_load(name: str, tmp_path: Path) -> None:
     learned(name).save(path)
     kind, config, arrays = store.read(path)
     forgeries: list[tuple[list[Any], Any]] = [
-        (["core", "labels"], [10, 20, 30]),
-        (["core", "labels"], [10, 20, 30, 30]),
-        (["core", "labels"], 7),
-        (["core", "declared"], False),
-        (["core", "t"], -1),
-        (["core", "t"], "many"),
-        (["core", "columns"], "few"),
-        (["core", "names"], ["a"]),
-        (["core", "bases"], config["core"]["bases"][:-1]),
-        (["core", "bases"], [*config["core"]["bases"], config["core"]["bases"][0]]),
-        (["core", "bases", 0, "task"], "ranking"),
-        (["core", "bases", 0], {}),
-        (["estimator", "estimator"], "Popen"),
-        (["estimator", "estimator"], "LinearClassifier"),
-        (["estimator", "params"], {}),
+        (["learned", "labels"], [10, 20, 30]),
+        (["learned", "labels"], [10, 20, 30, 30]),
+        (["learned", "labels"], 7),
+        (["learned", "declared"], False),
+        (["learned", "t"], -1),
+        (["learned", "t"], "many"),
+        (["learned", "columns"], "few"),
+        (["learned", "names"], ["a"]),
+        (["learned", "bases"], config["learned"]["bases"][:-1]),
+        (["learned", "bases"], [*config["learned"]["bases"], config["learned"]["bases"][0]]),
+        (["learned", "bases", 0, "task"], "ranking"),
+        (["learned", "bases", 0], {}),
+        (["learned"], None),
+        (["params", "base"], {"learner": "Popen", "params": {}}),
+        (["params", "base"], {"learner": "StandardScaler", "params": {}}),
+        (["params", "base"], {"type": "rule:Evil", "params": {}}),
+        (["params", "colour"], "red"),
+        (["params"], {}),
         (["fitted"], 3),
     ]
     for keys, value in forgeries:
-        if keys[-1] == "task" and "bases" in config["core"]["bases"][0]:
+        if keys[-1] == "task" and "bases" in config["learned"]["bases"][0]:
             continue
         if keys[-1] == "labels" and value == [10, 20, 30] and name in ("sampled", "expansion", "expansion-ova"):
             value = [10, 20, 30, 50]
         forged = changed(config, keys, value)
+        assert forged != config
         with pytest.raises(OnepassError):
             op.load(written(path, kind, forged, arrays))
+    for other in ("LinearClassifier", "LinearModel", "Pipeline", "StandardScaler", "Popen"):
+        with pytest.raises(OnepassError):
+            op.load(written(path, other, config, arrays))
     first = next(key for key in arrays if key.endswith("/v"))
     for key, array in ((first, arrays[first][:-1]), (first, arrays[first] * NAN), ("999/v", arrays[first])):
         with pytest.raises(OnepassError):

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 import onepass as op
 from onepass import transforms as T
-from onepass.errors import DamagedFileError, InputError, LabelError, NumericalError, ParameterError
+from onepass.errors import DamagedFileError, ForeignFileError, InputError, LabelError, NumericalError, ParameterError
 from onepass.reductions import OneVsAll
 
 
@@ -323,17 +323,23 @@ def test_forged_parts_do_not_fit(tmp_path):
     pipeline.save(tmp_path / "a")
     kind, config, arrays = store.read(tmp_path / "a")
 
-    def refuse(change):
+    def refuse(change, error=DamagedFileError):
         other, other_arrays = pickle.loads(pickle.dumps((config, arrays)))
         change(other, other_arrays)
         store.write(tmp_path / "b", kind, other, other_arrays)
-        with pytest.raises(DamagedFileError):
+        with pytest.raises(error):
             op.load(tmp_path / "b")
 
-    refuse(lambda c, a: c["steps"][0].update(transform="os.system"))
-    refuse(lambda c, a: c["steps"][0]["params"].update(with_mean="yes"))
-    refuse(lambda c, a: c["steps"][0]["params"].update(other=1))
-    refuse(lambda c, a: c["steps"][0]["learned"].update(used=3))
+    assert kind == "Pipeline"
+    refuse(lambda c, a: c["steps"][0].update(kind="os.system"), ForeignFileError)
+    refuse(lambda c, a: c["steps"][0].update(kind="MinMaxScaler"))
+    refuse(lambda c, a: c["steps"][0].update(kind="LinearClassifier"))
+    refuse(lambda c, a: c["steps"][0].pop("kind"))
+    refuse(lambda c, a: c["steps"][0]["state"]["params"].update(with_mean="yes"))
+    refuse(lambda c, a: c["steps"][0]["state"]["params"].update(other=1))
+    refuse(lambda c, a: c["steps"][0]["state"]["learned"].update(used=3))
+    refuse(lambda c, a: c["steps"][1]["state"]["params"].pop("rule"))
+    refuse(lambda c, a: c["steps"].reverse())
     refuse(lambda c, a: a.update({"0.mean": a["0.mean"][:-1]}))
     refuse(lambda c, a: a.update({"0.mean": a["0.mean"].astype(np.float32)}))
     refuse(lambda c, a: a.pop("0.squares"))

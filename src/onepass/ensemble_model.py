@@ -17,7 +17,7 @@ from . import portfolio, registry
 from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Rule
 from .ensemble_weights import MemberWeights
-from .errors import DamagedFileError, FeatureError, InputError, ModelFileError, NumericalError, ParameterError
+from .errors import FeatureError, InputError, NumericalError, ParameterError, checked_parts
 from .labels import alike, as_labels, as_targets
 from .learner import LearnerTraits, State, traits_of
 from .learner_base import LearnerBase
@@ -389,7 +389,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
 
     @classmethod
     def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        try:
+        with checked_parts("the ensemble"):
             members = []
             for i, own in enumerate(config["members"]):
                 members.append(registry.restored(own, part_of(arrays, f"m{i}.")))
@@ -412,12 +412,6 @@ class EnsembleModel(LearnerBase, MemberWeights):
             model.alive, model.range = shapes["alive"].astype(bool), shapes["range"]
             model.t, model.extra = int(config["t"]), dict(config["extra"])
             model.extra_arrays = {k.removeprefix("extra."): v for k, v in arrays.items() if k.startswith("extra.")}
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise DamagedFileError(
-                f"the ensemble's parts do not fit together ({error}); restore it from a backup"
-            ) from None
         return model
 
     @classmethod

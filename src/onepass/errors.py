@@ -2,6 +2,7 @@
 
 OnepassError
 ├── ParameterError (ValueError)      an option or rule parameter outside its range, an unknown name
+│   └── UnknownTypeError             a model file that names a rule or a decoder of yours which is not defined here
 ├── InputError (ValueError)          malformed data; nothing of the call was learned
 │   ├── LabelError                   a label outside the declared classes, or of the wrong kind
 │   ├── LineError                    a line of a file that is not in its format; `.path`, `.line`, `.column`, `.text`
@@ -21,6 +22,8 @@ A message says what was expected, what came, where, and what to do.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, Self
 
 __all__ = [
@@ -41,6 +44,8 @@ __all__ = [
     "OnepassError",
     "ParameterError",
     "RowError",
+    "UnknownTypeError",
+    "checked_parts",
 ]
 
 
@@ -50,6 +55,10 @@ class OnepassError(Exception):
 
 class ParameterError(OnepassError, ValueError):
     """An option outside its range or of unknown name."""
+
+
+class UnknownTypeError(ParameterError):
+    """A whole model file that names a rule or a decoder which this program does not define."""
 
 
 class InputError(OnepassError, ValueError):
@@ -131,6 +140,24 @@ class DatasetError(OnepassError, OSError):
 
 class MissingDependencyError(OnepassError, ImportError):
     """An optional package that is not installed."""
+
+
+@contextlib.contextmanager
+def checked_parts(of: str) -> Iterator[None]:
+    """Raise `DamagedFileError` for whatever making a learner of a file's parts raises.
+
+    A checksum detects damage, not a forger: parts that do not fit together raise anything at all.
+    """
+    try:
+        yield
+    except (ModelFileError, UnknownTypeError):
+        raise
+    except MemoryError as error:
+        raise DamagedFileError(
+            f"{of} wants more memory than there is ({error}); restore it from a backup, or open it on a larger machine"
+        ) from None
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise DamagedFileError(f"{of}'s parts do not fit together ({error}); restore it from a backup") from None
 
 
 def short(value: Any) -> str:

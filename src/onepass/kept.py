@@ -39,7 +39,7 @@ def unpacked(
     if not rule.planes():
         return dict(arrays)
     where, count = arrays["kept"], sum(not kind.of_row for kind in rule.planes())
-    kept = where.astype(np.int64)
+    kept = np.where(np.isfinite(where), where, -1.0).astype(np.int64)
     inside = where.ndim == 1 and np.array_equal(kept, where) and np.all(np.diff(kept) > 0)
     if not inside or (len(kept) and not (kept[0] >= 0 and kept[-1] < features)):
         raise DamagedFileError("the features kept are not places of the table, in order; restore it from a backup")

@@ -67,17 +67,13 @@ class _KernelEstimator(RuleEstimator[KernelModel]):
     intercept_ = weights_ = explain_one = coef_
 
     def _parameter_state(self) -> dict[str, Any]:
-        if not isinstance(self.kernel, kernels.Precomputed):
+        if not isinstance(self.kernel, kernels.Precomputed) or not self._started():
             return super()._parameter_state()
         kernel, self.kernel = self.kernel, None  # type: ignore[assignment]  # the model's state has the matrix
         try:
             return super()._parameter_state()
         finally:
             self.kernel = kernel
-
-    def _check_parameters(self) -> None:
-        if self.kernel is not None:
-            super()._check_parameters()
 
     def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         super()._resume(learned, arrays)

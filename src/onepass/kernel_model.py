@@ -17,7 +17,7 @@ from . import _native, budgets, kernels, store
 from .batches import Batch
 from .budgets import Budget
 from .core import Array, Readout, Rule, make_readout
-from .errors import DamagedFileError, ParameterError
+from .errors import DamagedFileError, ParameterError, checked_parts
 from .kernels import Kernel
 from .model_files import known_parameters, parted, resume
 from .model_options import engine_parts
@@ -157,7 +157,7 @@ class KernelModel(RuleModel):
     def from_state(
         cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kernel: Kernel | None = None
     ) -> Self:
-        try:
+        with checked_parts("the model"):
             parts = parted(arrays)
             own = parts[""]
             gram = own.pop("gram", None)
@@ -179,9 +179,6 @@ class KernelModel(RuleModel):
             )
             learned = {**own, "kernel_features": int(config["kernel_features"])}
             resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})
-        except (KeyError, TypeError, AttributeError, RuntimeError, IndexError) as error:
-            detail = f"the model's parts do not fit together ({error})"
-            raise DamagedFileError(f"{detail}; restore it from a backup") from None
         return model
 
     def _learned_places(self) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import _native, kernels, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
-from .errors import DamagedFileError, FeatureError, InputError, LabelError, ParameterError, RowError
+from .errors import DamagedFileError, FeatureError, InputError, LabelError, ParameterError, RowError, checked_parts
 from .labels import not_hashable, plain, require_label
 from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
@@ -351,7 +351,7 @@ class LasvmModel(LearnerBase):
         cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kernel: kernels.Kernel | None = None
     ) -> Self:
         """The model that `state` described; `kernel` where no file could hold it."""
-        try:
+        with checked_parts("the model"):
             kernel = kernel_from(config["kernel"]) if kernel is None else kernel
             if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
                 raise TypeError("declared and sparse must be true or false")
@@ -372,9 +372,6 @@ class LasvmModel(LearnerBase):
             if engine.layout() != model.layout():
                 raise KeyError("the machines are not those of the classes")
             model._engine = engine
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, IndexError) as error:
-            detail = f"the model's parts do not fit together ({error})"
-            raise DamagedFileError(f"{detail}; restore it from a backup") from None
         return model
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from . import registry
-from .errors import DamagedFileError, InputError, ModelFileError
+from .errors import checked_parts
 from .learner import State
 from .parameter_values import decode_all, encode_all, template
 
@@ -73,11 +73,13 @@ class EstimatorBase(LearnerBase):
     @classmethod
     def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], **given: Any) -> Self:
         """The estimator that `state` described. `given` replaces parameters that no file can hold."""
-        try:
+        with checked_parts(f"the {cls.__name__}"):
             params, fitted, learned = (config[part] for part in ("params", "fitted", "learned"))
             if not isinstance(params, dict) or not isinstance(fitted, dict):
                 raise TypeError("params and fitted must be mappings")
             made = cls._from_parameters({name: value for name, value in params.items() if name not in given})
+            if missing := sorted(template(made).keys() - params):
+                raise TypeError(f"{', '.join(missing)} is missing")
             for name, value in given.items():
                 setattr(made, name, value)
             made._check_parameters()
@@ -88,12 +90,6 @@ class EstimatorBase(LearnerBase):
                 made._resume(learned, dict(arrays))
             elif arrays:
                 raise TypeError("there are arrays, but nothing was learned")
-        except ModelFileError:
-            raise
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError, InputError) as error:
-            raise DamagedFileError(
-                f"the {cls.__name__}'s parts do not fit together ({error}); restore it from a backup"
-            ) from None
         return made
 
 

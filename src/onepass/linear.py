@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import rules, uncertainty
+from . import uncertainty
 from .core import Array, Readout, Rule
 from .errors import ParameterError
 from .learner import LearnerTraits
@@ -160,9 +160,9 @@ class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
 
     @property
     def traits(self) -> LearnerTraits:
-        base = super().traits
-        verbs = base.verbs if rules.make(self.rule).spread() is None else base.verbs | {"predict_interval"}
-        return dataclasses.replace(base, verbs=verbs)
+        base, rule = super().traits, self._known_rule()
+        intervals = {"predict_interval"} if rule is not None and rule.spread() is not None else set()
+        return dataclasses.replace(base, verbs=base.verbs | intervals)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted numbers; with `return_std` also the deviation of y around each (rls, kalman, arow)."""

@@ -133,9 +133,6 @@ class ModelEstimator(TableEstimator, Generic[M]):
     def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._model = registry.class_of(self._model_kind).from_state(learned, arrays)
 
-    def _check_parameters(self) -> None:
-        self._new_model()
-
     @classmethod
     def of_model(cls, model: M) -> Self:
         """An estimator that goes on with a model that was saved without one, by the command or by itself."""

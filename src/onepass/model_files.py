@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import core, hashing, rules, store
 from .core import Rule
-from .errors import DamagedFileError
+from .errors import DamagedFileError, checked_parts
 from .kept import packed, unpacked
 from .losses import LOSSES
 from .parameters import Parameters, config_name, from_config, to_config
@@ -53,7 +53,7 @@ def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
     """The model that `state` wrote; raises `DamagedFileError` where its parts do not fit together."""
-    try:
+    with checked_parts("the model"):
         parts = parted(arrays)
         classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
         rule = from_config(config["rule"], known_parameters())
@@ -75,9 +75,6 @@ def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str
             classes=None if config["costs"] is None else classes,
         )
         resume(model, config, classes, names, parts)
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-        detail = f"the model's parts do not fit together ({error})"
-        raise DamagedFileError(f"{detail}; restore it from a backup") from None
     return model
 
 

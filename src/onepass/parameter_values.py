@@ -11,7 +11,7 @@ from . import registry, store
 from .errors import DamagedFileError, ParameterError
 from .learner import traits_of
 from .model_files import known_parameters
-from .parameters import Parameters, from_config, to_config
+from .parameters import Parameters, config_name, from_config, to_config
 
 __all__ = ["decode", "decode_all", "encode", "encode_all"]
 
@@ -33,8 +33,10 @@ def encode(value: Any, name: str = "value") -> Any:
         value = value.item()
     if isinstance(value, _PLAIN):
         return value
-    if isinstance(value, (float, Parameters)):
+    if isinstance(value, float):
         return to_config(value)
+    if isinstance(value, Parameters):
+        return {"type": config_name(type(value)), "params": encode_all(value.get_params())}
     if isinstance(value, np.ndarray):
         return {"array": encode(value.tolist(), name), "dtype": value.dtype.str}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -71,7 +73,8 @@ def decode(config: Any) -> Any:
     if "learner" in config:
         return registry.class_of(config["learner"])(**decode_all(config["params"]))
     if "type" in config:
-        return from_config(config, known_parameters())
+        made: Any = from_config({**config, "params": decode_all(config.get("params", {}))}, known_parameters())
+        return made
     raise DamagedFileError(f"a parameter is stored as {sorted(map(str, config))[:3]}, which this onepass does not know")
 
 

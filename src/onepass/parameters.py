@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from .errors import ParameterError
+from .errors import ParameterError, UnknownTypeError
 
 __all__ = ["Parameters", "choice", "flag", "from_config", "from_text", "number", "to_config"]
 
@@ -217,5 +217,5 @@ def from_config(config: Any, known: dict[str, type[Parameters]]) -> Any:
     kind = known.get(str(config.get("type")))
     if kind is None:
         expected = ", ".join(sorted(known))
-        raise ParameterError(f"type {config.get('type')!r} is not known here; expected one of {expected}")
+        raise UnknownTypeError(f"type {config.get('type')!r} is not known here; expected one of {expected}")
     return kind(**{name: from_config(v, known) for name, v in config["params"].items()})

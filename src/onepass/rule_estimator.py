@@ -43,6 +43,20 @@ class RuleEstimator(ModelEstimator[M]):
         verbs = frozenset({"score_one", "predict_then_learn"} | ({"explain_one"} if self._linear else set()))
         return LearnerTraits(self._answers_with, verbs, by_rule=True, linear=self._linear, ordered=True)
 
+    def _known_rule(self) -> Rule | None:
+        """The rule; None where its name or a parameter is wrong, which learning refuses and `traits` must not."""
+        try:
+            return rules.make(self.rule)
+        except ParameterError:
+            return None
+
+    @classmethod
+    def of_model(cls, model: M) -> Self:
+        made = super().of_model(model)
+        if "costs" in cls._get_param_names():
+            made.costs = model.costs  # no option of a model: they are those of its classes
+        return made
+
     def new_model(self, classes: list[Any] | None = None) -> M:
         """A model with these parameters that has learned nothing: what a wrapper teaches."""
         return self._new_model(classes)
@@ -112,8 +126,8 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
 
     @property
     def traits(self) -> LearnerTraits:
-        base = super().traits
-        probabilities = {"predict_proba_one"} if hasattr(self, "predict_proba_one") else set()
+        base, rule = super().traits, self._known_rule()
+        probabilities = {"predict_proba_one"} if rule is not None and rule.proba("binary") else set()
         return dataclasses.replace(base, verbs=base.verbs | {"score_then_learn"} | probabilities)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

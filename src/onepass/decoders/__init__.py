@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from ..errors import DamagedFileError, ParameterError
+from ..errors import DamagedFileError, UnknownTypeError
 from ..parameters import Parameters
 from ..store import decode_values, encode_values
 from .base import Features, Labelled, Transform, Weights, difference, expand, identity, label_text, read_row, weights_of
@@ -101,7 +101,7 @@ def from_config(config: Any) -> Any:
     if config is None:
         return None
     if "own" in config:
-        raise ParameterError(
+        raise UnknownTypeError(
             f"this model was learned with a decoder of yours, {config['own']}, which no file can hold; "
             "open it with StructuredLearner.load(path, decoder=...)"
         )

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from ..batches import Batch
 from ..core import Array, Rule
 from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, RowError
-from ..learner import LearnerTraits, State, traits_of
+from ..learner import State, traits_of
 from ..model import LinearModel
 from ..rule_model import RuleModel
 from .examples import Rows, check_mappings, count, singles, width
@@ -339,7 +339,7 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
     if isinstance(base, (str, Rule)):
         return Ruled(LinearModel(base, "regression" if task == "regression" else "auto", classes=classes), task)
     traits = traits_of(base)
-    _require_no_labels(base, traits, task, owner)
+    _require_no_labels(base, task, owner)
     if hasattr(base, "_new_learner"):  # a reduction
         made: BaseLearner = base._new_learner(task, classes, owner)
         return made
@@ -359,7 +359,7 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
     return Foreign(base.clone() if hasattr(base, "clone") else copy.deepcopy(base), task)
 
 
-def _require_no_labels(base: Any, traits: LearnerTraits | None, task: str, owner: str) -> None:
+def _require_no_labels(base: Any, task: str, owner: str) -> None:
     """Refuse options of a base that name labels, where it sees other labels than the user's."""
     for option in ("class_weight", "costs"):
         sees_them = option == "costs" and task == "multiclass" and not hasattr(base, "options")

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 
 from .. import registry
 from ..batches import Batch
-from ..errors import DamagedFileError, InputError, ModelFileError, NumericalError, ParameterError
+from ..errors import InputError, NumericalError, ParameterError, checked_parts
 from ..learner import FORMS, VERBS, LearnerTraits, State, traits_of
 from ..learner_base import LearnerBase, joined, part
 from ..tables import TableEstimator
@@ -399,26 +399,20 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     @classmethod
     def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The pipeline that `state` described."""
-        try:
+        with checked_parts("the pipeline"):
             steps = [
                 (step["name"], registry.restored(step, part(arrays, f"{number}.")))
                 for number, step in enumerate(config["steps"])
             ]
             pipeline = cls(steps)
             pipeline._check()
-        except ModelFileError:
-            raise
-        except (KeyError, IndexError, TypeError, AttributeError, InputError, ValueError) as error:
-            raise DamagedFileError(
-                f"the pipeline's parts do not fit together ({error}); restore it from a backup"
-            ) from None
         return pipeline
 
 
 def is_transform(step: Any) -> bool:
-    """Does this step of ours change rows?"""
+    """Is this step of ours one that changes rows? A whole pipeline is none: `|` joins its steps."""
     traits = traits_of(step)
-    return traits is not None and "transform_one" in traits.verbs
+    return traits is not None and "transform_one" in traits.verbs and not isinstance(step, Pipeline)
 
 
 def _fits(step: Any) -> bool:
