@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from grid import csr, dicts
 from scipy import stats
-from sklearn.utils.estimator_checks import check_estimator
-from test_sklearn import NOT_ONLINE
+from support.estimator_checks import NOT_ONLINE, assert_checks_pass
 
 import onepass
 from onepass import GaussianNB, LinearClassifier, LinearRegressor, datasets
@@ -355,9 +354,8 @@ def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path:
 @pytest.mark.parametrize("name", [*LEARNERS, "window", "fade"])
 def test_scikit_learns_checks(name: str) -> None:
     make: Any = {**LEARNERS, **FORGETTING}[name]
-    results = check_estimator(make(), expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
-    assert not {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
-    assert len(results) > 50
+    # Its short steps lead to the same labels either way, all that the check compares.
+    assert_checks_pass(make(), () if name == "adapt" else NOT_ONLINE)
 
 
 def test_a_watched_learner_recovers_where_a_static_one_does_not() -> None:
