@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.pairwise import cover, values_of
@@ -46,6 +48,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     folder = os.environ.get("ONEPASS_DATA")
     if item.get_closest_marker("data") and not (folder and Path(folder).is_dir()):
         pytest.fail("tests marked `data` read real sets: set ONEPASS_DATA to the folder that holds them", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests without the marker `data` have no sets of an earlier download, and reach no other machine."""
+    if request.node.get_closest_marker("data"):
+        return
+    monkeypatch.setenv("ONEPASS_CACHE", os.devnull)
+    resolve = socket.getaddrinfo
+
+    def near(host: Any, *more: Any, **options: Any) -> Any:
+        if host not in (None, "", "localhost", "127.0.0.1", "::1"):
+            raise OSError(f"tests that reach {host} need the marker `data`")
+        return resolve(host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", near)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from grid import csr, dicts
 from scipy import stats
 from support.estimator_checks import NOT_ONLINE, assert_checks_pass
+from support.extras import require_extra
 
 import onepass
 from onepass import GaussianNB, LinearClassifier, LinearRegressor, datasets
@@ -34,7 +35,7 @@ from onepass.drift import (
 from onepass.drift.kswin import distance
 from onepass.errors import DamagedFileError, InputError, NumericalError, ParameterError
 
-river = pytest.importorskip("river.drift")
+river = require_extra("river.drift")
 
 
 def errors(seed: int, parts: int = 6, length: int = 1000) -> np.ndarray:
@@ -442,7 +443,7 @@ def test_regression_and_a_river_base() -> None:
     model = DriftReset(LinearRegressor("sgd:loss=squared,eta=0.01", readout="average"))
     model.partial_fit(X, y)
     assert any(600 <= t < 750 for t in model.drifts_)
-    linear = pytest.importorskip("river.linear_model")
+    linear = require_extra("river.linear_model")
     X, y = jumping()
     watched = DriftReset(linear.Perceptron(), detector="ddm")
     for x, label in zip(dicts(X), y.tolist(), strict=True):

@@ -91,6 +91,7 @@ def test_the_weights_are_fixed_share_of_numbers():
     assert model.range.tolist() == [y.min(), y.max()] and model.member_weights.sum() == pytest.approx(1)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["sea", "elec2", "phoneme"])
 def test_close_to_the_best_member_on_real_streams(name):
     """Without knowing which of the portfolio that is: at most 3% more errors than the best in hindsight."""

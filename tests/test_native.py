@@ -201,6 +201,22 @@ def test_the_tracked_norm_is_the_norm(name: str, task: str, form: str) -> None:
     assert updates > 5_000
 
 
+@pytest.mark.parametrize("form", ["f64", "named"])
+@pytest.mark.parametrize("name", ["pegasos-project", "user-c", "romma"])
+def test_the_tracked_norm_is_the_norm_when_classes_come(name: str, form: str) -> None:
+    """The third class makes w the rows −w/2 and w/2, of half the squared norm."""
+    s, shape = stream("multiclass", n=60), grid.REPRESENTATIONS[form]
+    model = LinearModel(grid.make_rule(name), "auto")
+    order = np.argsort(np.minimum(s.y, 30), kind="stable")  # 10s, then 20s, then the others
+    seen = set()
+    for i in order:
+        model.learn_one(shape.row(s.X, int(i)), s.y[i].item())
+        seen.add(s.y[i].item())
+        w, _ = model.weights()
+        assert model._engine.ww == pytest.approx(float(np.sum(w * w)), rel=1e-9), len(seen)
+    assert len(seen) == 4 and model._engine.ww > 0
+
+
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
