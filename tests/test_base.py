@@ -29,25 +29,32 @@ def bases(n: int, seed: int = 0) -> np.ndarray:
 # -- every rule -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "task"), ONE_ROW)
-def test_native_and_core_begin_at_the_base(name: str, task: str) -> None:
+BEGINNING = [
+    (name, task, readout, turn)
+    for name, task in ONE_ROW
+    for readout in ("last", "average", "pocket", "voted")
+    for turn in range(1 if name in grid.READS_WW else 2)
+    if grid.tried(name, readout)
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "task", "readout", "turn"), BEGINNING)
+def test_native_and_core_begin_at_the_base(name: str, task: str, readout: str, turn: int) -> None:
     s, b = grid.stream(task, n=60), bases(60)
     y = s.y if task == "regression" else 2 * np.searchsorted(s.classes, s.y) - 1
-    turns = grid.OPTIONS[: 1 if name in grid.READS_WW else 2]
-    for readout in [each for each in ("last", "average", "pocket", "voted") if grid.tried(name, each)]:
-        for options in turns:
-            rule = grid.make_rule(name)
-            model = LinearModel(rule, task, classes=s.classes, readout=readout, **options)
-            learner = Learner(rule, task, readout=readout, **options)
-            model.learn_many(s.X, s.y, s.importance, b)
-            for x, label, c, begin in zip(s.X, y, s.importance, b, strict=True):
-                learner.learn(x, label, float(c), float(begin))
-            tolerance = grid.TOLERANCE.get(name, 1e-10)
-            expected = [learner.score(x, float(begin)) for x, begin in zip(s.X, b, strict=True)]
-            if rule.clips() and task == "regression":
-                expected = np.clip(expected, learner.state["low"], learner.state["high"]).tolist()
-            np.testing.assert_allclose(model.weights()[0][0], learner.w, rtol=tolerance, atol=tolerance)
-            np.testing.assert_allclose(model.score_many(s.X, b)[:, 0], expected, rtol=tolerance, atol=tolerance)
+    rule, options = grid.make_rule(name), grid.OPTIONS[turn]
+    model = LinearModel(rule, task, classes=s.classes, readout=readout, **options)
+    learner = Learner(rule, task, readout=readout, **options)
+    model.learn_many(s.X, s.y, s.importance, b)
+    for x, label, c, begin in zip(s.X, y, s.importance, b, strict=True):
+        learner.learn(x, label, float(c), float(begin))
+    tolerance = grid.TOLERANCE.get(name, 1e-10)
+    expected = [learner.score(x, float(begin)) for x, begin in zip(s.X, b, strict=True)]
+    if rule.clips() and task == "regression":
+        expected = np.clip(expected, learner.state["low"], learner.state["high"]).tolist()
+    np.testing.assert_allclose(model.weights()[0][0], learner.w, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(model.score_many(s.X, b)[:, 0], expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", [name for name, task in ONE_ROW if task == "regression"])
@@ -67,28 +74,28 @@ def test_numbers_from_a_base_are_what_is_left_of_them(name: str) -> None:
 # -- promise 1 --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full(strength=1)
+@pytest.mark.parametrize("form", ["f64", "csr32", "named"])
 @pytest.mark.parametrize(("name", "task"), ONE_ROW)
-def test_the_same_bytes_however_the_rows_arrive(name: str, task: str, tmp_path: Path) -> None:
+def test_the_same_bytes_however_the_rows_arrive(name: str, task: str, form: str, tmp_path: Path) -> None:
     s, b = grid.stream(task), bases(40)
-    for form in ("f64", "csr32", "named"):
-        readout = "average" if grid.tried(name, "average") else "last"
-        cell = grid.Cell(name, task, form, readout)
-        whole, cut, single = (cell.model(s.classes) for _ in range(3))
-        said = list(whole.predict_then_learn(cell.form.make(s.X), s.y, s.importance, b))
-        ends, start, parts = [3, 4, 17, 40], 0, []
-        for end in ends:
-            rows = cell.form.part(s.X, start, end)
-            parts += list(cut.predict_then_learn(rows, s.y[start:end], s.importance[start:end], b[start:end]))
-            cut.save(tmp_path / "m")
-            cut, start = LinearModel.load(tmp_path / "m"), end
-        one_by_one = []
-        for i in range(40):
-            x = cell.form.row(s.X, i)
-            one_by_one.append(single.predict_one(x, b[i]))
-            single.learn_one(x, s.y[i], s.importance[i], b[i])
-        assert said == parts and saved(whole) == saved(cut)
-        if form != "csr32":  # rows of a sparse matrix by learn_one are sorted first
-            assert said == one_by_one and saved(whole) == saved(single)
+    readout = "average" if grid.tried(name, "average") else "last"
+    cell = grid.Cell(name, task, form, readout)
+    whole, cut, single = (cell.model(s.classes) for _ in range(3))
+    said = list(whole.predict_then_learn(cell.form.make(s.X), s.y, s.importance, b))
+    ends, start, parts = [3, 4, 17, 40], 0, []
+    for end in ends:
+        rows = cell.form.part(s.X, start, end)
+        parts += list(cut.predict_then_learn(rows, s.y[start:end], s.importance[start:end], b[start:end]))
+        cut.save(tmp_path / "m")
+        cut, start = LinearModel.load(tmp_path / "m"), end
+    one_by_one = []
+    for i in range(40):
+        x = cell.form.row(s.X, i)
+        one_by_one.append(single.predict_one(x, b[i]))
+        single.learn_one(x, s.y[i], s.importance[i], b[i])
+    assert said == parts == one_by_one
+    assert saved(whole) == saved(cut) == saved(single)
 
 
 def test_classes_may_come_as_long_as_both_are_there_before_a_base() -> None:

@@ -18,6 +18,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.extras import require_extra
 
 from onepass import rules
 from onepass.cli import VERBS, demo, main
@@ -304,7 +305,7 @@ def test_the_live_line_is_not_redrawn_all_the_time(monkeypatch: pytest.MonkeyPat
 
 
 def test_plot_draws_a_file(stub: type[StubModel], tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    require_extra("matplotlib")
     target = tmp_path / "errors.png"
     result = run("demo", "--rule", "pa1", "--examples", "500", "--plot", str(target))
     assert result.exit_code == 0, result.output

@@ -65,11 +65,16 @@ def test_it_is_the_loop_of_predict_one_and_learn_one(vw: Path, tmp_path: Path) -
 
 def test_the_model_opens_in_the_library(vw: Path, tmp_path: Path) -> None:
     onepass("learn", vw, "--save", tmp_path / "m")
-    model = op.load(tmp_path / "m")
+    model, expected = op.load(tmp_path / "m"), LinearModel.load(tmp_path / "m")
     assert type(model).__name__ == "LinearClassifier"
-    model.learn_one({"word1": 1.0}, 1)
+    for learner in (model, expected):
+        learner.learn_one({"word1": 1.0}, -1)
     model.save(tmp_path / "again")
-    assert op.load(tmp_path / "again").predict_one({"word1": 1.0}) in (-1, 1)
+    again = op.load(tmp_path / "again")
+    assert again.t_ == expected.t == 3001
+    words = [{f"word{j}": 1.0} for j in range(200)]
+    assert again.predict_many(words).tolist() == expected.predict_many(words).tolist()
+    assert {again.predict_one(word) for word in words} == {-1, 1}
 
 
 def test_a_table_with_words_gaps_and_ids(csv: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import require_extra
 
 from onepass.datasets import (
     BLOCK,
@@ -362,7 +363,7 @@ def test_centres_of_rbf_move_at_their_speed() -> None:
 
 @pytest.mark.parametrize("function", range(1, 11))
 def test_agrawal_decides_as_river_does(function: int) -> None:
-    synth = pytest.importorskip("river.datasets.synth")
+    synth = require_extra("river.datasets.synth")
     decide = getattr(synth.Agrawal, f"_classification_function_{function - 1}")
     if function == 5:  # River looks at the salary where the paper looks at the loan
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from grid import csr, dicts
 from scipy import stats
-from sklearn.utils.estimator_checks import check_estimator
-from test_sklearn import NOT_ONLINE
+from support.estimator_checks import NOT_ONLINE, assert_checks_pass
+from support.extras import require_extra
 
 import onepass
 from onepass import GaussianNB, LinearClassifier, LinearRegressor, datasets
@@ -35,7 +35,7 @@ from onepass.drift import (
 from onepass.drift.kswin import distance
 from onepass.errors import DamagedFileError, InputError, NumericalError, ParameterError
 
-river = pytest.importorskip("river.drift")
+river = require_extra("river.drift")
 
 
 def errors(seed: int, parts: int = 6, length: int = 1000) -> np.ndarray:
@@ -355,9 +355,8 @@ def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path:
 @pytest.mark.parametrize("name", [*LEARNERS, "window", "fade"])
 def test_scikit_learns_checks(name: str) -> None:
     make: Any = {**LEARNERS, **FORGETTING}[name]
-    results = check_estimator(make(), expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
-    assert not {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
-    assert len(results) > 50
+    # Its short steps lead to the same labels either way, all that the check compares.
+    assert_checks_pass(make(), () if name == "adapt" else NOT_ONLINE)
 
 
 def test_a_watched_learner_recovers_where_a_static_one_does_not() -> None:
@@ -444,7 +443,7 @@ def test_regression_and_a_river_base() -> None:
     model = DriftReset(LinearRegressor("sgd:loss=squared,eta=0.01", readout="average"))
     model.partial_fit(X, y)
     assert any(600 <= t < 750 for t in model.drifts_)
-    linear = pytest.importorskip("river.linear_model")
+    linear = require_extra("river.linear_model")
     X, y = jumping()
     watched = DriftReset(linear.Perceptron(), detector="ddm")
     for x, label in zip(dicts(X), y.tolist(), strict=True):

@@ -8,7 +8,7 @@ from command import onepass as command
 from command import write_csv
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
+from support.estimator_checks import assert_checks_pass
 
 import onepass as op
 from onepass import datasets, errors, experts, portfolio, rules
@@ -91,6 +91,7 @@ def test_the_weights_are_fixed_share_of_numbers():
     assert model.range.tolist() == [y.min(), y.max()] and model.member_weights.sum() == pytest.approx(1)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["sea", "elec2", "phoneme"])
 def test_close_to_the_best_member_on_real_streams(name):
     """Without knowing which of the portfolio that is: at most 3% more errors than the best in hindsight."""
@@ -185,9 +186,7 @@ def test_damaged_and_foreign_files_never_load(tmp_path):
 @pytest.mark.parametrize("task", ["auto", "regression"])
 def test_scikit_learns_checks(task):
     estimator = op.ExpertEnsemble(NUMBERS if task == "regression" else SMALL, task=task)
-    expected = {f"check_sample_weight_equivalence_on_{kind}_data": "online" for kind in ("dense", "sparse")}
-    results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
-    assert not {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert_checks_pass(estimator)
 
 
 def test_the_estimator_saves_itself_and_what_it_learned(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import require_extra
 
 from onepass import metrics
 from onepass.datasets import SEA, RotatingHyperplane
@@ -309,9 +310,9 @@ def test_predictions_of_any_container(y: Any, predictions: Any, error: float) ->
 
 
 def test_river_models_are_models() -> None:
-    linear_model = pytest.importorskip("river.linear_model")
-    tree = pytest.importorskip("river.tree")
-    optim = pytest.importorskip("river.optim")
+    linear_model = require_extra("river.linear_model")
+    tree = require_extra("river.tree")
+    optim = require_extra("river.optim")
     stream = SEA(1500, noise=0)
     run = prequential(linear_model.PAClassifier(), stream, every=500)
     model, mistakes = linear_model.PAClassifier(), 0
@@ -491,7 +492,7 @@ def test_a_run_as_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plot() -> None:
-    figure = pytest.importorskip("matplotlib.figure")
+    figure = require_extra("matplotlib.figure")
     run = prequential(Perceptron(), SEA(1000), every=300)
     ax = figure.Figure().add_subplot()
     assert run.plot(ax) is ax
@@ -501,7 +502,7 @@ def test_plot() -> None:
 
 
 def test_plot_makes_its_own_axes(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib").use("Agg")
+    require_extra("matplotlib").use("Agg")
     from matplotlib import pyplot
 
     ax = prequential(Perceptron(), SEA(100), every=30).plot()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from support.extras import require_extra
 
 import onepass as op
 from onepass import evaluate, metrics
@@ -102,8 +103,8 @@ def test_classes_that_grow_within_a_chunk() -> None:
 
 
 def test_river_models_give_probabilities() -> None:
-    linear_model = pytest.importorskip("river.linear_model")
-    river_metrics = pytest.importorskip("river.metrics")
+    linear_model = require_extra("river.linear_model")
+    river_metrics = require_extra("river.metrics")
     stream = SEA(1500)
     run = prequential(linear_model.LogisticRegression(), stream, ["auc", "log_loss", "error"], every=500)
     model, loss = linear_model.LogisticRegression(), river_metrics.LogLoss()
@@ -208,14 +209,14 @@ def test_streams_of_chunks_in_any_form() -> None:
 
 
 def test_frames_and_sparse_rows() -> None:
-    pandas = pytest.importorskip("pandas")
-    sparse = pytest.importorskip("scipy.sparse")
+    pandas = require_extra("pandas")
+    sparse = require_extra("scipy.sparse")
     whole = prequential(LinearModel("pa1"), STREAM, every=700)
     frame = pandas.DataFrame(X, columns=list("abcd"))
     same(whole, prequential(LinearModel("pa1"), [(frame, Y)], every=700))
     matrix = sparse.csr_matrix(X)
     same(whole, prequential(LinearModel("pa1"), [(matrix, Y)], every=700), exact=False)
-    linear_model = pytest.importorskip("river.linear_model")
+    linear_model = require_extra("river.linear_model")
     named = ({str(j): v for j, v in enumerate(x.tolist())} for x in X)
     expected = prequential(linear_model.PAClassifier(), zip(named, Y.tolist(), strict=True), every=700)
     same(expected, prequential(linear_model.PAClassifier(), [(X, Y)], every=700))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -53,21 +55,21 @@ def assert_close(native: LinearModel, reference: Learner, tolerance: float = 1e-
 
 AVERAGES = ("last", "average", "post")
 AGREEING = [
-    (name, task, readout)
+    (name, task, readout, turn)
     for name, task in RULE_TASKS
     for readout in (*READOUTS, "late")
+    for turn in range(len(grid.OPTIONS) - (name in grid.READS_WW))
     if grid.tried(name, "average" if readout == "late" else readout)
 ]
 
 
-@pytest.mark.parametrize(("name", "task", "readout"), AGREEING)
-def test_agrees_with_the_reference(name: str, task: str, readout: str) -> None:
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "task", "readout", "turn"), AGREEING)
+def test_agrees_with_the_reference(name: str, task: str, readout: str, turn: int) -> None:
     wanted = {**READOUTS, "late": Average(start=30)}[readout]
-    turns = grid.OPTIONS[:-1] if name in grid.READS_WW else grid.OPTIONS
-    for seed, options in enumerate(turns):
-        s = stream(task, n=120, seed=seed + 1)
-        options = {**options, **grid.AMONG.get(name, {})}
-        assert_close(*both(grid.make_rule(name), task, s, readout=wanted, **options), grid.TOLERANCE.get(name, 1e-12))
+    s = stream(task, n=120, seed=turn + 1)
+    options = {**grid.OPTIONS[turn], **grid.AMONG.get(name, {})}
+    assert_close(*both(grid.make_rule(name), task, s, readout=wanted, **options), grid.TOLERANCE.get(name, 1e-12))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -115,48 +117,55 @@ def test_the_lazy_scale_folds_without_loss(name: str, task: str, readout: str) -
     assert 1e-9 <= abs(native.state()[1]["scalars"][0]) <= 1e9
 
 
-@pytest.mark.parametrize("isa", _native.isas())
+@pytest.mark.full
+@pytest.mark.parametrize("d", [3, 19, 100])
 @pytest.mark.parametrize("form", ["f64", "f32", "csr32", "csr64", "named", "hashed"])
-def test_same_bits_on_every_instruction_set(isa: str, form: str, own_isa: None) -> None:
+@pytest.mark.parametrize(("name", "task"), RULE_TASKS)
+def test_same_bits_on_every_instruction_set(name: str, task: str, form: str, d: int, own_isa: None) -> None:
     """19 features: a full group of lanes and a rest; 3: a rest alone; 100: several groups."""
-    for name, task in RULE_TASKS:
-        for d in (3, 19, 100):
-            s = stream(task, n=25, d=d)
-            cell = grid.Cell(name, task, form, "average" if grid.admits(name, "average") else "last")
-            got = []
-            for each in ("scalar", isa):
-                _native.use_isa(each)
-                assert _native.isa() == each
-                model = cell.model(s.classes)
-                model.learn_many(cell.form.make(s.X), s.y, s.importance)
-                got.append((saved(model), model.score_many(cell.form.make(s.X)).tobytes()))
-            assert got[0] == got[1], (name, task, d)
+    s = stream(task, n=25, d=d)
+    cell = grid.Cell(name, task, form, "average" if grid.admits(name, "average") else "last")
+    got = {}
+    for isa in _native.isas():
+        _native.use_isa(isa)
+        assert _native.isa() == isa
+        model = cell.model(s.classes)
+        model.learn_many(cell.form.make(s.X), s.y, s.importance)
+        got[isa] = (saved(model), model.score_many(cell.form.make(s.X)).tobytes())
+    assert [isa for isa in got if got[isa] != got["scalar"]] == []
 
 
-@pytest.mark.parametrize("isa", _native.isas())
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_rows_of_every_length_on_every_instruction_set(isa: str, kind: type, own_isa: None) -> None:
-    """0 to 35 features, the last weights: the loops compiled for each kind of rule, in one batch and row by row."""
+@functools.cache
+def rows_of_every_length(kind: type) -> sparse.csr_matrix:
     generator = np.random.default_rng(7)
     lengths = np.arange(108) % 36
     starts = np.concatenate([[0], np.cumsum(lengths)])
     indices = np.concatenate([np.sort(generator.permutation(40)[:n]) for n in lengths])
     values = np.where(generator.random(starts[-1]) < 0.1, 0.0, generator.normal(size=starts[-1])).astype(kind)
-    X = sparse.csr_matrix((values, indices, starts), shape=(len(lengths), 40))
-    for name, task in RULE_TASKS:
-        s = stream(task, n=len(lengths))
-        got = []
-        for each, size in (("scalar", len(lengths)), (isa, len(lengths)), (isa, 1)):
-            _native.use_isa(each)
-            model = LinearModel(grid.make_rule(name), task, classes=s.classes, **grid.AMONG.get(name, {}))
-            for i in range(0, len(lengths), size):
-                model.learn_many(X[i : i + size], s.y[i : i + size], s.importance[i : i + size])
-            got.append((saved(model), model.score_many(X).tobytes()))
-        assert got[0] == got[1] == got[2], (name, task)
-        if isa == "scalar" and kind is np.float64:
-            rows = dataclasses.replace(s, X=X.toarray())
-            _, reference = both(grid.make_rule(name), task, rows, **grid.AMONG.get(name, {}))
-            assert_close(model, reference, grid.TOLERANCE.get(name, 1e-12))
+    return sparse.csr_matrix((values, indices, starts), shape=(len(lengths), 40))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "task"), RULE_TASKS)
+def test_rows_of_every_length_on_every_instruction_set(name: str, task: str, kind: type, own_isa: None) -> None:
+    """0 to 35 features, the last weights: the loops compiled for each kind of rule, in one batch and row by row."""
+    X = rows_of_every_length(kind)
+    rows = X.shape[0]
+    s = stream(task, n=rows)
+    got = {}
+    for isa, size in itertools.product(_native.isas(), (rows, 1)):
+        _native.use_isa(isa)
+        model = LinearModel(grid.make_rule(name), task, classes=s.classes, **grid.AMONG.get(name, {}))
+        for i in range(0, rows, size):
+            model.learn_many(X[i : i + size], s.y[i : i + size], s.importance[i : i + size])
+        got[isa, size] = (saved(model), model.score_many(X).tobytes())
+    assert [each for each in got if got[each] != got["scalar", rows]] == []
+    if kind is np.float64:
+        _, reference = both(
+            grid.make_rule(name), task, dataclasses.replace(s, X=X.toarray()), **grid.AMONG.get(name, {})
+        )
+        assert_close(model, reference, grid.TOLERANCE.get(name, 1e-12))
 
 
 @pytest.fixture
@@ -190,6 +199,22 @@ def test_the_tracked_norm_is_the_norm(name: str, task: str, form: str) -> None:
         updates = model.k
     assert model.t == 30_000
     assert updates > 5_000
+
+
+@pytest.mark.parametrize("form", ["f64", "named"])
+@pytest.mark.parametrize("name", ["pegasos-project", "user-c", "romma"])
+def test_the_tracked_norm_is_the_norm_when_classes_come(name: str, form: str) -> None:
+    """The third class makes w the rows −w/2 and w/2, of half the squared norm."""
+    s, shape = stream("multiclass", n=60), grid.REPRESENTATIONS[form]
+    model = LinearModel(grid.make_rule(name), "auto")
+    order = np.argsort(np.minimum(s.y, 30), kind="stable")  # 10s, then 20s, then the others
+    seen = set()
+    for i in order:
+        model.learn_one(shape.row(s.X, int(i)), s.y[i].item())
+        seen.add(s.y[i].item())
+        w, _ = model.weights()
+        assert model._engine.ww == pytest.approx(float(np.sum(w * w)), rel=1e-9), len(seen)
+    assert len(seen) == 4 and model._engine.ww > 0
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

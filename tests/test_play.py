@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.extras import require_extra
 
 from onepass import core, datasets, errors, rules
 from onepass.cli import main
@@ -417,8 +418,8 @@ def test_plain_letters_and_colors_say_the_same(task: str) -> None:
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_gif_has_a_frame_per_round(task: str, tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
-    pytest.importorskip("matplotlib")
+    image = require_extra("PIL.Image")
+    require_extra("matplotlib")
     played = play("pa1", task=task, rounds=4)
     played.gif(tmp_path / "play.gif", dpi=40)
     with image.open(tmp_path / "play.gif") as gif:

@@ -15,7 +15,6 @@ import grid
 import numpy as np
 import pytest
 from grid import CELLS, Cell, Stream, saved
-from scipy import sparse
 
 import onepass
 from onepass import losses, rules, schedules
@@ -38,11 +37,7 @@ def feed(model: Any, cell: Cell, s: Stream, start: int, stop: int, importance: b
 
 def teach(model: Any, cell: Cell, s: Stream, i: int, importance: bool = True) -> None:
     c = float(s.importance[i]) if importance else 1.0
-    x = cell.form.row(s.X, i)
-    if sparse.issparse(x):  # learn_one of such a row: test_learn_one_takes_the_rows_of_a_sparse_matrix
-        model.learn_many(x, s.y[i : i + 1], [c])
-    else:
-        model.learn_one(x, s.y[i], c)
+    model.learn_one(cell.form.row(s.X, i), s.y[i], c)
 
 
 def whole(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generator, folder: Path) -> Any:
@@ -89,9 +84,7 @@ def through_pickles(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Ge
 
 
 def estimator(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generator, folder: Path) -> Any:
-    """partial_fit in chunks, saved, loaded and pickled in between; tables only."""
-    if not cell.form.table:
-        return whole(model, cell, s, rng, folder)
+    """partial_fit in chunks, saved, loaded and pickled in between."""
     learner = cell.estimator()
     start = 0
     for stop in cuts(rng, len(s.X), 25):
@@ -107,20 +100,21 @@ def estimator(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generato
 
 
 def fit(model: LinearModel, cell: Cell, s: Stream, rng: np.random.Generator, folder: Path) -> Any:
-    if not cell.form.table:
-        return whole(model, cell, s, rng, folder)
     return cell.estimator().fit(cell.form.make(s.X), s.y, sample_weight=s.importance)
 
 
-WAYS: list[Callable[..., Any]] = [chunks, one_by_one, through_files, through_pickles, estimator, fit]
+WAYS: list[Callable[..., Any]] = [chunks, one_by_one, through_files, through_pickles]
+OF_TABLES: list[Callable[..., Any]] = [estimator, fit]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_same_bytes_however_the_data_arrives(cell: Cell, tmp_path: Path) -> None:
     s = cell.stream()
     rng = np.random.default_rng(cell.seed)
     expected = saved(whole(cell.model(s.classes), cell, s, rng, tmp_path))
-    differing = [way.__name__ for way in WAYS if saved(way(cell.model(s.classes), cell, s, rng, tmp_path)) != expected]
+    ways = [*WAYS, *OF_TABLES] if cell.form.table else WAYS
+    differing = [way.__name__ for way in ways if saved(way(cell.model(s.classes), cell, s, rng, tmp_path)) != expected]
     assert not differing
 
 
@@ -139,17 +133,17 @@ def first_rows(cell: Cell) -> Stream:
     return Stream(s.X, y, s.importance, None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.grows], ids=str)
 def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
-    """Undeclared classes: the stream's methods agree in their bytes and in every prediction on the way."""
+    """Undeclared classes: the stream's methods, those of the estimator too, agree in their bytes and predictions."""
     s = first_rows(cell)
     task = None if cell.task == "regression" else "auto"
     rng = np.random.default_rng(cell.seed)
     by_one, by_chunk, at_once, resumed = (cell.model(task=task) for _ in range(4))
     predicted = []
     for i in range(len(s.X)):
-        x = cell.form.row(s.X, i)
-        predicted.append(by_one.predict_many(x)[0] if sparse.issparse(x) else by_one.predict_one(x))
+        predicted.append(by_one.predict_one(cell.form.row(s.X, i)))
         teach(by_one, cell, s, i, importance=False)
     assert by_one.t == len(s.X)
 
@@ -162,9 +156,28 @@ def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
         start = stop
     on_the_way = at_once.predict_then_learn(cell.form.make(s.X), s.y)
     assert list(on_the_way) == predicted
+    estimators = by_estimator(cell, s, task, rng, tmp_path / "e.onepass")
     expected = saved(by_one)
-    for way, model in (("chunks", by_chunk), ("predict_then_learn", at_once), ("files", resumed)):
+    for way, model in {"chunks": by_chunk, "predict_then_learn": at_once, "files": resumed, **estimators}.items():
         assert saved(model) == expected, way
+
+
+def by_estimator(cell: Cell, s: Stream, task: str | None, rng: np.random.Generator, path: Path) -> dict[str, Any]:
+    """The stream's methods of an estimator: rows and chunks in turn, with files in between; and at once."""
+    in_turn, at_once = cell.estimator(task), cell.estimator(task)
+    at_once.learn_many(cell.form.make(s.X), s.y)
+    start = 0
+    for number, stop in enumerate(cuts(rng, len(s.X), 9)):
+        if number % 2:
+            feed(in_turn, cell, s, start, stop, importance=False)
+        else:
+            for i in range(start, stop):
+                teach(in_turn, cell, s, i, importance=False)
+        if number % 3 == 0:
+            in_turn.save(path)
+            in_turn = onepass.load(path)
+        start = stop
+    return {"estimator in turn": in_turn, "estimator at once": at_once}
 
 
 @pytest.mark.parametrize("index", ["csr32", "csr64"])

@@ -61,6 +61,7 @@ def admitted(every: list[Any]) -> list[tuple[Any, str]]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "hashed"])  # whose names may collide: see below
 @pytest.mark.parametrize(("rule", "readout"), admitted([*RULES, HalfStep()]), ids=str)
 def test_agrees_with_the_core(rule, readout, form):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import require_extra
 
 from onepass import LinearClassifier, Ranker, datasets, prequential
 from onepass.datasets import catalogue, fetch
@@ -22,7 +23,7 @@ from onepass.errors import DatasetError, OnepassError, ParameterError
 
 CONTENT = bytes(range(256)) * 2000  # half a megabyte
 SHA = hashlib.sha256(CONTENT).hexdigest()
-DATA = os.environ.get("ONEPASS_DATA")
+DATA = os.environ.get("ONEPASS_DATA", "")
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -229,16 +230,16 @@ def test_every_source_belongs_to_a_file_and_has_a_checksum() -> None:
         assert chosen.about and chosen.origin and chosen.licence
 
 
-@pytest.mark.skipif(not DATA, reason="ONEPASS_DATA is not set")
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "part"), [(name, part) for name, chosen in catalogue.SETS.items() for part in chosen.parts]
 )
 def test_every_set_that_is_here_holds_what_it_says(name: str, part: str) -> None:
     chosen = catalogue.SETS[name].parts[part]
-    if not all((Path(DATA or "") / name / file).is_file() for file in chosen.files):
+    if not all((Path(DATA) / name / file).is_file() for file in chosen.files):
         pytest.skip(f"{name} is not in ONEPASS_DATA")
     if name in ("cifar10", "tinyimagenet20"):
-        pytest.importorskip("PIL")
+        require_extra("PIL")
     stream = datasets.load(name, part)
     widths, rows = set(), 0
     for X, y in stream.chunks(7777):
@@ -252,7 +253,7 @@ def test_every_set_that_is_here_holds_what_it_says(name: str, part: str) -> None
     assert isinstance(x, dict | str) and y is not None
 
 
-@pytest.mark.skipif(not DATA, reason="ONEPASS_DATA is not set")
+@pytest.mark.data
 def test_figures_of_known_sets() -> None:
     """Counts as the data's README gives them."""
 

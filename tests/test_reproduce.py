@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import time
@@ -43,7 +42,6 @@ from onepass.kernel import KernelClassifier
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/reproduce.md"
 EXPERIMENTS = experiments()
-DATA = os.environ.get("ONEPASS_DATA")
 
 # Every run leaves a line in calls.txt: how often a cell was computed can be counted.
 SLOW = """
@@ -305,12 +303,18 @@ def test_every_learner_of_the_table_learns_a_board(name: str) -> None:
     assert numbers == learners.tune_and_test(name, 40, 0, small, **effort)  # of its arguments alone
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_smallest_cell_runs_and_is_reported(name: str, tmp_path: Path) -> None:
+def smallest(name: str) -> dict[str, Any]:
+    """A cell that needs no data, where there is one."""
     experiment = EXPERIMENTS[name]
-    cell = next((c for c in experiment.cells(True) if not experiment.data(c)), experiment.cells(True)[0])
-    if (reason := experiment.missing(cell)) is not None:
-        pytest.skip(reason)
+    return next((c for c in experiment.cells(True) if not experiment.data(c)), experiment.cells(True)[0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.data] if EXPERIMENTS[n].data(smallest(n)) else []) for n in EXPERIMENTS],
+)
+def test_the_smallest_cell_runs_and_is_reported(name: str, tmp_path: Path) -> None:
+    experiment, cell = EXPERIMENTS[name], smallest(name)
     results = Results([Result(cell, {0: experiment.run(cell, 0, True)})], quick=True)
     paths = write(experiment, results, tmp_path, "a test")
     assert json.loads(paths[1].read_text())["results"][0]["ours"]
@@ -387,7 +391,7 @@ def test_boards_have_exactly_the_noise_of_the_protocol() -> None:
         np.testing.assert_array_equal(np.floor(data.held).sum(axis=1) % 2 == 0, data.truth)
 
 
-@pytest.mark.skipif(DATA is None, reason="ONEPASS_DATA is not set")
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "train", "test", "columns", "majority"),
     [("Adult", 21_000, 16_281, 123, 0.75), ("Banana", 4300, 1000, 2, 0.55), ("Cover", 10_000, 10_000, 54, 0.51),

@@ -16,18 +16,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from sklearn.utils.estimator_checks import check_classifiers_train, check_estimator
+from sklearn.utils.estimator_checks import check_classifiers_train
+from support.estimator_checks import NOT_ONLINE, assert_checks_pass
 
 from onepass import LinearClassifier, LinearRegressor, losses, rules
 from onepass.errors import ParameterError
 
-# An online learner is not a minimiser of a weighted sum over a set: a row of weight 2 is one longer step, the same row
-# twice is two steps, each from its own weights (spec 00, section 12). So these two checks do not apply.
-NOT_ONLINE = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "weights lengthen a step, repetition makes two steps"
-    for kind in ("dense", "sparse")
-}
-# But these are minimisers of a weighted sum after every example, or sums, and pass them.
+# These are minimisers of a weighted sum after every example, or sums, and pass also what is not for online learners.
 EXACT = ("rls", "kalman", "parzen")
 
 
@@ -57,12 +52,7 @@ def test_option_checks(options):
 
 
 def assert_all_pass(estimator) -> None:
-    results = check_estimator(estimator, expected_failed_checks=NOT_ONLINE, on_fail=None, on_skip=None)
-    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
-    assert not failed
-    expected = set() if getattr(estimator, "rule", "") in EXACT else set(NOT_ONLINE)
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == expected
-    assert len(results) > 50
+    assert_checks_pass(estimator, () if estimator.rule in EXACT else NOT_ONLINE)
 
 
 @pytest.mark.filterwarnings("default")

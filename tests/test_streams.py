@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.extras import require_extra
 
 import onepass as op
 from onepass import _native
@@ -22,7 +23,7 @@ from onepass.errors import DamagedFileError, FeatureError, InputError, Parameter
 from onepass.model import LinearModel
 from onepass.streams import Position
 
-pa = pytest.importorskip("pyarrow")
+pa = require_extra("pyarrow")
 
 
 def vw_lines(n: int, seed: int = 0) -> list[str]:
@@ -515,6 +516,13 @@ def test_numbers_are_read_as_python_reads_them(value, form):
     x = next(iter(stream))[0] if np.isfinite(expected) else None
     if x is not None:
         assert x.get("a", 0.0) == expected
+
+
+def test_a_scale_multiplies_all_numbers_of_its_namespace():
+    text = b"1 |n:2 a:1.5 b :3 c:-1e-3 d:x |m a:1.5 |n:0.5 a:123456789\n"
+    [(x, _)] = op.stream(io.BytesIO(text), format="vw")
+    expected = {"n^a": 3.0 + 61728394.5, "n^b": 2.0, "n^0": 6.0, "n^c": -2e-3, "n^d=x": 1.0, "m^a": 1.5}
+    assert x == expected
 
 
 @settings(max_examples=300, deadline=None)

@@ -9,12 +9,13 @@ import os
 import numpy as np
 import pytest
 from command import onepass as command
+from support.extras import require_extra
 
 import onepass as op
 from onepass.errors import InputError, LineError, OnepassError, ParameterError
 from onepass.model import LinearModel
 
-pytest.importorskip("pyarrow")
+require_extra("pyarrow")
 
 # format, a line that is wrong, its column, what is said of it.
 BAD_LINES = [

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.extras import require_extra
 
 import onepass as op
 
-FOLDER = os.environ.get("ONEPASS_DATA")
-needs_data = pytest.mark.skipif(not FOLDER, reason="ONEPASS_DATA is not set")
+FOLDER = os.environ.get("ONEPASS_DATA", "")
 FILES = ("0001", "0002", "rcv1_small", "rcv1_multiclass", "wiki256", "frank")
 
 
@@ -21,7 +21,7 @@ class Peer:
     """VW, reading one line at a time."""
 
     def __init__(self) -> None:
-        vw = pytest.importorskip("vowpalwabbit")
+        vw = require_extra("vowpalwabbit")
         # Without a constant; a table large enough that names hardly meet.
         self.workspace = vw.Workspace("--quiet --noconstant -b 30")
 
@@ -58,7 +58,7 @@ def agree(peer: Peer, lines: list[str]) -> None:
         np.testing.assert_allclose(sorted(ours), sorted(values), rtol=2e-6, atol=1e-30, err_msg=line)
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize("name", FILES)
 def test_vw_reads_its_own_files_so(peer, name):
     with gzip.open(Path(FOLDER) / "vw-testdata" / f"{name}.dat.gz", "rt") as file:
@@ -109,7 +109,7 @@ def test_vw_reads_random_lines_so(peer):
     agree(peer, [line() for _ in range(2000)])
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(
     "name", ["adult/a9a.svm.gz", "libol/w1a.gz", "ctr-samples/ipinyou_test.svm.gz", "mq2008/S1.txt.gz"]
 )

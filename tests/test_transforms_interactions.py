@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.extras import require_extra
 
 import onepass as op
 from onepass import transforms as T
@@ -42,7 +43,7 @@ for line in lines:
 
 def audit(arguments, lines):
     """For each line VW's own features: name → value, with the names of a product in order."""
-    pytest.importorskip("vowpalwabbit")
+    require_extra("vowpalwabbit")
     command = [sys.executable, "-c", AUDIT, arguments, *lines]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows, row = [], {}

@@ -92,6 +92,7 @@ def best_margin(X, y):
     return 1 / np.linalg.norm(quadratic(np.zeros(d), np.ones(d), np.zeros(d), y[:, np.newaxis] * X, np.ones(len(X))))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("run_by", [by_core, by_model])
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.0])
 @pytest.mark.parametrize("seed", range(3))
@@ -146,6 +147,7 @@ def test_worked_numbers_for_p_3(way):
     np.testing.assert_allclose(rows[:2], [(0.231120, 0.924482), (-0.023356, 0.997619)], atol=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", OPTIONS)
@@ -179,6 +181,7 @@ def test_p_over_classes_is_kesler(way):
     same(rows.reshape(len(rows), -1), list(transcriptions.alma_p(pairs, 12, p)), 1e-11)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("run_by", [by_core, by_model])
 @pytest.mark.parametrize("p", [3.0, 6.0])
 @pytest.mark.parametrize("seed", range(3))

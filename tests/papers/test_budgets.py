@@ -461,7 +461,9 @@ def test_a_budget_admits_its_rules_and_refuses_the_others(name: str) -> None:
         if name == "merge":
             admitted = not rules.make(rule).uses_ww()
         if admitted:
-            assert KernelClassifier(rule, kernel=kernels.RBF(1.0), budget=name).fit(X4, Y4).k_ >= 0
+            model = KernelClassifier(rule, kernel=kernels.RBF(1.0), budget=name).fit(X4, Y4)
+            assert model.t_ == len(X4) and 0 < model.k_ <= len(X4), rule
+            assert 0 < model.n_support_ <= model.k_, rule
         else:
             with pytest.raises(ParameterError, match=r"is not defined for|can follow"):
                 KernelClassifier(rule, kernel=kernels.RBF(1.0), budget=name).fit(X4, Y4)

@@ -68,6 +68,19 @@ def test_the_printed_eta_fails_and_the_corrected_one_holds(N, wrong, claimed, ri
     )
 
 
+def test_doubling_is_a_new_hedge_for_1_2_4_rounds():
+    """Each with the η of its own horizon, and nothing of what came before."""
+    generator = np.random.default_rng(2)
+    doubling, fresh = experts.Hedge(3, eta="doubling"), experts.Hedge(3, eta="horizon", horizon=1)
+    for t in range(1, 40):
+        if t & (t - 1) == 0:
+            fresh = experts.Hedge(3, eta="horizon", horizon=t)
+        np.testing.assert_allclose(doubling.weights, fresh.weights, rtol=1e-12)
+        losses = generator.random(3)
+        for hedge in (doubling, fresh):
+            hedge.learn(losses)
+
+
 def test_the_opposite_label():
     """Spec 04 §8: a deterministic learner errs every time, a randomised one about half."""
     majority = experts.WeightedMajority(2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import require_extra
 
 from onepass import rules
 from onepass.core import Learner
@@ -189,8 +190,8 @@ def test_transcriptions(text: str, seed: int) -> None:
 
 def test_rls_arow_and_ridge_are_one() -> None:
     """RLS ≡ AROW regression ≡ scikit-learn's Ridge ≡ River's Bayesian regression, at every step."""
-    linear_model = pytest.importorskip("river.linear_model")
-    ridge = pytest.importorskip("sklearn.linear_model").Ridge
+    linear_model = require_extra("river.linear_model")
+    ridge = require_extra("sklearn.linear_model").Ridge
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 5))
     y = X @ rng.normal(size=5) + rng.normal(size=40)
@@ -357,7 +358,7 @@ def test_ons_regret_bound(task: str) -> None:
 
 def test_variances_are_those_of_bayesian_regression() -> None:
     """The deviation of y: √(noise·(1 + xᵀΓx)), noise given or estimated; as River has it for noise 1."""
-    linear_model = pytest.importorskip("river.linear_model")
+    linear_model = require_extra("river.linear_model")
     rng = np.random.default_rng(4)
     X = rng.normal(size=(300, 4))
     y = X @ rng.normal(size=4) + 0.5 * rng.normal(size=300)

@@ -165,6 +165,7 @@ def losses_of(U, stream):
 BOUNDED = [("pa", 1.0), ("pa1", 0.05), ("pa1", 1.0), ("pa2", 0.05), ("pa2", 1.0)]
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(("name", "C"), BOUNDED)
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds(name, C, seed):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import naive_bayes as theirs
+from support.extras import require_extra
 
 import onepass as op
 
@@ -140,12 +141,14 @@ def test_forgetting_is_multiplying_all_counts(name: str) -> None:
     for _ in range(20):
         long.learn_many(X, y)
     assert np.all(np.isfinite(long.predict_proba(X))) and long.class_count_.sum() == pytest.approx(2.0)
+    for x, table in zip(X[:5], long.predict_proba(X[:5]), strict=True):
+        np.testing.assert_allclose(list(long.predict_proba_one(x).values()), table, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["MultinomialNB", "ComplementNB"])
 def test_words_that_grow_are_answered_as_by_river(name: str) -> None:
     """Each row is predicted before it is learned; most bring words that no class has seen."""
-    peer = getattr(pytest.importorskip("river.naive_bayes"), name)()
+    peer = getattr(require_extra("river.naive_bayes"), name)()
     model = getattr(op, name)()
     random = np.random.default_rng(0)
     for _ in range(150):

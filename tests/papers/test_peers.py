@@ -117,6 +117,7 @@ REGRESSORS = {
 SKLEARN = [("binary", *row) for row in CLASSIFIERS.items()] + [("regression", *row) for row in REGRESSORS.items()]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("task", "name", "pair"), SKLEARN, ids=[f"{task}: {name}" for task, name, _ in SKLEARN])

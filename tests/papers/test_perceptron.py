@@ -97,6 +97,7 @@ def novikoff(stream, u, rho, beta):
     return (R2 + 2 * beta / rho) / gamma**2
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(("rho", "beta"), [(1.0, 0.0), (1.0, 0.5), (0.2, 0.5), (2.0, 0.1)])
 @pytest.mark.parametrize("seed", range(8))
 def test_separable_bound(rho, beta, seed):

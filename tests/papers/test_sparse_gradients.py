@@ -70,6 +70,7 @@ def expected_of(name, stream, d, loss, schedule, **more):
 LOSSES = [("hinge", "binary"), ("logistic", "binary"), ("squared", "regression"), ("huber(delta=0.7)", "regression")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("schedule", ["constant(eta=0.3)", "inv_sqrt(eta=0.5)", "inv_t(eta=2)"])

@@ -178,6 +178,7 @@ def margin(V, x, y):
     return s[y] - np.max(np.delete(s, y))
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_bound(kind, seed):

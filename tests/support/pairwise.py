@@ -1,0 +1,55 @@
+"""Pairwise covers: a few cells of a grid in which any two values that some cell combines still meet.
+
+Most faults show in one value, or where two meet. Of a test marked `full` a cover of its parameters runs by default, and
+all of them with `pytest -m full` (conftest.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+Values = tuple[Hashable, ...]
+Meeting = tuple[tuple[int, Hashable], ...]  # values, each with its place
+
+
+def meetings(values: Values, strength: int) -> set[Meeting]:
+    """All that `strength` of a cell's values are together: pairs, or triples, or single values."""
+    return set(itertools.combinations(enumerate(values), min(strength, len(values))))
+
+
+def cover(cells: Sequence[Values], strength: int = 2) -> list[int]:
+    """The places of some cells, in their order, in which all meetings of all the cells occur.
+
+    Greedy: the cell with the most new meetings is next, the earlier of equals. What a cell adds only shrinks as others
+    are taken, so that a cell whose stale count is not the largest need not be counted again.
+    """
+    left = [meetings(values, strength) for values in cells]
+    heap = [(-len(each), at) for at, each in enumerate(left)]
+    heapq.heapify(heap)
+    covered: set[Meeting] = set()
+    taken = []
+    while heap:
+        stale, at = heapq.heappop(heap)
+        left[at] -= covered
+        if len(left[at]) == -stale:
+            covered |= left[at]
+            taken.append(at)
+        elif left[at]:
+            heapq.heappush(heap, (-len(left[at]), at))
+    return sorted(taken)
+
+
+def values_of(params: Mapping[str, Any], indices: Mapping[str, int]) -> Values:
+    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields; what cannot
+    be looked up goes by its place among the parameters."""
+    values: list[Hashable] = []
+    for name, value in params.items():
+        if dataclasses.is_dataclass(value) and type(value).__hash__ is not None and not isinstance(value, type):
+            values += [getattr(value, field.name) for field in dataclasses.fields(value)]
+        else:
+            values.append(value if isinstance(value, str | int | float | type) else indices[name])
+    return tuple(values)
