@@ -21,6 +21,7 @@ __all__ = ["Comparator", "best", "best_linear", "best_quadratic", "values"]
 
 EXACT_ROWS, EXACT_NUMBERS = 5_000, 300_000  # up to here a linear program; beyond, a smoothed problem with its gap
 DENSE_NUMBERS = 20_000_000  # up to here least squares by SVD
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclasses.dataclass
@@ -104,8 +105,10 @@ def _pieces(loss: Loss, y: Array) -> list[tuple[Array, Array]] | None:
 # -- the best point --------------------------------------------------------------------------------------------------
 
 
-def best_linear(theta: Array, set: DecisionSet) -> Comparator:
-    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩."""
+def best_linear(Z: Array, set: DecisionSet) -> Comparator:
+    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. What rounding leaves of coordinates that cancel out is 0: it has no direction."""
+    theta = np.sum(Z, axis=0)
+    theta = np.where(np.abs(theta) > EPS * len(Z) * np.sum(np.abs(Z), axis=0), theta, 0.0)
     u = set.linear_argmin(theta)
     return Comparator(u, float(theta @ u), method="closed form", set=repr(set))
 

@@ -44,7 +44,7 @@ class Game:
         first = self.functions[0]
         kinds = {type(f) for f in self.functions}
         if kinds == {Linear}:
-            return hindsight.best_linear(np.sum(self.gradients, axis=0), set)
+            return hindsight.best_linear(self.gradients, set)
         if kinds == {Quadratic}:
             return hindsight.best_quadratic(np.array([f.z for f in self.functions]), set)  # type: ignore[attr-defined]
         inner, ridge = self.functions, 0.0
