@@ -129,13 +129,38 @@ def test_regret_grows_like_ln_t_for_newton_and_slower_than_t_for_descent():
     assert short.average[-1] > 1.5 * long.average[-1] > 0
 
 
+def test_standing_at_zero_but_for_rounding_is_standing_at_zero():
+    away = cx.Outward(3, seed=1)
+    w = np.array([0.3, -0.4, 0.0])
+    np.testing.assert_allclose(away(1, w).z, w / 0.5)
+    np.testing.assert_allclose(away(2, 1e-6 * w).z, w / 0.5)  # near, but a direction
+    drawn = np.random.default_rng(1).normal(size=3)
+    np.testing.assert_allclose(away(3, 1e-16 * w).z, drawn / np.linalg.norm(drawn))
+    tiny = cx.Outward(3, seed=1)
+    np.testing.assert_allclose(tiny(1, 1e-200 * w).z, w / 0.5)  # a player of tiny steps has never been farther
+
+
+@pytest.mark.parametrize("eta", [cx.Doubling(2, 1), cx.Horizon(2, 1, 500)], ids=["doubling", "horizon"])
+def test_regret_does_not_depend_on_how_points_are_rounded(eta):
+    class Nudged(cx.L2Ball):
+        def project(self, v):
+            return super().project(v) * (1 + 2e-16 * generator.integers(-1, 2, size=len(v)))
+
+    generator = np.random.default_rng(0)
+    results = [cx.play(cx.OGD(2, ball, eta=eta), cx.Outward(2), 500).regret() for ball in (cx.L2Ball(), Nudged())]
+    assert results[0].final == pytest.approx(results[1].final, rel=1e-9)
+    np.testing.assert_allclose(results[0].bound, results[1].bound, rtol=1e-9)
+
+
 # -- the tests bite ---------------------------------------------------------------------------------------------------
 
 
 def test_a_halved_constant_fails():
     """Pushed outwards, lazy projection regrets more than ‖u‖²/(2η) + (η/4)Σ‖z‖², and descent more than half of
     (3/2)DG√T with D = r."""
-    regret = cx.play(cx.FTRL(D, BALL, eta=0.05), cx.Outward(D), 2000).regret()
+    game = cx.play(cx.FTRL(D, BALL, eta=0.05), cx.Outward(D), 2000)
+    assert not np.any(game.best().u)  # pushed there and back: every point of the ball loses 0 in all
+    regret = game.regret(np.eye(D)[0])
     first, second = 1 / (2 * 0.05), 0.5 * 0.05 * 2000
     assert regret.bound[-1] == pytest.approx(first + second)
     assert first + 0.5 * second < regret.final <= first + second

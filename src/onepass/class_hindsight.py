@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import duality
 from . import losses as losses_module
 from .convex.sets import Array, DecisionSet, L2Ball, Reals
 from .errors import InputError, ParameterError
-from .hindsight import EXACT_NUMBERS, EXACT_ROWS, Comparator, Problem, best, solved
+from .hindsight import EXACT_NUMBERS, EXACT_ROWS, Comparator, Problem, best, program, solved, weighted_gram
 from .losses import Loss
 
 __all__ = ["ClassProblem", "best_rows", "class_values"]
@@ -100,7 +101,11 @@ def _shared(Z: Array, h: float) -> Array:
 
 
 class ClassProblem(Problem):
-    """min_U Σ c_i ℓ(U x_i, y_i), U flattened row after row."""
+    """min_U Σ c_i ℓ(U x_i, y_i), U flattened row after row.
+
+    The slopes of a row sum to 0: β_r ≥ 0 for every rival r, −Σβ for the class itself. Softmax and the hinge have
+    Σβ ≤ 1, and β with 1 − Σβ is a distribution. The slopes of the squared loss are any.
+    """
 
     def __init__(self, X: Any, y: Codes, classes: int, loss: Loss, c: Array) -> None:
         self.X, self.y, self.loss, self.c, self.classes = X, y, loss, c, classes
@@ -112,24 +117,84 @@ class ClassProblem(Problem):
     def scores(self, u: Array) -> Array:
         return np.asarray(self.X @ u.reshape(self.classes, -1).T)
 
-    def total(self, u: Array) -> float:
-        return float(self.c @ class_values(self.loss, self.scores(u), self.y))
+    def losses(self, u: Array) -> Array:
+        return class_values(self.loss, self.scores(u), self.y)
+
+    def slopes(self, u: Array, h: float) -> Array:
+        return _class_curves(self.loss, self.scores(u), self.y, h)[1]
+
+    def pull(self, alpha: Array) -> Array:
+        return np.asarray((self.X.T @ (self.c[:, np.newaxis] * alpha)).T).ravel()
 
     def curves(self, u: Array, h: float) -> tuple[float, Array]:
         value, slopes = _class_curves(self.loss, self.scores(u), self.y, h)
-        return float(self.c @ value), np.asarray((self.X.T @ (self.c[:, np.newaxis] * slopes)).T).ravel()
+        return float(self.c @ value), self.pull(slopes)
 
-    def floor(self, u: Array, h: float) -> float:
-        """The hinge is at least Σ_r α_r (1 + s_r − s_y) for every α ≥ 0 with Σα ≤ 1; squared, less ½(Σα)²."""
-        alpha = -_class_curves(self.loss, self.scores(u), self.y, h)[1][np.arange(len(self.y)), self.y]
-        less = 0.5 * alpha**2 if self.loss.name == "squared_hinge" else 0.0
-        return float(self.c @ (_reach(self.loss) * alpha - less))
+    def bends(self, u: Array, h: float) -> Array | None:
+        return None if self.kinks else self.room(self.slopes(u, h))
+
+    def inside(self, alpha: Array) -> Array:
+        if self.loss.name == "squared":
+            return alpha
+        out = np.maximum(self._rivals(alpha), 0.0)
+        whole = out.sum(axis=1)
+        if self.loss.name != "squared_hinge":
+            out /= np.maximum(whole, 1.0)[:, np.newaxis]
+        out[np.arange(len(out)), self.y] = -out.sum(axis=1)
+        return np.asarray(out)
+
+    def _rivals(self, alpha: Array) -> Array:
+        """β, 0 for the class itself."""
+        out = alpha.copy()
+        out[np.arange(len(out)), self.y] = 0.0
+        return out
+
+    def tangents(self, alpha: Array) -> Array:
+        """Softmax: the entropy of β and 1 − Σβ. The hinge is at least Σβ_r (1 + s_r − s_y); squared, less ½(Σβ)²."""
+        whole = -alpha[np.arange(len(alpha)), self.y]
+        if self.loss.name == "squared":
+            target = np.where(np.arange(self.classes) == self.y[:, np.newaxis], 1.0, -1.0)
+            return np.asarray(-np.sum(alpha * target + 0.5 * alpha**2, axis=1))
+        if self.loss.name == "logistic":
+            rest = np.maximum(1.0 - whole, 0.0)
+            return np.asarray(duality.entropy(self._rivals(alpha)).sum(axis=1) + duality.entropy(rest))
+        return np.asarray(_reach(self.loss) * whole - (0.5 * whole**2 if self.loss.name == "squared_hinge" else 0.0))
+
+    def room(self, alpha: Array) -> Array:
+        """β; for distributions with 1 − Σβ in the class's own place."""
+        out = self._rivals(alpha)
+        if self.loss.name not in ("squared", "squared_hinge"):
+            out[np.arange(len(out)), self.y] = np.maximum(1.0 - out.sum(axis=1), 0.0)
+        return out
+
+    def bend(self, bends: Array, s: Array) -> Array:
+        """p_r (s_r − Σps) for distributions; β_r (s_r − s_y) where β is bounded by 0 alone."""
+        if self.loss.name == "squared":
+            return s
+        if self.loss.name != "squared_hinge":
+            return np.asarray(bends * (s - np.sum(bends * s, axis=1, keepdims=True)))
+        at = np.arange(len(s))
+        out = bends * (s - s[at, self.y][:, np.newaxis])
+        out[at, self.y] = -out.sum(axis=1)
+        return np.asarray(out)
+
+    def gram(self, bends: Array) -> Array:
+        columns = [self.c[:, np.newaxis] * self.bend(bends, np.tile(e, (len(bends), 1))) for e in np.eye(self.classes)]
+        return np.block([[weighted_gram(self.X, column[:, r]) for column in columns] for r in range(self.classes)])
+
+    def sums(self, alpha: Array) -> Array:
+        return np.asarray((abs(self.X).T @ (self.c[:, np.newaxis] * np.abs(alpha))).T).ravel()
+
+    def steepness(self, alpha: Array) -> float:
+        return float(self.c @ np.abs(alpha).sum(axis=1))
 
     def separated(self, u: Array) -> bool:
         S, at = self.scores(u), np.arange(len(self.y))
         right = S[at, self.y].copy()
         S[at, self.y] = -np.inf
-        return bool(self.loss.margin and np.all((right > S.max(axis=1)) | (self.c == 0)))
+        reach = np.asarray(abs(self.X) @ np.abs(u).reshape(self.classes, -1).T)
+        noise = 2.0 * duality.EPS * (self.X.shape[1] + 1) * reach.max(axis=1)
+        return bool(self.loss.margin and np.all((right - S.max(axis=1) > noise) | (self.c == 0)))
 
 
 def best_rows(
@@ -153,10 +218,11 @@ def best_rows(
         each = [best(X, np.where(y == r, 1.0, -1.0), loss, set, c) for r in range(classes)]
         value, gap = sum(e.value for e in each), sum(e.gap for e in each)
         return Comparator(np.array([e.u for e in each]), value, gap, each[0].method + ", a row each", set=repr(set))
+    problem = ClassProblem(X, y, classes, loss, c)
     if loss.name in PIECEWISE and ridge == 0 and isinstance(set, Reals) and exact(X, classes):
-        found = _linear_program(X, y, classes, loss, c)
+        found = _linear_program(problem)
     else:
-        found = solved(ClassProblem(X, y, classes, loss, c), set, ridge)
+        found = solved(problem, set, ridge)
     return dataclasses.replace(found, u=found.u.reshape(classes, -1))
 
 
@@ -166,14 +232,14 @@ def exact(X: Any, classes: int) -> bool:
     return bool(X.shape[0] * (classes - 1) <= EXACT_ROWS and 2 * numbers * (classes - 1) <= EXACT_NUMBERS)
 
 
-def _linear_program(X: Any, y: Codes, classes: int, loss: Loss, c: Array) -> Comparator:
+def _linear_program(problem: ClassProblem) -> Comparator:
     """min Σ c ξ subject to ξ_i ≥ β + ⟨U_r − U_y, x_i⟩ for every r ≠ y_i, ξ ≥ 0."""
-    from scipy.optimize import linprog
     from scipy.sparse import block_array, csr_array, eye_array, vstack
 
-    rows, d = X.shape
-    X = csr_array(X)
-    parts, slacks = [], []
+    y, classes, c = problem.y, problem.classes, problem.c
+    rows, d = problem.X.shape
+    X = csr_array(problem.X)
+    parts, slacks, at = [], [], []
     for r in range(classes):
         rivals = np.flatnonzero(y != r)
         pairs = np.zeros((len(rivals), classes))
@@ -181,19 +247,15 @@ def _linear_program(X: Any, y: Codes, classes: int, loss: Loss, c: Array) -> Com
         pairs[np.arange(len(rivals)), y[rivals]] = -1.0
         parts.append(_blocks(pairs, X[rivals]))
         slacks.append(eye_array(rows, format="csr")[rivals])
-    right = np.full(rows * (classes - 1), -_reach(loss))
-    found: Any = linprog(  # type: ignore[call-overload]
-        np.concatenate([np.zeros(classes * d), c]),
-        A_ub=block_array([[vstack(parts), -vstack(slacks)]], format="csr"),
-        b_ub=right,
-        bounds=np.array([[-np.inf, np.inf]] * (classes * d) + [[0.0, np.inf]] * rows),
-        method="highs",
-    )
-    if not found.success:
-        raise InputError(f"the linear program of the comparator failed: {found.message}")
-    u = np.asarray(found.x[: classes * d], dtype=np.float64)
-    value = ClassProblem(X, y, classes, loss, c).total(u)
-    return Comparator(u, value, max(0.0, value - float(found.fun)), "linear program")
+        at.append((rivals, np.full(len(rivals), r)))
+    A = block_array([[vstack(parts), -vstack(slacks)]], format="csr")
+    free = np.array([[-np.inf, np.inf]] * (classes * d))
+    x, multipliers = program(A, np.full(rows * (classes - 1), -_reach(problem.loss)), free, c)
+    row, rival = (np.concatenate(part) for part in zip(*at, strict=True))
+    alpha = np.zeros((rows, classes))
+    alpha[row, rival] = np.divide(multipliers, c[row], out=np.zeros(len(row)), where=c[row] > 0)
+    value, gap = duality.certified(problem, x[: classes * d], duality.balanced(problem, alpha), Reals())
+    return Comparator(x[: classes * d], value, gap, "linear program")
 
 
 def _blocks(pairs: Array, X: Any) -> Any:

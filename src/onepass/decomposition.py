@@ -177,7 +177,10 @@ class IncrementalPCA(_PCA):
             kept = state.values > 0
             shift = np.sqrt(n * mass / (n + mass)) * (before - mean)
             parts = [state.values[kept, np.newaxis] * state.components[kept], *parts, shift[np.newaxis]]
-        S, V = leading(np.concatenate(parts), int(self.n_components))
+        A = np.concatenate(parts)
+        # The mean is known to some ulps, and so are the rows around it: what is shorter than that is no direction.
+        size = np.linalg.norm(A) + np.sqrt(state.mass) * np.linalg.norm(state.mean)
+        S, V = leading(A, int(self.n_components), float(np.finfo(np.float64).eps * max(A.shape) * size))
         state.values = np.zeros_like(state.values)
         state.components = np.zeros_like(state.components)
         state.values[: len(S)], state.components[: len(S)] = S, V
@@ -207,8 +210,8 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def leading(A: Array, k: int) -> tuple[Array, Array]:
-    """The largest k singular values and right singular vectors, each vector's largest entry positive.
+def leading(A: Array, k: int, noise: float) -> tuple[Array, Array]:
+    """The largest k singular values above `noise` and their right singular vectors, each one's largest entry positive.
 
     From the smaller Gram matrix, which is faster by far, where the k-th value is not lost in it; else the SVD.
     """
@@ -225,7 +228,8 @@ def leading(A: Array, k: int) -> tuple[Array, Array]:
     else:
         _, S, V = np.linalg.svd(A, full_matrices=False)
         S, V = S[:k], V[:k]
-    sign = np.sign(V[np.arange(k), np.argmax(np.abs(V), axis=1)])
+    S, V = S[S > noise], V[S > noise]
+    sign = np.sign(V[np.arange(len(S)), np.argmax(np.abs(V), axis=1)])
     return S, V * np.where(sign == 0, 1.0, sign)[:, np.newaxis]
 
 

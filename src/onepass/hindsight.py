@@ -1,4 +1,4 @@
-"""The best fixed comparator in hindsight, exact where there is an exact method, else with a duality gap (spec 00 §7.1).
+"""The best fixed comparator in hindsight, with its duality gap (spec 00 §7.1).
 
 `best(X, y, loss)` minimises Σ c_i ℓ(⟨u, x_i⟩, y_i) over a set. Rows may be dense or CSR.
 """
@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import duality
 from . import losses as losses_module
 from .convex.sets import Array, DecisionSet, L2Ball, Reals, norm, secular
 from .errors import InputError, ParameterError
 from .losses import Loss
 
-__all__ = ["Comparator", "best", "best_linear", "best_quadratic", "values"]
+__all__ = ["Comparator", "best", "best_linear", "best_penalised", "best_quadratic", "values"]
 
 EXACT_ROWS, EXACT_NUMBERS = 5_000, 300_000  # up to here a linear program; beyond, a smoothed problem with its gap
 DENSE_NUMBERS = 20_000_000  # up to here least squares by SVD
@@ -25,7 +28,10 @@ DENSE_NUMBERS = 20_000_000  # up to here least squares by SVD
 
 @dataclasses.dataclass
 class Comparator:
-    """u, what it would have lost in all, and how sure that is: no point of the set loses less than `value` − `gap`."""
+    """u, what it would have lost in all, and how sure that is: no point of the set loses less than `value` − `gap`.
+
+    A gap counts the rounding of both, in ℝᵈ for points up to `duality.REACH` times as far as u. Closed forms have none.
+    """
 
     u: Array
     value: float
@@ -104,8 +110,10 @@ def _pieces(loss: Loss, y: Array) -> list[tuple[Array, Array]] | None:
 # -- the best point --------------------------------------------------------------------------------------------------
 
 
-def best_linear(theta: Array, set: DecisionSet) -> Comparator:
-    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩."""
+def best_linear(Z: Array, set: DecisionSet) -> Comparator:
+    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. What rounding leaves of coordinates that cancel out is 0: it has no direction."""
+    theta = np.sum(Z, axis=0)
+    theta = np.where(np.abs(theta) > duality.EPS * len(Z) * np.sum(np.abs(Z), axis=0), theta, 0.0)
     u = set.linear_argmin(theta)
     return Comparator(u, float(theta @ u), method="closed form", set=repr(set))
 
@@ -119,26 +127,37 @@ def best_quadratic(Z: Array, set: DecisionSet) -> Comparator:
 def best(
     X: Any, y: Array, loss: str | Loss, set: DecisionSet | None = None, weight: Array | None = None, ridge: float = 0.0
 ) -> Comparator:
-    """argmin_{u ∈ S} Σ c_i ℓ(⟨u, x_i⟩, y_i) + (ridge/2)‖u‖² (the value without the ridge where it is 0)."""
-    loss, set = losses_module.make(loss), Reals() if set is None else set
-    y = np.asarray(y, dtype=np.float64)
-    if X.shape[0] != len(y) or not len(y):
-        raise InputError(f"expected as many rows as answers, at least one; got {X.shape[0]} and {len(y)}")
-    c = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-    if (
-        loss.name == "squared"
-        and ridge == 0
-        and isinstance(set, Reals | L2Ball)
-        and X.shape[0] * X.shape[1] <= DENSE_NUMBERS
-    ):
-        return _least_squares(X, y, c, set)
+    """argmin_{u ∈ S} Σ c_i ℓ(⟨u, x_i⟩, y_i). A ridge > 0 chooses a length: u is the best of ‖v‖ ≤ ‖u‖, where
+    Σ c ℓ + (ridge/2)‖·‖² is least; neither value nor gap has the ridge in it.
+    """
+    problem, set = _problem(X, y, loss, weight), Reals() if set is None else set
+    X, y, loss = problem.X, problem.y, problem.loss
+    dense = X.shape[0] * X.shape[1] <= DENSE_NUMBERS
+    if loss.name == "squared" and ridge == 0 and isinstance(set, Reals | L2Ball) and dense:
+        return _least_squares(problem, set)
     pieces = _pieces(loss, y)
     numbers = X.nnz if hasattr(X, "nnz") else X.size
     if pieces is not None and ridge == 0 and len(y) <= EXACT_ROWS and numbers <= EXACT_NUMBERS:
         A = set.polyhedron(X.shape[1]) if type(set).__name__ != "L1Ball" else (None, None)
         if A is not None:
-            return _linear_program(X, y, loss, pieces, c, set)
-    return solved(Problem(X, y, loss, c), set, ridge)
+            return _linear_program(problem, pieces, set)
+    return solved(problem, set, ridge)
+
+
+def best_penalised(X: Any, y: Array, loss: str | Loss, weight: Array | None, ridge: float) -> Comparator:
+    """argmin_u Σ c_i ℓ(⟨u, x_i⟩, y_i) + (ridge/2)‖u‖²; value and gap are those of the whole sum."""
+    problem = _problem(X, y, loss, weight)
+    u, h = _minimised(problem, ridge)
+    value, gap = duality.certified(problem, u, problem.slopes(u, h), Reals(), ridge)
+    return Comparator(u, value, gap, "L-BFGS")
+
+
+def _problem(X: Any, y: Array, loss: str | Loss, weight: Array | None) -> Problem:
+    y = np.asarray(y, dtype=np.float64)
+    if X.shape[0] != len(y) or not len(y):
+        raise InputError(f"expected as many rows as answers, at least one; got {X.shape[0]} and {len(y)}")
+    c = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    return Problem(X, y, losses_module.make(loss), c)
 
 
 def solved(problem: Problem, set: DecisionSet, ridge: float) -> Comparator:
@@ -153,13 +172,9 @@ def _dense(X: Any) -> Array:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
 
 
-def _total(X: Any, y: Array, loss: Loss, c: Array, u: Array) -> float:
-    return float(np.sum(c * values(loss, X @ u, y)))
-
-
-def _least_squares(X: Any, y: Array, c: Array, set: DecisionSet) -> Comparator:
-    root = np.sqrt(c)
-    D, target = _dense(X) * root[:, np.newaxis], y * root
+def _least_squares(problem: Problem, set: DecisionSet) -> Comparator:
+    root = np.sqrt(problem.c)
+    D, target = _dense(problem.X) * root[:, np.newaxis], problem.y * root
     u: Array = np.asarray(np.linalg.lstsq(D, target, rcond=None)[0], dtype=np.float64)
     method = "least squares by SVD"
     if isinstance(set, L2Ball) and norm(u) > set.r:
@@ -167,50 +182,61 @@ def _least_squares(X: Any, y: Array, c: Array, set: DecisionSet) -> Comparator:
         q, kappa = singular * (U.T @ target), singular**2
         u = np.asarray(V.T @ (q / (kappa + secular(q, kappa, set.r))), dtype=np.float64)
         method = "least squares, secular equation"
-    return Comparator(u, _total(X, y, losses_module.Squared(), c, u), method=method, set=repr(set))
+    alpha = problem.slopes(u, 0.0)
+    value, gap = duality.certified(problem, u, duality.balanced(problem, alpha) if set == Reals() else alpha, set)
+    return Comparator(u, value, gap, method, set=repr(set))
 
 
-def _linear_program(
-    X: Any, y: Array, loss: Loss, pieces: list[tuple[Array, Array]], c: Array, set: DecisionSet
-) -> Comparator:
-    """min Σ c ξ subject to ξ ≥ each linear piece, ξ ≥ 0, u ∈ S (the L1 ball as u = u⁺ − u⁻)."""
-    from scipy.optimize import linprog
+def _linear_program(problem: Problem, pieces: list[tuple[Array, Array]], set: DecisionSet) -> Comparator:
+    """min Σ c ξ subject to ξ ≥ each linear piece, ξ ≥ 0, u ∈ S (the L1 ball as u = u⁺ − u⁻).
+
+    The program's multipliers are the slopes of the gap.
+    """
     from scipy.sparse import block_array, csr_array, diags_array
 
-    rows, d = X.shape
-    X, eye = csr_array(X), diags_array(np.ones(rows))
+    rows, d = problem.X.shape
+    X, eye = csr_array(problem.X), diags_array(np.ones(rows))
     doubled = type(set).__name__ == "L1Ball"
     D = block_array([[X, -X]]) if doubled else X
-    wide = D.shape[1]
     blocks: list[list[Any]] = [[diags_array(b) @ D, -eye] for _, b in pieces]
     right = [-a for a, _ in pieces]
-    if doubled:
-        blocks.append([csr_array(np.ones((1, wide))), None])
-        right.append(np.array([float(set.r)]))  # type: ignore[attr-defined]
-    else:
-        inside = set.polyhedron(d)
-        assert inside is not None
-        if len(inside[1]):
-            blocks.append([csr_array(inside[0]), None])
-            right.append(inside[1])
-    low = 0.0 if doubled else -np.inf
-    bounds = np.array([[low, np.inf]] * wide + [[0.0, np.inf]] * rows)
-    cost = np.concatenate([np.zeros(wide), c])
+    A, b = (np.ones((1, 2 * d)), np.array([float(set.r)])) if doubled else set.polyhedron(d)  # type: ignore[attr-defined,misc]
+    if len(b):
+        blocks.append([csr_array(A), None])
+        right.append(b)
+    free = np.array([[0.0 if doubled else -np.inf, np.inf]] * D.shape[1])
+    x, multipliers = program(block_array(blocks, format="csr"), np.concatenate(right), free, problem.c)
+    u = x[:d] - x[d : 2 * d] if doubled else x[:d]
+    shares = multipliers[: rows * len(pieces)].reshape(len(pieces), rows)
+    pulls = sum(share * slope for share, (_, slope) in zip(shares, pieces, strict=True))
+    alpha = np.divide(pulls, problem.c, out=np.zeros(rows), where=problem.c > 0)
+    if isinstance(set, Reals):
+        alpha = duality.balanced(problem, alpha)
+    value, gap = duality.certified(problem, u, alpha, set)
+    return Comparator(u, value, gap, "linear program", set=repr(set))
+
+
+def program(A: Any, b: Array, free: Array, c: Array) -> tuple[Array, Array]:
+    """min Σ c ξ subject to A (w, ξ) ≤ b, w within `free`, ξ ≥ 0: (w, ξ), and a multiplier ≥ 0 for each row of A."""
+    from scipy.optimize import linprog
+
     found: Any = linprog(  # type: ignore[call-overload]
-        cost, A_ub=block_array(blocks, format="csr"), b_ub=np.concatenate(right), bounds=bounds, method="highs"
+        np.concatenate([np.zeros(len(free)), c]),
+        A_ub=A,
+        b_ub=b,
+        bounds=np.concatenate([free, np.array([[0.0, np.inf]] * len(c))]),
+        method="highs",
     )
     if not found.success:
         raise InputError(f"the linear program of the comparator failed: {found.message}")
-    x = np.asarray(found.x, dtype=np.float64)
-    u = x[:d] - x[d : 2 * d] if doubled else x[:d]
-    value = _total(X, y, loss, c, u)
-    return Comparator(u, value, max(0.0, value - float(found.fun)), "linear program", set=repr(set))
+    multipliers = np.maximum(0.0, -np.asarray(found.ineqlin.marginals, dtype=np.float64))
+    return np.asarray(found.x, dtype=np.float64), multipliers
 
 
 class Problem:
     """min_u Σ c_i ℓ(⟨u, x_i⟩, y_i) as the solvers see it; with class rows, u is a matrix made flat (`class_hindsight`).
 
-    Piecewise linear losses have kinks, which h > 0 rounds, and slopes with ℓ(s) ≥ slope·s + e for all s.
+    Piecewise linear losses have kinks, which h > 0 rounds. The slopes of the rounded loss are slopes of the loss, too.
     """
 
     X: Any
@@ -222,20 +248,65 @@ class Problem:
         self.curvature = {"logistic": 0.25}.get(loss.name, 1.0)
         self.size = int(X.shape[1])
 
-    def total(self, u: Array) -> float:
-        return _total(self.X, self.y, self.loss, self.c, u)
+    @functools.cached_property
+    def largest(self) -> Array:
+        """The largest |x_j| of every column, as u has them; 1 where all are 0."""
+        top = abs(self.X).max(axis=0)
+        top = np.ravel(top.toarray() if hasattr(top, "toarray") else top)
+        return np.tile(np.where(top > 0, top, 1.0), self.size // self.X.shape[1])
+
+    def scores(self, u: Array) -> Array:
+        return np.asarray(self.X @ u)
+
+    def losses(self, u: Array) -> Array:
+        return values(self.loss, self.scores(u), self.y)
+
+    def slopes(self, u: Array, h: float) -> Array:
+        return _curves(self.loss, self.scores(u), self.y, h)[1]
+
+    def pull(self, alpha: Array) -> Array:
+        """Σ cαx."""
+        return np.asarray(self.X.T @ (self.c * alpha))
 
     def curves(self, u: Array, h: float) -> tuple[float, Array]:
         """Value and gradient, the kinks rounded."""
-        value, slope = _curves(self.loss, self.X @ u, self.y, h)
-        return float(self.c @ value), np.asarray(self.X.T @ (self.c * slope))
+        value, slope = _curves(self.loss, self.scores(u), self.y, h)
+        return float(self.c @ value), self.pull(slope)
 
-    def floor(self, u: Array, h: float) -> float:
-        """Σ c e of the slopes there: no v loses less than it plus ⟨gradient, v⟩."""
-        return float(self.c @ _conjugate(self.loss, _curves(self.loss, self.X @ u, self.y, h)[1], self.y))
+    def bends(self, u: Array, h: float) -> Array | None:
+        """Second derivatives by the score, the kinks rounded; None where there are none to be had."""
+        return _bends(self.loss, self.scores(u), self.y, h)
+
+    def bend(self, bends: Array, s: Array) -> Array:
+        """How slopes move as scores move by s."""
+        return bends * s
+
+    def gram(self, bends: Array) -> Array:
+        """Σ c bends xxᵀ."""
+        return weighted_gram(self.X, self.c * bends)
+
+    def inside(self, alpha: Array) -> Array:
+        """The nearest slopes in their domain."""
+        return np.clip(alpha, *duality.domain(self.loss, self.y))
+
+    def tangents(self, alpha: Array) -> Array:
+        return duality.tangents(self.loss, alpha, self.y)
+
+    def room(self, alpha: Array) -> Array:
+        return duality.room(self.loss, alpha, self.y)
+
+    def sums(self, alpha: Array) -> Array:
+        """Σ c|α||x|: rounding is a part of it."""
+        return np.asarray(abs(self.X).T @ (self.c * np.abs(alpha)))
+
+    def steepness(self, alpha: Array) -> float:
+        """Σ c|α|."""
+        return float(self.c @ np.abs(alpha))
 
     def separated(self, u: Array) -> bool:
-        return bool(self.loss.margin and np.all((self.y * (self.X @ u) > 0) | (self.c == 0)))
+        """Does u separate the classes, by more than rounding?"""
+        noise = duality.EPS * (self.size + 1) * (abs(self.X) @ np.abs(u))
+        return bool(self.loss.margin and np.all((self.y * self.scores(u) > noise) | (self.c == 0)))
 
     def widths(self) -> tuple[float, ...]:
         """Roundings of the kinks, ever finer; 0 where there are none."""
@@ -245,67 +316,101 @@ class Problem:
         return _largest_square(self.X, self.c)
 
 
-def _minimised(problem: Problem, ridge: float, h: float, start: Array) -> Array:
+def weighted_gram(X: Any, w: Array) -> Array:
+    """Xᵀ diag(w) X."""
+    if hasattr(X, "multiply"):
+        return np.asarray((X.T @ X.multiply(w[:, np.newaxis])).toarray())
+    return np.asarray(X.T @ (X * w[:, np.newaxis]))
+
+
+def _bends(loss: Loss, s: Array, y: Array, h: float) -> Array:
+    """Second derivatives in s, kinks rounded by h."""
+    slope = _curves(loss, s, y, h)[1]
+    if loss.name == "logistic":
+        return np.asarray(np.abs(slope) * (1.0 - np.abs(slope)))
+    low, high = duality.domain(loss, y)
+    if loss.name == "squared":
+        return np.ones_like(s)
+    inside = (low < slope) & (slope < high) & ((slope != 0) | (loss.name == "huber"))
+    return np.where(inside, 1.0 / h if h else 1.0, 0.0)
+
+
+# -- solvers ---------------------------------------------------------------------------------------------------------
+
+
+def _minimised(problem: Problem, ridge: float) -> tuple[Array, float]:
+    """argmin Σ c ℓ + (ridge/2)‖·‖² on ℝᵈ, and how finely its kinks are rounded: L-BFGS, then Newton's steps.
+
+    L-BFGS sees columns of largest entry 1.
+    """
     from scipy.optimize import minimize
 
-    def objective(u: Array) -> tuple[float, Array]:
-        value, gradient = problem.curves(u, h)
-        return value + 0.5 * ridge * float(u @ u), gradient + ridge * u
+    v, unit, h = np.zeros(problem.size), 1.0 / problem.largest, 0.0
+    for h in problem.widths():
+        found = minimize(
+            _penalised(problem, ridge, h, unit),
+            v,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 2_000, "maxfun": 5_000, "ftol": 1e-14, "gtol": 1e-10},
+        )
+        v = np.asarray(found.x, dtype=np.float64)
+    return _newton(problem, ridge, h, v * unit), h
 
-    found = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 2_000, "maxfun": 5_000, "ftol": 1e-14, "gtol": 1e-10},
-    )
-    return np.asarray(found.x, dtype=np.float64)
+
+def _penalised(
+    problem: Problem, ridge: float, h: float, unit: Array | float = 1.0
+) -> Callable[[Array], tuple[float, Array]]:
+    """Value and gradient as functions of u/unit."""
+
+    def objective(v: Array) -> tuple[float, Array]:
+        u = v * unit
+        value, gradient = problem.curves(u, h)
+        return value + 0.5 * ridge * float(u @ u), (gradient + ridge * u) * unit
+
+    return objective
+
+
+def _newton(problem: Problem, ridge: float, h: float, u: Array) -> Array:
+    """Newton's steps, halved until they go down, where the equations are small enough to be solved directly."""
+    objective = _penalised(problem, ridge, h)
+    for _ in range(50 if duality.small(problem) else 0):
+        bends = problem.bends(u, h)
+        value, g = objective(u)
+        if bends is None:
+            return u
+        step = duality.descent(problem, bends, g, ridge)
+        promised = -float(g @ step)
+        if not promised > duality.EPS * value:
+            return u
+        while objective(u + step)[0] > value - 1e-4 * promised:
+            step, promised = 0.5 * step, 0.5 * promised
+            if promised <= duality.EPS * value:
+                return u
+        u = u + step
+    return u
 
 
 def _smooth(problem: Problem, ridge: float) -> Comparator:
-    """On all of ℝᵈ. The gap is that to every point of length at most twice ‖u‖: no gradient can tell of the others."""
-    u, h = np.zeros(problem.size), 0.0
-    for h in problem.widths():
-        u = _minimised(problem, ridge, h, u)
+    """On all of ℝᵈ; with a ridge, on the ball that has u on its rim."""
+    u, h = _minimised(problem, ridge)
     if ridge == 0 and problem.separated(u):
         zero = problem.loss.name == "logistic"  # the infimum, which ever longer u approach
-        value = 0.0 if zero else problem.total(u)
-        return Comparator(u, value, 0.0 if zero else value, "separable", attained=not zero)
-    value, gap = _certified(problem, u, h, L2Ball(max(norm(u), 1e-12) * (2.0 if ridge == 0 else 1.0)))
-    note = "L-BFGS" if ridge == 0 else f"L-BFGS, best of its length ({norm(u):.4g})"
-    return Comparator(u, value, gap, note, set="Reals()" if ridge == 0 else f"L2Ball({norm(u):.6g})")
-
-
-def _certified(problem: Problem, u: Array, h: float, set: DecisionSet) -> tuple[float, float]:
-    """Σℓ(u), and how much less a point of the set can lose, by duality.
-
-    Smooth losses: f(v) ≥ f(u) + ⟨∇f(u), v − u⟩. Piecewise linear ones: with α the slopes of the rounded loss, which lie
-    between those of its pieces, ℓ(s) ≥ αs + e(α) for the e of its conjugate, and a linear function is minimised
-    exactly.
-    """
-    value, g = problem.total(u), problem.curves(u, h)[1]
-    least = float(g @ set.linear_argmin(g))
-    if not problem.kinks:
-        return value, max(0.0, float(g @ u) - least)
-    return value, max(0.0, value - (problem.floor(u, h) + least))
-
-
-def _conjugate(loss: Loss, slope: Array, y: Array) -> Array:
-    """e with ℓ(s) ≥ slope·s + e for all s, tight for the loss."""
-    match loss.name:
-        case "hinge":
-            return -slope * y
-        case "perceptron":
-            return np.asarray(-slope * y * loss.beta)  # type: ignore[attr-defined]
-        case "eps_insensitive":
-            return np.asarray(-slope * y - loss.epsilon * np.abs(slope))  # type: ignore[attr-defined]
-    return -slope * y
+        value = 0.0 if zero else float(problem.c @ problem.losses(u))
+        return Comparator(u, value, value, "separable", attained=not zero)
+    alpha = problem.slopes(u, h)
+    if ridge == 0:
+        value, gap = duality.certified(problem, u, duality.balanced(problem, alpha), Reals())
+        return Comparator(u, value, gap, "L-BFGS")
+    size = max(norm(u), 1e-300)
+    value, gap = duality.certified(problem, u, alpha, L2Ball(size))
+    return Comparator(u, value, gap, f"L-BFGS, best of its length ({size:.4g})", set=f"L2Ball({size:.6g})")
 
 
 def _projected(problem: Problem, set: DecisionSet) -> Comparator:
-    """On a bounded set: accelerated projected gradient with restarts, on ever sharper kinks, until the gap is small."""
-    spectrum = problem.spectrum()
-    u, value, gap = set.start(problem.size), math.inf, math.inf
+    """On a set: accelerated projected gradient with restarts, on ever sharper kinks, until the gap is small."""
+    spectrum, bounded = problem.spectrum(), math.isfinite(set.diameter(problem.size))
+    u, best_u, value, bound = set.start(problem.size), set.start(problem.size), math.inf, 0.0
     for h in problem.widths():
         curvature = problem.curvature / h if h else problem.curvature
         step, ahead, momentum = 1.0 / max(spectrum * curvature, 1e-300), u, 1.0
@@ -318,10 +423,13 @@ def _projected(problem: Problem, set: DecisionSet) -> Comparator:
                 ahead = new + (momentum - 1.0) / following * (new - u)
             moved, u, momentum = norm(new - u), new, following
             if k % 20 == 0 or moved == 0.0:
-                value, gap = _certified(problem, u, h, set)
-                if gap <= 1e-9 * value or moved <= 1e-13 * max(1.0, norm(u)):
+                now, gap = duality.certified(problem, u, problem.slopes(u, h), set)
+                if now < value or not bounded:
+                    best_u, value = u, now
+                bound = max(bound if bounded else 0.0, now - gap)
+                if value - bound <= 1e-9 * value or moved <= 1e-13 * max(1.0, norm(u)):
                     break
-    return Comparator(u, value, gap, "projected gradient", set=repr(set))
+    return Comparator(best_u, value, value - bound, "projected gradient", set=repr(set))
 
 
 def _largest_square(X: Any, c: Array) -> float:

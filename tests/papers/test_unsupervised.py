@@ -99,6 +99,31 @@ def test_all_components_are_batch_pca_whatever_the_batches() -> None:
         np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(6), atol=1e-10)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("wide", [False, True])
+def test_directions_that_were_never_shown_are_zero(offset: float, wide: bool) -> None:
+    """Rounding gives every row some length in all directions; which ones would depend on the processor."""
+    d = 30 if wide else 8
+    basis = np.random.default_rng(1).normal(size=(4, d))
+    X = np.random.default_rng(2).normal(size=(50, 4)) @ basis + offset
+    for rows, shown in ((1, 0), (2, 1), (3, 1), (8, 4), (20, 4), (50, 4)):  # before 20, of the first 1, 2, 4, 8, 16
+        model = op.IncrementalPCA(7, batch_size=20).partial_fit(X[:rows])
+        np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), [1.0] * shown + [0.0] * (7 - shown))
+        assert np.all(model.singular_values_[:shown] > 0) and not np.any(model.singular_values_[shown:])
+        assert not np.any(model.transform(X)[:, shown:])
+
+
+def test_rounding_of_the_rows_is_not_magnified() -> None:
+    """By a factor of 1e6 at most, from the second row on."""
+    X = np.random.default_rng(3).normal(size=(60, 25)) + 3.0
+    nudged = X * (1.0 + 2e-16 * np.random.default_rng(4).integers(-1, 2, size=X.shape))
+    models = [op.IncrementalPCA(12, batch_size=50) for _ in range(2)]
+    for x, other in zip(X, nudged, strict=True):
+        for model, row in zip(models, (x, other), strict=True):
+            model.learn_one(row)
+        np.testing.assert_allclose(models[0].transform(X), models[1].transform(X), atol=1e-9)
+
+
 def test_forgetting_follows() -> None:
     generator = np.random.default_rng(0)
     X = np.concatenate([generator.normal(size=(3000, 3)) * [5, 1, 1], generator.normal(size=(1000, 3)) * [1, 5, 1]])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, ParameterError
 from .losses import Linear, Prediction, Quadratic, RoundLoss
-from .sets import Array, point
+from .sets import Array, norm, point
 
 __all__ = [
     "Adversary",
@@ -57,15 +57,18 @@ class RandomLinear:
 
 class Outward:
     """z = w/‖w‖: pushes wherever the player stands, in a random direction while it stands at 0 (spec 03, adversary
-    b).
+    b). What rounding leaves of steps there and back is 0: less than 1e-12 of the farthest that the player has been.
     """
 
     def __init__(self, d: int, size: float = 1.0, seed: int = 0) -> None:
         self.generator, self.d, self.size = np.random.default_rng(seed), d, size
+        self.farthest = 0.0
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
-        away = w if np.any(w) else self.generator.normal(size=self.d)
-        return Linear(self.size * away / np.linalg.norm(away))
+        length = norm(w)
+        self.farthest = max(self.farthest, length)
+        away = w if length > 1e-12 * self.farthest else self.generator.normal(size=self.d)
+        return Linear(self.size * away / norm(away))
 
 
 class HeavyHalf:

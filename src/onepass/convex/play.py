@@ -11,7 +11,7 @@ from ..errors import InputError, ParameterError
 from .adversaries import Adversary
 from .losses import Linear, Prediction, Quadratic, Regularized, RoundLoss
 from .players import RDA, Player
-from .sets import Array, DecisionSet
+from .sets import Array, DecisionSet, Reals
 
 if TYPE_CHECKING:
     from ..hindsight import Comparator
@@ -44,7 +44,7 @@ class Game:
         first = self.functions[0]
         kinds = {type(f) for f in self.functions}
         if kinds == {Linear}:
-            return hindsight.best_linear(np.sum(self.gradients, axis=0), set)
+            return hindsight.best_linear(self.gradients, set)
         if kinds == {Quadratic}:
             return hindsight.best_quadratic(np.array([f.z for f in self.functions]), set)  # type: ignore[attr-defined]
         inner, ridge = self.functions, 0.0
@@ -60,10 +60,11 @@ class Game:
             )
         X = np.array([f.x for f in inner])  # type: ignore[attr-defined]
         y, c = (np.array([getattr(f, name) for f in inner]) for name in ("y", "importance"))
-        found = hindsight.best(X, y, first.loss, set, c, ridge)
-        if ridge:
-            found.value = float(sum(f.value(found.u) for f in self.functions))
-        return found
+        if not ridge:
+            return hindsight.best(X, y, first.loss, set, c)
+        if not isinstance(set, Reals):
+            raise ParameterError(f"the best point of losses with a penalty is found in all of R^d, not in {set!r}")
+        return hindsight.best_penalised(X, y, first.loss, c, ridge)
 
     def regret(self, u: Any = None) -> Regret:
         """Against u, by default the best point in hindsight, with the player's bound beside it."""
