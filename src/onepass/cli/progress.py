@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..metrics import scores
+from ..metrics import Labels, scores
 from ..metrics.statistics import MeanLoss
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ __all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "short"]
 
 @dataclasses.dataclass
 class Losses:
-    """The mean loss so far and since the last line, counted as the stream goes by."""
+    """The metric so far and since the last line, counted as the stream goes by."""
 
     loss: Any
     name: str
+    metric: Metric | None = None  # what makes its value of the mean loss: a root, for rmse. None: the mean itself
     total: float = 0.0
     weight: float = 0.0
     examples: int = 0
@@ -36,7 +37,7 @@ class Losses:
         mean = isinstance(statistic, MeanLoss) and statistic.option is None and not metric.higher_is_better
         if mean and metric.kind != "sets":  # hamming's is divided by the labels met in the end
             assert isinstance(statistic, MeanLoss)
-            return cls(statistic.loss, metric.name)
+            return cls(statistic.loss, metric.name, metric)
         return cls(*USUAL[metric.kind])
 
     def each(self, outcomes: Outcomes) -> Any:
@@ -44,8 +45,14 @@ class Losses:
         return np.where(np.isnan(losses), 0.0, losses)
 
     @property
-    def mean(self) -> float:
-        return self.total / self.weight if self.weight else float("nan")
+    def so_far(self) -> float:
+        return self.value(self.total, self.weight)
+
+    def value(self, total: float, weight: float) -> float:
+        """What is shown of examples with such a sum of losses; NaN without examples."""
+        if self.metric is not None:
+            return self.metric.value((total, weight), Labels())
+        return total / weight if weight > 0 else float("nan")
 
 
 def _below_ideal(outcomes: Outcomes) -> Any:
@@ -131,9 +138,9 @@ class Table(Display):
         assert self.losses is not None
         losses, (total, weight) = self.losses, self.last
         self.last = (losses.total, losses.weight)
-        since = (losses.total - total) / (losses.weight - weight) if losses.weight > weight else 0.0
+        since = losses.value(losses.total - total, losses.weight - weight) if losses.weight > weight else 0.0
         truth, said = (_shown(outcomes, column[row]) for column in (outcomes.truth, outcomes.predicted))
-        print(f"{_eight(losses.mean):<9}{_eight(since):<10}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
+        print(f"{_eight(losses.so_far):<9}{_eight(since):<10}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
               f"{features:>9}", file=self.out, flush=True)  # fmt: skip
 
 
@@ -195,7 +202,7 @@ class Bar(Display):
         parts += [
             f"{short(self.losses.examples)} ex",
             f"{short(speed)}/s",
-            f"{self.losses.name} {self.losses.mean:.4f}",
+            f"{self.losses.name} {self.losses.so_far:.4f}",
         ]
         gone = fraction - (self.from_fraction or 0.0) if fraction is not None else 0.0
         if fraction is not None and gone > 0:
