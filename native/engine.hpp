@@ -20,7 +20,6 @@
 
 namespace onepass {
 
-const Loops* best_loops();
 extern const Loops* loops;  // the instruction set in use
 
 template <class V>
