@@ -282,8 +282,16 @@ NB_MODULE(_native, module) {
         .def(
             "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
         .def("set_classes", &Engine::set_classes, "classes"_a)
+        .def("add_class", &Engine::add_class, "label"_a.none())
         .def("flip_classes", &Engine::flip_classes)
-        .def("state", &Engine::state)
+        .def("begin_growth", &Engine::begin_growth, "coming"_a)
+        .def("undo_growth", &Engine::undo_growth)
+        .def("end_growth", &Engine::end_growth)
+        .def(
+            "require_memory",
+            [](Engine& self, size_t classes) { self.require_memory(self.model.w.features, classes, "LabelError"); },
+            "classes"_a)
+        .def("state", &Engine::state, "met_only"_a = false)
         .def("forget_set", &Engine::forget_set)
         .def("flush", &Engine::flush)
         .def("set_state", &Engine::set_state, "state"_a)
@@ -298,6 +306,7 @@ NB_MODULE(_native, module) {
         .def_prop_ro("positional", [](Engine& self) { return self.positional; })
         .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
         .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })
+        .def_prop_ro("table_bytes", [](Engine& self) { return self.table_bytes(); })
         .def_prop_ro("variances", &Engine::variances)
         .def_prop_ro(
             "slots",

@@ -56,6 +56,7 @@ class KernelModel(LinearModel):
         hash_bits: int | None = None,
         multiclass: str = "rival",
         costs: Any = None,
+        max_classes: int | None = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: a kernel learner has {', '.join(TASKS)}")
@@ -75,6 +76,7 @@ class KernelModel(LinearModel):
             hash_bits=hash_bits,
             multiclass=multiclass,
             costs=costs,
+            max_classes=max_classes,
         )
 
     def __repr__(self) -> str:
@@ -93,6 +95,7 @@ class KernelModel(LinearModel):
             readout=self.readout,
             hash_bits=self.hash_bits,
             multiclass=self.multiclass,
+            max_classes=None if classes is not None else self.max_classes,
         )
 
     def room_for(self, classes: int) -> None:
@@ -188,6 +191,7 @@ class KernelModel(LinearModel):
                 multiclass=config["multiclass"],
                 costs=config["costs"],
                 classes=None if config["costs"] is None else classes,
+                max_classes=config.get("max_classes"),
             )
             learned = {**own, "kernel_features": int(config["kernel_features"])}
             resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from .batches import Batch, as_batch, is_mappings, to_row
 from .columns import StreamColumns, placed
 from .core import Array, Readout, Rule
 from .errors import FeatureError, LabelError, ParameterError
-from .labels import indices_of, not_hashable, plain, require_label, sorts_before
+from .labels import indices_of, not_hashable, plain, require_few, require_label, sorts_before
 from .model_options import (
     classes_and_costs,
     engine_parts,
@@ -27,6 +27,7 @@ from .model_options import (
     read_costs,
     read_flag,
     read_intercept,
+    read_max_classes,
     read_positive,
 )
 
@@ -42,6 +43,9 @@ class LinearModel:
     task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
     fit_intercept="auto" is True where an intercept does not cancel.
+
+    Classes that are not declared are let in as they come, `max_classes` at most. Without it they are a million, of
+    which a hundred may be numbers that are not whole: more of those look like measurements, and are refused.
 
     Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
     predicted, judged and learned from. Of two classes it speaks for the second.
@@ -65,6 +69,7 @@ class LinearModel:
         costs: Any = None,
         threshold: str = "uncalibrated",
         radius: float = 1.0,
+        max_classes: int | None = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
@@ -87,6 +92,7 @@ class LinearModel:
         self.intercept_scaling = read_positive("intercept_scaling", intercept_scaling)
         self.hash_bits = read_bits(hash_bits)
         self.radius = read_positive("radius", radius)
+        self.max_classes = read_max_classes(max_classes, classes)
         if task == "oneclass" and not isinstance(self.readout, core.Last):
             raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
@@ -127,6 +133,7 @@ class LinearModel:
             multiclass=self.multiclass,
             threshold=self.threshold,
             radius=self.radius,
+            max_classes=None if classes is not None else self.max_classes,
         )
 
     # -- what was learned ------------------------------------------------------------------------------------------
@@ -190,6 +197,11 @@ class LinearModel:
         """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
         return model_weights.weights(self, last)
 
+    def met_weights(self, *, last: bool = False) -> tuple[NDArray[np.intp], Array, Array]:
+        """Features that are not as they started, their weights as `weights` gives them, and the intercepts: for large
+        hash tables, most of which is empty."""
+        return model_weights.met_weights(self, last)
+
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
         """Feature indices of names; −1 for a name never learned."""
         return np.array([self._engine.find(name) for name in names], dtype=np.int64)
@@ -233,33 +245,39 @@ class LinearModel:
 
     def _new_label(self, label: Hashable) -> int:
         """Called by the engine for a label it does not know: registers it, or says why not."""
-        known = self.classes
+        known = self._engine.classes  # not a copy: it grows below
+        index = len(known)
         label = plain(label)
-        self._admissible(label, known)
-        self._engine.set_classes([*known, label])
-        if len(known) == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
+        self._admissible(label, known, self.t + 1)
+        self._engine.add_class(label)
+        if index == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
             self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
             return 0
-        return len(known)
+        return index
 
-    def _admissible(self, label: Hashable, known: list[Any]) -> None:
+    def _admissible(self, label: Hashable, known: Collection[Any], rows: int) -> None:
+        """Raise where a label, first met in so many rows, cannot become a class beside those known."""
         if self.declared:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
         require_label(label)
         self.room_for(len(known) + 1)
+        require_few(label, known, self.max_classes, rows)
 
     def _check_labels(self, labels: list[Any]) -> None:
         """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
         known = dict.fromkeys(self.classes)
+        before, rows = len(known), self.t + 1
         for row, label in enumerate(labels):
             try:
                 if label not in known:
-                    self._admissible(plain(label), list(known))
+                    self._admissible(plain(label), known.keys(), rows + row)
                     known[label] = None
             except (LabelError, ParameterError) as error:
                 raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
             except TypeError:
                 raise not_hashable(label, row) from None
+        if len(known) > before:
+            self._engine.require_memory(len(known))
 
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
@@ -393,7 +411,8 @@ class LinearModel:
 
     def _learned_places(self) -> NDArray[np.intp]:
         """The features about which something was learned."""
-        return np.flatnonzero(self.weights(last=True)[0].any(axis=0))
+        places, w, _ = self.met_weights(last=True)
+        return places[w.any(axis=0)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state to a file that `load` resumes from, bit for bit."""

@@ -24,7 +24,7 @@ from .interrupts import Interrupts
 from .judging import Judge, asker_of, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .pace import Pace
-from .progress import Display, Losses
+from .progress import Display, Losses, memory_note
 from .radius import Distances
 from .rows import check_bases, cut, declare_sides, inside, part_of, runs_of_labels, some, usual_every, whole_queries
 
@@ -307,6 +307,8 @@ class Job:
         assert self.make_model is not None
         self.model = self.make_model(task)
         self.decided = why
+        if note := memory_note(self.model):
+            self.display.note(note)
 
     def _metrics(self) -> list[Any]:
         assert self.model is not None

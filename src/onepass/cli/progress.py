@@ -16,7 +16,7 @@ from ..metrics.statistics import MeanLoss
 if TYPE_CHECKING:
     from ..metrics import Metric, Outcomes
 
-__all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "short"]
+__all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "memory_note", "short"]
 
 
 @dataclasses.dataclass
@@ -91,6 +91,9 @@ class Display:
     def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
         pass
 
+    def note(self, text: str) -> None:
+        """Something to be known beforehand."""
+
     def end(self) -> None:
         pass
 
@@ -103,6 +106,9 @@ class Table(Display):
         self.out, self.every = out, every
         self.last = (0.0, 0.0)
         self.next = every or 1
+
+    def note(self, text: str) -> None:
+        print(text, file=self.out)
 
     def begin(self, losses: Losses) -> None:
         super().begin(losses)
@@ -175,6 +181,9 @@ class Bar(Display):
         self.from_fraction: float | None = None
         self.letters = "█░" if (getattr(out, "encoding", "") or "").lower().startswith("utf") else "#-"
 
+    def note(self, text: str) -> None:
+        print(text, file=self.out)
+
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.before = 0 if self.losses is None else self.losses.examples
@@ -232,6 +241,18 @@ def display(kind: str, out: Any, every: int | None) -> Display:
     if kind == "auto":
         kind = "bar" if sys.stderr.isatty() and sys.stdout.isatty() else "table"
     return Display() if kind == "none" else Bar(out) if kind == "bar" else Table(out, every)
+
+
+MUCH = 1e9  # bytes of weights that are said before they are taken
+
+
+def memory_note(model: Any) -> str:
+    """What the tables of a model may take, where that is much: hash tables are taken as far as features come."""
+    size = sum(each._engine.table_bytes for each in getattr(model, "members", [model]))
+    if size < MUCH:
+        return ""
+    classes = f" × {len(model.classes):,} classes" if len(model.classes) > 2 else ""
+    return f"memory: up to {size / 1e9:.1f} GB of weights ({model.n_features:,} features{classes}), as features come"
 
 
 def memory() -> int:
