@@ -1,4 +1,7 @@
 // onepass._native: the binding, and the choice of instruction set.
+#include <cstdlib>
+#include <stdexcept>
+
 #include "bind_kernels.hpp"
 #include "bind_lasvm.hpp"
 #include "bind_learners.hpp"
@@ -27,9 +30,10 @@ static std::vector<const Loops*> available_loops() {
 
 const Loops* loops = nullptr;
 
-// The kernels' loops go with the others.
+// The kernels' loops go with the others, and so do the parsers.
 static void choose(const Loops* chosen) {
     loops = chosen;
+    use_packs(std::string(chosen->name) == "avx512");
     kernel_loops = kernel_loops_scalar();
     lasvm_loops = lasvm_loops_scalar();
     learner_loops = learner_loops_scalar();
@@ -46,6 +50,29 @@ static void choose(const Loops* chosen) {
         learner_loops = learner_loops_avx512();
     }
 #endif
+}
+
+static std::string names_of(const std::vector<const Loops*>& sets) {
+    std::string names;
+    for (const Loops* each : sets) names += (names.empty() ? "" : ", ") + std::string(each->name);
+    return names;
+}
+
+// Null where this machine has no instruction set of that name.
+static const Loops* find_loops(const std::string& name) {
+    for (const Loops* each : available_loops())
+        if (name == each->name) return each;
+    return nullptr;
+}
+
+// The instruction set that ONEPASS_ISA names, by default the widest. What is thrown becomes an ImportError.
+static const Loops* first_loops() {
+    const char* name = std::getenv("ONEPASS_ISA");
+    if (!name || !*name) return available_loops().back();
+    if (const Loops* found = find_loops(name)) return found;
+    throw std::runtime_error("ONEPASS_ISA=" + std::string(name) +
+                             ": expected scalar, avx2 or avx512; this machine has " + names_of(available_loops()) +
+                             ". Set it to one of these, or leave it out for the last");
 }
 
 template <class V>
@@ -182,7 +209,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
 NB_MODULE(_native, module) {
-    choose(available_loops().back());
+    choose(first_loops());
     bind_kernels(module);
     bind_lasvm(module);
     bind_learners(module);
@@ -255,8 +282,16 @@ NB_MODULE(_native, module) {
         .def(
             "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
         .def("set_classes", &Engine::set_classes, "classes"_a)
+        .def("add_class", &Engine::add_class, "label"_a.none())
         .def("flip_classes", &Engine::flip_classes)
-        .def("state", &Engine::state)
+        .def("begin_growth", &Engine::begin_growth, "coming"_a)
+        .def("undo_growth", &Engine::undo_growth)
+        .def("end_growth", &Engine::end_growth)
+        .def(
+            "require_memory",
+            [](Engine& self, size_t classes) { self.require_memory(self.model.w.features, classes, "LabelError"); },
+            "classes"_a)
+        .def("state", &Engine::state, "met_only"_a = false)
         .def("forget_set", &Engine::forget_set)
         .def("flush", &Engine::flush)
         .def("set_state", &Engine::set_state, "state"_a)
@@ -271,6 +306,7 @@ NB_MODULE(_native, module) {
         .def_prop_ro("positional", [](Engine& self) { return self.positional; })
         .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
         .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })
+        .def_prop_ro("table_bytes", [](Engine& self) { return self.table_bytes(); })
         .def_prop_ro("variances", &Engine::variances)
         .def_prop_ro(
             "slots",
@@ -290,15 +326,14 @@ NB_MODULE(_native, module) {
     module.def(
         "use_isa",
         [](const std::string& name) {
-            for (const Loops* each : available_loops())
-                if (name == each->name) {
-                    choose(each);
-                    use_packs(name == "avx512");
-                    return;
-                }
-            raise("ParameterError", "instruction set '" + name + "' is not available on this machine");
+            const Loops* found = find_loops(name);
+            if (!found)
+                raise("ParameterError", "instruction set '" + name + "' is not available on this machine, which has " +
+                                            names_of(available_loops()));
+            choose(found);
         },
         "name"_a);
+    module.def("uses_packs", uses_packs);  // do the parsers read in registers of AVX-512?
     // Memory that is asked for and given back with every block stays with the process, instead of being mapped anew.
     module.def("keep_memory", [] {
 #ifdef __GLIBC__

@@ -20,7 +20,7 @@ static Rows square_of(nb::object from, size_t n) {
     return rows;
 }
 
-nb::dict KernelEngine::state() {
+nb::dict KernelEngine::state(bool) {
     auto lock = own();
     const size_t n = f.size();
     nb::dict out;

@@ -16,6 +16,7 @@
 #include "bind_kernels.hpp"
 #include "features.hpp"
 #include "lasvm.hpp"
+#include "signal_watch.hpp"
 
 namespace onepass {
 
@@ -112,6 +113,8 @@ class LasvmEngine {
         const Owned owned = own();
         LasvmStatus status = LasvmStatus::ok;
         size_t done = 0;
+        bool interrupted = false;
+        SignalWatch watch;
         unlocked([&] {
             const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
             while (done < count && status == LasvmStatus::ok) {
@@ -133,9 +136,12 @@ class LasvmEngine {
                     ++done;
                     if (most_support > 0 && svm.support() >= most_support) return;
                     if (std::isfinite(seconds) && std::chrono::steady_clock::now() >= deadline) return;
+                    interrupted = done < count && watch.interrupted(svm.points.size() * (8 + queries_[i].n));
+                    if (interrupted) return;
                 }
             }
         });
+        if (interrupted) throw nb::python_error();
         if (status != LasvmStatus::ok) refuse(status, order ? size_t(order->data()[done]) : done);
         return done;
     }

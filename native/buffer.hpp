@@ -19,13 +19,15 @@ class Zeroed {
     void grow(size_t size);  // keeps what is there, zeroes what is new
     void shrink(size_t size);
     void clear();
+    void scatter();  // what will be touched lies far apart: the system should give small pages, not huge ones
     T* data() { return data_; }
     const T* data() const { return data_; }
     size_t size() const { return size_; }
 
  private:
-    void allocate(size_t capacity, void* (*with)(size_t));  // of an empty one; at the beginning of a cache line
-    void* block_ = nullptr;                                 // as it was allocated
+    void allocate(size_t capacity);  // of an empty one; at the beginning of a cache line
+    void copy(const Zeroed& other);
+    void* block_ = nullptr;  // as it was allocated
     T* data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
 };

@@ -27,10 +27,10 @@ inline void class_scores_block(const Row& row, const double* v, size_t pitch, do
 }
 
 template <class Row>
-inline void class_scores(const Row& row, const double* v, size_t pitch, size_t stride, double* out) {
+inline void class_scores(const Row& row, const double* v, size_t pitch, size_t lanes, double* out) {
     size_t r = 0;
-    for (; r + 32 <= stride; r += 32) class_scores_block<4>(row, v + r, pitch, out + r);
-    for (; r + 8 <= stride; r += 8) class_scores_block<1>(row, v + r, pitch, out + r);
+    for (; r + 32 <= lanes; r += 32) class_scores_block<4>(row, v + r, pitch, out + r);
+    for (; r + 8 <= lanes; r += 8) class_scores_block<1>(row, v + r, pitch, out + r);
 }
 
 // Up to eight classes have one sum only: feature i goes to sum i mod 4, lest each addition wait for the one before it.
@@ -53,12 +53,12 @@ inline void class_scores_few(const Row& row, const double* v, size_t pitch, doub
 }
 
 template <class Row>
-inline void class_scores_wide(const Row& row, const double* v, size_t pitch, size_t stride, double* out) {
-    switch (stride) {
+inline void class_scores_wide(const Row& row, const double* v, size_t pitch, size_t lanes, double* out) {
+    switch (lanes) {
         case 8: return class_scores_few(row, v, pitch, out);
         case 16: return class_scores_block<2>(row, v, pitch, out);
         case 24: return class_scores_block<3>(row, v, pitch, out);
-        default: return class_scores(row, v, pitch, stride, out);
+        default: return class_scores(row, v, pitch, lanes, out);
     }
 }
 

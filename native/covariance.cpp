@@ -45,6 +45,10 @@ void Covariance::set_rows(size_t rows) {
     }
 }
 
+void Covariance::drop_rows(size_t rows) {
+    if (full && !shared && triangle.size() > rows) triangle.resize(rows);
+}
+
 void Covariance::pack(size_t row, double* entries) const {
     const double* from = of(row);
     for (size_t i = 0; i < size; from += width(i++)) entries = std::copy(from, from + i + 1, entries);

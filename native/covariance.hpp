@@ -54,6 +54,7 @@ struct Covariance {
     void set_features(size_t features);
     void drop_features(size_t features);
     void set_rows(size_t rows);
+    void drop_rows(size_t rows);
     bool positive_definite() const;  // by Cholesky, in O(size^3)
     size_t numbers() const { return triangle.size() * row_at(size); }
     size_t entries() const { return size * (size + 1) / 2; }  // of a triangle without gaps

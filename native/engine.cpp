@@ -7,7 +7,7 @@
 
 namespace onepass {
 
-Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
+Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool tables)
     : features(nb::cast<int>(options["hash_bits"])) {
     const std::map<std::string, Task> tasks = {{"classify", Task::classify},
                                                {"regress", Task::regress},
@@ -85,8 +85,11 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options)
     model.w.votes.on = model.w.votes.most > 0.0;
     on_new_label = nb::none();
     to_row = options["to_row"];
-    if (features.hashed()) require_room(size_t(1) << nb::cast<int>(options["hash_bits"]));
-    if (features.hashed()) model.w.set_features(size_t(1) << nb::cast<int>(options["hash_bits"]));
+    if (features.hashed()) require_room(features.slots());
+    if (features.hashed() && tables) {
+        require_memory(features.slots(), model.w.rows, "ParameterError");
+        model.w.set_features(features.slots());
+    }
     model.size_scratch();
 }
 
@@ -215,9 +218,9 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
         if (features.size() > 0 && !positional)
             raise("FeatureError",
                   "this model has learned named features; give it a mapping of names to numbers, not a row");
-        if (features.hashed() && width > model.w.features)
+        if (features.hashed() && width > features.slots())
             raise("FeatureError", "x has " + std::to_string(width) + " features, but hash_bits leaves room for " +
-                                      std::to_string(model.w.features) + "; raise hash_bits");
+                                      std::to_string(features.slots()) + "; raise hash_bits");
         if (started && width != columns && !row.streamed)
             raise("FeatureError", "x has " + std::to_string(width) + " features, but this model has learned rows of " +
                                       std::to_string(columns));
@@ -272,14 +275,19 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     const size_t columns_before = columns;
     if (row.dense || row.columns || row.streamed) {
         require_room(row.dense ? row.n : row.columns);
+        require_memory(row.dense ? row.n : row.columns, model.w.rows, "FeatureError");
         positional = true;
         columns = row.dense ? row.n : row.columns;
         row.streamed ? model.w.let_in(columns) : model.w.set_features(columns);
     } else {
-        if (!features.hashed()) require_room(features.size() + scratch_.unknown.size());
+        if (!features.hashed()) {
+            require_room(features.size() + scratch_.unknown.size());
+            require_memory(features.size() + scratch_.unknown.size(), model.w.rows, "FeatureError");
+        }
         row.added = features.admit(scratch_);
         if (!features.hashed()) model.w.set_features(features.size());
     }
+    if (model.w.wide) touch(row.dense ? nullptr : scratch_.index.data(), row.n);
     const RuleScope scope(python_ ? &callback_ : nullptr);
     Outcome outcome;
     if (row.dense) {
@@ -324,56 +332,11 @@ void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, double bas
         return;
     }
     PyErr_Clear();  // not hashable: answer() says so
-    // A new class reshapes the weights, so a refused round needs the old ones back.
-    Model before = model;
-    nb::list known = nb::list(classes);
-    try {
-        const double label = answer(y);
-        require_base(base, true);
-        teach(row, label, importance, 1.0, nullptr, base);
-    } catch (...) {
-        nb::error_scope keep_error;
-        model = before;
-        set_classes(known);
-        throw;
-    }
-}
-
-// Multilabel: y is a collection of labels. A set with a new label reshapes the weights, as a new class does.
-void Engine::learn_set(nb::handle x, nb::handle y, double importance) {
-    if (PyUnicode_Check(y.ptr()) || PyBytes_Check(y.ptr()))
-        raise("LabelError", "y must be a collection of labels, got " + text_of(y) + "; put a single label in a list");
-    nb::object members = nb::steal(PySequence_List(y.ptr()));
-    if (!members.is_valid()) {
-        PyErr_Clear();
-        raise("LabelError", "y must be a collection of labels, got " + text_of(y));
-    }
-    auto lock = own();
-    Read row;
-    read(x, row, true);
-    bool new_label = false;
-    for (nb::handle label : members) {
-        const int known = PyDict_Contains(labels.ptr(), label.ptr());
-        if (known < 0) throw nb::python_error();
-        new_label |= known == 0;
-    }
-    Model before;
-    if (new_label) before = model;
-    nb::list known = nb::list(classes);
-    try {
-        std::vector<size_t> in;
-        for (nb::handle label : members) in.push_back(size_t(answer(label)));
-        std::vector<uint8_t> set(std::max<size_t>(model.w.rows, 1), 0);
-        for (size_t r : in) set[r] = 1;
-        teach(row, 0.0, importance, 1.0, set.data());
-    } catch (...) {
-        if (new_label) {
-            nb::error_scope keep_error;
-            model = before;
-            set_classes(known);
-        }
-        throw;
-    }
+    Growing growing(*this, 1);
+    const double label = answer(y);
+    require_base(base, true);
+    teach(row, label, importance, 1.0, nullptr, base);
+    growing.learned();
 }
 
 void Engine::learn_direction(nb::handle x, double target, double importance) {
@@ -486,6 +449,7 @@ nb::list Engine::row_of(nb::handle x) {
 
 void Engine::set_features(size_t d) {
     require_room(d);
+    require_memory(d, model.w.rows, "FeatureError");
     model.w.set_features(d);
     positional = true;
     columns = d;
@@ -494,6 +458,7 @@ void Engine::set_features(size_t d) {
 void Engine::admit_names(nb::list names) {
     auto lock = own();
     require_room(features.size() + nb::len(names));
+    require_memory(features.size() + nb::len(names), model.w.rows, "FeatureError");
     for (nb::handle name : names) features.append(name.ptr());
     model.w.let_in(features.size());
 }
@@ -507,31 +472,6 @@ void Engine::forget_names(size_t count) {
     auto lock = own();
     features.forget(count);
     model.w.drop_features(features.size());
-}
-
-void Engine::set_classes(nb::list all) {
-    classes = nb::list();
-    labels = nb::dict();
-    for (nb::handle label : all) {
-        labels[label] = nb::int_(classes.size());
-        classes.append(label);
-    }
-    if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_rows(classes.size());
-    model.size_scratch();
-    loops->derive(model);
-}
-
-void Engine::flip_classes() {
-    model.w.negate();
-    if (model.coordinates == Coordinates::vowpal) {  // the least and the greatest label trade places
-        const double low = model.state[1];
-        model.state[1] = 0.0 - model.state[2];
-        model.state[2] = 0.0 - low;
-    }
-    nb::list swapped;
-    swapped.append(classes[1]);
-    swapped.append(classes[0]);
-    set_classes(swapped);
 }
 
 }  // namespace onepass

@@ -20,7 +20,6 @@
 
 namespace onepass {
 
-const Loops* best_loops();
 extern const Loops* loops;  // the instruction set in use
 
 template <class V>
@@ -104,7 +103,8 @@ inline const double* numbers(const nb::object& given, size_t rows, const char* n
 
 class Engine {
  public:
-    Engine(const std::string& task, nb::dict rule, nb::dict options);
+    // Without `tables` there are no weights of features: KernelEngine has its own.
+    Engine(const std::string& task, nb::dict rule, nb::dict options, bool tables = true);
     virtual ~Engine() = default;
 
     // Batches. y: class indices or reals; importance, target, scores may be None.
@@ -139,7 +139,7 @@ class Engine {
                      Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&));
 
     // One example: a mapping of names, or a row of numbers.
-    virtual void learn_one(nb::handle x, nb::handle y, nb::handle importance, double base = 0.0);
+    void learn_one(nb::handle x, nb::handle y, nb::handle importance, double base = 0.0);
     void learn_direction(nb::handle x, double target, double importance);
     void learn_together(nb::list directions, Vector<double> importance);  // mappings, each to reach 1: all or none
     template <class Batch>
@@ -158,9 +158,18 @@ class Engine {
     virtual void admit_names(nb::list names);  // features by name, before rows that have them come as a batch
     void hold_back(size_t known);              // names after these count from their first rows on
     virtual void forget_names(size_t count);   // the newest, about which nothing was learned
-    virtual void set_classes(nb::list classes);
+    // Refuses tables beyond the limit on memory, by an error of that name, before they are made.
+    void require_memory(size_t features, size_t classes, const char* error) const;
+    size_t table_bytes() const { return sizeof(double) * (model.w.numbers() + model.w.sigma.numbers()); }
+    void set_classes(nb::list classes);
+    void add_class(nb::handle label);
     virtual void flip_classes();
-    virtual nb::dict state();
+    // Around a row that brings new classes, so many at most: where it is refused, `undo_growth` takes them back.
+    virtual void begin_growth(size_t coming);
+    virtual void undo_growth();
+    void end_growth();
+    // With `met_only`, tables hold the features that are not as they started alone, and "kept" says which these are.
+    virtual nb::dict state(bool met_only = false);
     virtual void set_state(nb::dict state);
 
     // The callbacks, which may lead back to whoever owns this engine.
@@ -200,6 +209,20 @@ class Engine {
     virtual void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr,
                        double base = 0.0);
     void learn_set(nb::handle x, nb::handle y, double importance);
+    // Takes new classes back at its end, unless their row was learned.
+    struct Growing {
+        Engine& engine;
+        bool done = false;
+        Growing(Engine& engine, size_t coming) : engine(engine) { engine.begin_growth(coming); }
+        void learned() { done = true; }
+        ~Growing() {
+            nb::error_scope keep_error;
+            if (!done) engine.undo_growth();
+            engine.end_growth();
+        }
+    };
+    virtual void set_outputs();                  // rows of weights for the classes there are
+    void touch(const int64_t* index, size_t n);  // before a row is learned; null for the first n features
     double answer(nb::handle y);
     // One writer or reader at a time; a rule's step that comes back to its own model is refused, not left to hang.
     struct Owned {
@@ -224,6 +247,11 @@ class Engine {
     nb::object set_arrays_;
     PythonRule callback_;
     bool python_ = false;
+    struct Growth {
+        size_t classes = 0, covered = 0;
+        nb::list labels;
+        std::unique_ptr<Model> model;  // as it was, where new classes reshape it
+    } growth_;
     Model before_;  // what a batch goes back to; kept, since fresh memory for each would cost more than the copy
     NamedRow scratch_;
     Undo undo_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine.hpp"
+#include "signal_watch.hpp"
 
 namespace onepass {
 
@@ -45,6 +46,58 @@ static bool sound(const Batch& X) {
     else return false;
 }
 
+template <class V>
+static DenseBatch<V> part(const DenseBatch<V>& X, size_t from, size_t rows) {
+    return {X.values + from * X.columns, rows, X.columns};
+}
+
+template <class V, class I>
+static CsrBatch<V, I> part(CsrBatch<V, I> X, size_t from, size_t rows) {
+    X.starts += from;
+    X.rows = rows;
+    return X;
+}
+
+static Answers part(Answers in, size_t from, size_t outputs) {
+    for (const double** each : {&in.y, &in.importance, &in.target, &in.base})
+        if (*each) *each += from;
+    if (in.sets) in.sets += from * outputs;
+    if (in.scores) in.scores += from * outputs;
+    return in;
+}
+
+// Calls run(from, rows) with some rows after the other, few enough that signals are looked for in time; the outcome of
+// the first that fails.
+template <class Batch, class Run>
+static Outcome in_pieces(const Model& model, const Batch& X, SignalWatch& watch, const Run& run) {
+    constexpr size_t enough = 1 << 20;
+    const Weights& w = model.w;
+    size_t each = (stored(X) / std::max<size_t>(X.rows, 1) + 1) * w.pitch;  // multiplications of a row, roughly
+    if (w.sigma.full) each = X.columns * X.columns * w.rows + 1;
+    if (w.votes.on) each = enough;
+    const size_t rows = std::max<size_t>(enough / each, 1);
+    for (size_t from = 0; from < X.rows; from += rows) {
+        const size_t some = std::min(rows, X.rows - from);
+        Outcome outcome = run(from, some);
+        outcome.row += from;
+        if (outcome.status != Status::ok) return outcome;
+        if (from + some < X.rows && watch.interrupted(enough)) return {Status::interrupted, from + some, 0, 0.0};
+    }
+    return {};
+}
+
+template <class V>
+static void touch(Weights& w, const DenseBatch<V>& X) {
+    for (size_t j = 0; j < std::min(X.columns, w.features); ++j) w.touch(j);
+}
+
+// The indices need not be well formed yet.
+template <class V, class I>
+static void touch(Weights& w, const CsrBatch<V, I>& X) {
+    for (size_t at = 0; at < X.nonzeros; ++at)
+        if (X.indices[at] >= 0 && size_t(X.indices[at]) < w.features) w.touch(size_t(X.indices[at]));
+}
+
 template <class Batch>
 void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
                    nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
@@ -84,6 +137,7 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
     const size_t features_before = model.w.features;
     X.columns = std::max(reached(X, X.rows), std::min(features_before, X.columns));
     require_room(X.columns);
+    require_memory(X.columns, model.w.rows, "FeatureError");
     const double t_before = model.t;
     const bool was_positional = positional;
     const size_t columns_before = columns;
@@ -92,7 +146,9 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
         positional = true;
         columns = X.columns;
     }
+    if (model.w.wide) model.coordinates == Coordinates::adam ? touch(nullptr, X.columns) : onepass::touch(model.w, X);
     const RuleScope scope(python_ ? &callback_ : nullptr);
+    SignalWatch watch;
     // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
     // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first. A matrix is
     // never the smaller thing.
@@ -105,8 +161,10 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
             outcome = check_loop(model, X, 0);
             if (outcome.status != Status::ok) return;
         }
-        outcome = learn_loop(model, X, in);
-        if (outcome.status == Status::ok || !copy_first) return;
+        outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
+            return learn_loop(model, part(X, from, rows), part(in, from, model.w.rows));
+        });
+        if (outcome.status == Status::ok || outcome.status == Status::interrupted || !copy_first) return;
         if (outcome.status == Status::overflow || outcome.status == Status::full) {
             const Outcome later = check_loop(model, X, outcome.row + 1);
             if (later.status == Status::ok) return;
@@ -193,10 +251,16 @@ void Engine::score(const Batch& X, Out scores, nb::object base,
     if (scores.shape(0) != X.rows || scores.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
     if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
     Outcome outcome;
+    SignalWatch watch;
     {
         nb::gil_scoped_release release;
         if (!sound(X)) outcome = check_loop(model, X, 0);
-        if (outcome.status == Status::ok) score_loop(model, X, begins_at, scores.data());
+        if (outcome.status == Status::ok)
+            outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
+                score_loop(model, part(X, from, rows), begins_at ? begins_at + from : nullptr,
+                           scores.data() + from * model.w.rows);
+                return Outcome();
+            });
     }
     if (outcome.status != Status::ok) refuse(outcome);
 }

@@ -1,29 +1,47 @@
 // An engine's whole state as arrays, and back: what model files hold.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "arrays.hpp"
 #include "engine.hpp"
 
 namespace onepass {
 
-// Without the padding, features x rows, of a buffer whose features are so many numbers apart.
-static nb::object table(const Weights& w, const Buffer& buffer, size_t apart) {
-    std::vector<double> out(buffer.size() ? w.features * w.rows : 0);
-    if (!out.empty())
-        for (size_t j = 0; j < w.features; ++j)
-            for (size_t r = 0; r < w.rows; ++r) out[j * w.rows + r] = buffer.data()[j * apart + r];
-    return array({buffer.size() ? w.features : 0, w.rows}, std::move(out));
+using Places = std::vector<size_t>;
+
+// Without the padding, features x rows, of a buffer whose features are so many numbers apart; of some features alone.
+static nb::object table(const Weights& w, const Buffer& buffer, size_t apart, const Places& places) {
+    const size_t count = buffer.size() ? places.size() : 0;
+    std::vector<double> out(count * w.rows);
+    for (size_t i = 0; i < count; ++i)
+        for (size_t r = 0; r < w.rows; ++r) out[i * w.rows + r] = buffer.data()[places[i] * apart + r];
+    return array({count, w.rows}, std::move(out));
 }
 
 // The planes of features (or of the one intercept) without the padding: features x kinds x rows.
-static nb::object plane_table(const Weights& w, size_t features, size_t count, const double* planes) {
-    std::vector<double> out(features * count * w.rows);
-    for (size_t j = 0; j < features; ++j)
+static nb::object plane_table(const Weights& w, const Places& places, size_t count, const double* planes) {
+    std::vector<double> out(places.size() * count * w.rows);
+    for (size_t i = 0; i < places.size(); ++i)
         for (size_t p = 0; p < count; ++p)
             for (size_t r = 0; r < w.rows; ++r)
-                out[(j * count + p) * w.rows + r] = planes[j * w.pitch + p * w.stride + r];
-    return array({features, count, w.rows}, std::move(out));
+                out[(i * count + p) * w.rows + r] = planes[places[i] * w.pitch + p * w.stride + r];
+    return array({places.size(), count, w.rows}, std::move(out));
+}
+
+// Beside planes, files hold the pocket whole.
+static Places met_features(const Weights& w) {
+    Places out;
+    w.each_touched([&](size_t j) {
+        if (w.is_met(j, w.kinds.empty())) out.push_back(j);
+    });
+    return out;
+}
+
+static Places all_features(const Weights& w) {
+    Places out(w.features);
+    std::iota(out.begin(), out.end(), size_t(0));
+    return out;
 }
 
 static nb::object whole(const std::vector<int64_t>& values) {
@@ -39,12 +57,14 @@ static void put(nb::dict& out, const std::string& prefix, const Updates& updates
     set("coefficient_ends", whole(updates.coefficient_ends));
 }
 
-nb::dict Engine::state() {
+nb::dict Engine::state(bool met_only) {
     auto lock = own();
     const Weights& w = model.w;
+    const Places places = met_only ? met_features(w) : all_features(w);
     nb::dict out;
-    out["v"] = table(w, w.cells, w.pitch);
-    out["z"] = table(w, w.z, w.stride);
+    if (met_only) out["kept"] = array({places.size()}, std::vector<double>(places.begin(), places.end()));
+    out["v"] = table(w, w.cells, w.pitch, places);
+    out["z"] = table(w, w.z, w.stride, places);
     out["bias"] = array({w.rows}, std::vector<double>(w.bias));
     out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
     if (w.lazy) out["owed_now"] = array<double>({1}, {w.owed});
@@ -59,7 +79,7 @@ nb::dict Engine::state() {
         put(out, "batch_", b.updates);
     }
     if (w.pocketing) {
-        out["pocket"] = table(w, w.pocket, w.stride);
+        out["pocket"] = table(w, w.pocket, w.stride, w.kinds.empty() ? places : all_features(w));
         out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
         std::vector<double> scalars = {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0};
         if (w.ratchet) scalars.push_back(std::isfinite(w.pocket_errors) ? w.pocket_errors : -1.0);  // -1: still empty
@@ -76,8 +96,8 @@ nb::dict Engine::state() {
         if (sigma.form == Form::cholesky) out["sigma_reach"] = array<double>({1}, {sigma.reach_now()});
     }
     if (!w.kinds.empty()) {
-        out["planes"] = plane_table(w, w.features, w.plane_count(), w.planes_of(0));
-        out["bias_planes"] = plane_table(w, 1, w.kinds.size(), w.bias_planes.data());
+        out["planes"] = plane_table(w, places, w.plane_count(), w.planes_of(0));
+        out["bias_planes"] = plane_table(w, {0}, w.kinds.size(), w.bias_planes.data());
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["scalars"] = array<double>({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k,
@@ -85,28 +105,28 @@ nb::dict Engine::state() {
     return out;
 }
 
-static void fill(const Weights& w, Buffer& buffer, size_t apart, nb::object values) {
+static void fill(const Weights& w, Buffer& buffer, size_t apart, nb::object values, const Places& places) {
     auto from = nb::cast<Matrix<double>>(values);
     if (from.shape(0) == 0) return;
-    if (from.shape(0) != w.features || from.shape(1) != w.rows)
+    if (from.shape(0) != places.size() || from.shape(1) != w.rows)
         raise("ModelFileError", "the weights have the wrong shape");
-    for (size_t j = 0; j < w.features; ++j)
+    for (size_t i = 0; i < places.size(); ++i)
         for (size_t r = 0; r < w.rows; ++r) {
-            const double value = from.data()[j * w.rows + r];
+            const double value = from.data()[i * w.rows + r];
             // Leaves untouched pages untouched; -0.0 is not nothing, it has its own bits.
-            if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[j * apart + r] = value;
+            if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[places[i] * apart + r] = value;
         }
 }
 
-static void fill_planes(const Weights& w, size_t features, size_t count, double* planes, nb::object values) {
+static void fill_planes(const Weights& w, const Places& places, size_t count, double* planes, nb::object values) {
     auto from = nb::cast<nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(values);
-    if (from.shape(0) != features || from.shape(1) != count || from.shape(2) != w.rows)
+    if (from.shape(0) != places.size() || from.shape(1) != count || from.shape(2) != w.rows)
         raise("ModelFileError", "the planes beside the weights have the wrong shape");
-    for (size_t j = 0; j < features; ++j)
+    for (size_t i = 0; i < places.size(); ++i)
         for (size_t p = 0; p < count; ++p)
             for (size_t r = 0; r < w.rows; ++r) {
-                const double value = from.data()[(j * count + p) * w.rows + r];
-                double& kept = planes[j * w.pitch + p * w.stride + r];
+                const double value = from.data()[(i * count + p) * w.rows + r];
+                double& kept = planes[places[i] * w.pitch + p * w.stride + r];
                 if (std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(kept)) kept = value;
             }
 }
@@ -127,6 +147,17 @@ static std::vector<int64_t> whole_numbers_of(nb::object from, double below) {
     for (double value : numbers_of(from)) {
         if (!(value >= 0.0 && value < below)) raise("ModelFileError", "an index is outside its table");
         out.push_back(int64_t(value));
+    }
+    return out;
+}
+
+// Features that are kept, in rising order.
+static Places places_of(nb::object from, size_t features) {
+    Places out;
+    for (int64_t place : whole_numbers_of(from, double(features))) {
+        if (!out.empty() && size_t(place) <= out.back())
+            raise("ModelFileError", "the features kept are not places of the table, in order");
+        out.push_back(size_t(place));
     }
     return out;
 }
@@ -160,10 +191,16 @@ static double reach_of(const Updates& updates, double constant) {
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
     auto v = nb::cast<Matrix<double>>(state["v"]);
+    const bool met_only = state.contains("kept");
+    const size_t count = met_only ? nb::cast<size_t>(state["features"]) : v.shape(0);
+    require_memory(count, v.shape(1), "ModelFileError");
     if (model.task == Task::classify || model.task == Task::multilabel) w.set_rows(v.shape(1));
-    w.set_features(v.shape(0));
-    fill(w, w.cells, w.pitch, state["v"]);
-    fill(w, w.z, w.stride, state["z"]);
+    w.set_features(count);
+    const Places places = met_only ? places_of(state["kept"], w.features) : all_features(w);
+    if (w.wide)
+        for (size_t j : places) w.touch(j);
+    fill(w, w.cells, w.pitch, state["v"], places);
+    fill(w, w.z, w.stride, state["z"], places);
     fill(w.bias, state["bias"]);
     fill(w.bias_sum, state["bias_sum"]);
     if (w.lazy) {
@@ -197,8 +234,8 @@ void Engine::set_state(nb::dict state) {
         for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.unpack(r, from.data() + r * count);
     }
     if (!w.kinds.empty()) {
-        fill_planes(w, w.features, w.plane_count(), w.planes_of(0), state["planes"]);
-        fill_planes(w, 1, w.kinds.size(), w.bias_planes.data(), state["bias_planes"]);
+        fill_planes(w, places, w.plane_count(), w.planes_of(0), state["planes"]);
+        fill_planes(w, {0}, w.kinds.size(), w.bias_planes.data(), state["bias_planes"]);
     }
     if (w.votes.on) {
         w.votes.counts = numbers_of(state["votes_counts"]);
@@ -211,6 +248,8 @@ void Engine::set_state(nb::dict state) {
         fill(b, state["batch_scalars"]);
         w.batch.clear();
         take(state, "batch_", w, w.batch.updates);
+        if (w.wide)
+            for (int64_t j : w.batch.updates.index) w.touch(size_t(j));
         if (!(b[0] >= 0.0 && b[0] < w.batch.size && double(w.batch.updates.count()) <= b[0]))
             raise("ModelFileError", "the mini-batch holds more than its rounds");
         w.batch.rounds = b[0];
@@ -224,7 +263,7 @@ void Engine::set_state(nb::dict state) {
     }
     if (w.pocketing) {
         std::vector<double> pocket(w.ratchet ? 5 : 4);
-        fill(w, w.pocket, w.stride, state["pocket"]);
+        fill(w, w.pocket, w.stride, state["pocket"], w.kinds.empty() ? places : all_features(w));
         fill(w.pocket_bias, state["pocket_bias"]);
         fill(pocket, state["pocket_scalars"]);
         w.pocket_a = pocket[0];

@@ -54,6 +54,7 @@ class Features {
     }
 
     bool hashed() const { return bits_ >= 0; }
+    size_t slots() const { return size_t(1) << bits_; }  // of hashed ones
     nb::list names() const { return names_; }
     nb::dict index() const { return index_; }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "signal_watch.hpp"
+
 namespace onepass {
 
 using namespace nb::literals;
@@ -57,7 +59,7 @@ struct KernelEngine::Table {
 
 KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict options, nb::object make_kernel,
                            nb::dict config)
-    : Engine(task, rule, options), make_kernel_(make_kernel) {
+    : Engine(task, rule, options, false), make_kernel_(make_kernel) {
     const int code = nb::cast<int>(config["code"]);
     if (code < 0 || code >= budget_count) raise("ParameterError", "no such budget");
     const BudgetEntry& entry = budget_table[code];
@@ -76,7 +78,7 @@ KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict opti
     f.keeps_values = entry.values;
     f.keeps_covariance = entry.covariance;
     f.own_class = nb::cast<bool>(config["own_class"]);
-    if (features.hashed()) width = model.w.features;
+    if (features.hashed()) width = features.slots();
 }
 
 std::vector<nb::object*> KernelEngine::held() {
@@ -247,9 +249,14 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
         f.points.widen(width);
         const RuleScope scope(python_ ? &callback_ : nullptr);
         const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
+        SignalWatch watch;
         const auto run = [&] {
             for (size_t i = 0; i < X.rows && outcome.status == Status::ok; ++i) {
                 outcome.row = i;
+                if (i > 0 && watch.interrupted(work(X, i))) {
+                    outcome.status = Status::interrupted;
+                    return;
+                }
                 const double weight = importance ? importance[i] : 1.0;
                 double* to = out ? out + i * f.outputs() : nullptr;
                 if (looks_ahead) {
@@ -284,6 +291,11 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
     if (outcome.status == Status::ok && !PyErr_Occurred()) return;
     go_back();
     refuse_row(outcome);
+}
+
+size_t KernelEngine::work(const Table& X, size_t i) const {
+    const size_t size = X.starts ? size_t(X.starts[i + 1] - X.starts[i]) : X.columns;
+    return f.size() * (8 + size + f.outputs());
 }
 
 void KernelEngine::look_ahead(const Table& X, size_t from) {
@@ -348,8 +360,9 @@ void KernelEngine::score(const Table& X, Out scores) {
     if (!holder_) return;
     f.points.widen(X.columns);  // features that were never learned still count in |x|
     const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
+    SignalWatch watch;
     const auto run = [&] {
-        for (size_t i = 0; i < X.rows; ++i) {
+        for (size_t i = 0; i < X.rows && !watch.interrupted(work(X, i)); ++i) {
             if (looks_ahead) {
                 if (i % ahead == 0) look_ahead(X, i);
                 f.score(coming_rows_.data() + i % ahead * coming_stride_, scores.data() + i * f.outputs());
@@ -439,7 +452,7 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
             }
         } else {
             added = features.admit(scratch_);
-            width = features.hashed() ? model.w.features : features.size();
+            width = features.hashed() ? features.slots() : features.size();
             start(true, scratch_.index.size());
             sort_named(true);
             check_row(values_.data(), indices_.data(), values_.size(), 0);
@@ -460,24 +473,6 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
     if (outcome.status == Status::ok && !PyErr_Occurred()) return;
     go_back();
     refuse_row(outcome);
-}
-
-void KernelEngine::learn_one(nb::handle x, nb::handle y, nb::handle weight, double base) {
-    // A label that is new reshapes the coefficients, so a refused round needs the old ones back.
-    const int known = model.task == Task::classify ? PyDict_Contains(labels.ptr(), y.ptr()) : 1;
-    PyErr_Clear();
-    if (known == 1) return Engine::learn_one(x, y, weight, base);
-    const auto coef = f.coef;
-    const auto values = f.values;
-    const double ww = f.ww;
-    try {
-        Engine::learn_one(x, y, weight, base);
-    } catch (...) {
-        f.coef = coef;
-        f.values = values;
-        f.ww = ww;
-        throw;
-    }
 }
 
 void KernelEngine::scores_of(nb::handle x, double, double* out) {
@@ -520,9 +515,24 @@ void KernelEngine::forget_names(size_t count) {
     width = features.size();
 }
 
-void KernelEngine::set_classes(nb::list all) {
-    Engine::set_classes(all);
+void KernelEngine::set_outputs() {
+    Engine::set_outputs();
     if (model.task == Task::classify) f.set_outputs(nb::len(classes));
+}
+
+void KernelEngine::begin_growth(size_t coming) {
+    Engine::begin_growth(coming);
+    one_output_.reset();
+    if (f.outputs() == 1) one_output_ = OneOutput{f.coef[0], f.values, f.ww};  // which a new class negates or halves
+}
+
+void KernelEngine::undo_growth() {
+    Engine::undo_growth();
+    f.set_outputs(nb::len(classes));
+    if (!one_output_) return;
+    f.coef[0] = std::move(one_output_->coef);
+    f.values = std::move(one_output_->values);
+    f.ww = one_output_->ww;
 }
 
 void KernelEngine::flip_classes() {

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "bind_kernels.hpp"
 #include "engine.hpp"
@@ -22,14 +23,14 @@ class KernelEngine : public Engine {
     void check_dense(Matrix<double> X);
     void check_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns);
 
-    void learn_one(nb::handle x, nb::handle y, nb::handle importance, double base) override;
     std::string why_no_base(size_t) const override { return "but a kernel learner begins at 0; leave it out"; }
     void set_features(size_t d) override;
     void admit_names(nb::list names) override;
     void forget_names(size_t count) override;
-    void set_classes(nb::list classes) override;
     void flip_classes() override;
-    nb::dict state() override;
+    void begin_growth(size_t coming) override;
+    void undo_growth() override;
+    nb::dict state(bool met_only) override;  // there are no tables of features: the same for both
     void set_state(nb::dict state) override;
     void flush() override {}
     std::vector<nb::object*> held() override;
@@ -41,6 +42,7 @@ class KernelEngine : public Engine {
 
  protected:
     void scores_of(nb::handle x, double base, double* out) override;
+    void set_outputs() override;
     void teach(Read& row, double y, double importance, double target, const uint8_t* set, double base) override;
 
  private:
@@ -60,11 +62,19 @@ class KernelEngine : public Engine {
     const double* looked_up(size_t q);
     double among_themselves(size_t q, size_t earlier);  // K of two of them
     void score(const Table& X, Out scores);
+    size_t work(const Table& X, size_t row) const;  // multiplications, roughly
     // A row in the form that the support vectors have.
     Query as_query(const double* x, const int64_t* index, size_t n);
     void sort_named(bool admitted);
     [[noreturn]] void refuse_row(const Outcome& outcome) const;
     bool in_python() const { return python_ || (holder_ && holder_->calls_python()); }
+
+    // As it was before new classes came.
+    struct OneOutput {
+        std::vector<double> coef, values;
+        double ww;
+    };
+    std::optional<OneOutput> one_output_;
 
     nb::object make_kernel_;
     std::unique_ptr<KernelHolder> holder_, sample_;

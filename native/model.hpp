@@ -143,7 +143,8 @@ struct Difference {
     void* index;  // of the rows' own kind
 };
 
-enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full, indefinite };
+// interrupted: a signal's handler raised between two rows; the outcome's row is the first that was not learned.
+enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full, indefinite, interrupted };
 
 struct Outcome {
     Status status = Status::ok;

@@ -120,9 +120,9 @@ inline void scores_of(const Model& M, const Row& row, const Reading& read, doubl
         const double* v = read.weights;
         scratch[0] = (read.gathered ? side_by_side(row).dot_norm(v) : row.dot_norm(v, read.pitch)).dot;
     } else if (read.gathered) {
-        class_scores_wide(side_by_side(row), read.weights, read.pitch, w.stride, scratch);
+        class_scores_wide(side_by_side(row), read.weights, read.pitch, w.lanes(), scratch);
     } else {
-        class_scores_wide(row, read.weights, read.pitch, w.stride, scratch);
+        class_scores_wide(row, read.weights, read.pitch, w.lanes(), scratch);
     }
     for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
 }
@@ -164,13 +164,13 @@ inline void score_row(const Model& M, const Row& row, double* out, double* scrat
                      : w.a * dot + w.bias[0] * M.constant;
         return;
     }
-    class_scores_wide(row, w.cells.data(), w.pitch, w.stride, scratch);
+    class_scores_wide(row, w.cells.data(), w.pitch, w.lanes(), scratch);
     if (!average) {
         for (size_t r = 0; r < w.rows; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
         return;
     }
     for (size_t r = 0; r < w.rows; ++r) out[r] = w.A * scratch[r] + w.bias_sum[r] * M.constant;
-    class_scores_wide(row, w.z.data(), w.stride, w.stride, scratch);
+    class_scores_wide(row, w.z.data(), w.stride, w.lanes(), scratch);
     for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
 }
 

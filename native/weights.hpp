@@ -111,6 +111,20 @@ struct Weights {
     double* planes_of(size_t feature) { return v_of(feature) + stride; }
     const double* planes_of(size_t feature) const { return v_of(feature) + stride; }
 
+    // Where the classes of one feature fill a page or more, most features of a large hash table are never met. Those
+    // that may be are marked, a bit each; walks visit no others, and pages of the others stay untouched. Not part of
+    // the state.
+    bool wide = false;
+    std::vector<uint64_t> touched;
+    void touch(size_t feature) { touched[feature / 64] |= uint64_t(1) << feature % 64; }
+    template <class Visit>
+    void each_touched(const Visit& visit) const {
+        for (size_t j = 0; j < features && !wide; ++j) visit(j);
+        for (size_t word = 0; word < touched.size() && wide; ++word)
+            for (uint64_t left = touched[word]; left; left &= left - 1)
+                visit(word * 64 + size_t(std::countr_zero(left)));
+    }
+
     Covariance sigma;  // of Gaussian weights
 
     // The pocket: the weights of the longest run without an update.
@@ -144,19 +158,29 @@ struct Weights {
     double peak = 0.0, z_peak = 0.0;
 
     void set_features(size_t d);
-    void let_in(size_t d);          // the same; but to a full Sigma each counts from its first row on
-    void drop_features(size_t d);   // forget features from d on, which nothing was learned about
-    void set_rows(size_t classes);  // the third class turns w into rows (-w/2, +w/2, 0)
-    void negate();                  // swap the two classes of a binary model
-    void anchor();                  // z <- z - A*v, A <- 0: the sum so far no longer depends on v
-    void fold();                    // v <- a*v, a <- 1
-    void clear();                   // w <- 0; what was averaged stays averaged
-    void pay();                     // settles what every weight owes; v is then plain numbers, until
-    void raise();                   // they are stored again
-    void keep();                    // puts the weights into the pocket
+    void let_in(size_t d);           // the same; but to a full Sigma each counts from its first row on
+    void drop_features(size_t d);    // forget features from d on, which nothing was learned about
+    void set_rows(size_t classes);   // the third class turns w into rows (-w/2, +w/2, 0)
+    void drop_rows(size_t classes);  // forget classes from there on, which nothing was learned about; stride > 8
+    bool reshaped_by(size_t classes) const;                   // would so many classes make other rows of what is there?
+    double bytes_for(size_t features, size_t classes) const;  // of tables for so many
+    size_t lanes() const { return (rows + 7) / 8 * 8; }  // of class rows that are added up; the stride may be larger
+    void negate();                                       // swap the two classes of a binary model
+    void anchor();                                       // z <- z - A*v, A <- 0: the sum so far no longer depends on v
+    void fold();                                         // v <- a*v, a <- 1
+    void clear();                                        // w <- 0; what was averaged stays averaged
+    void pay();    // settles what every weight owes; v is then plain numbers, until
+    void raise();  // they are stored again
+    void keep();   // puts the weights into the pocket
     void recompute_norm();
     void recompute_peaks();
     size_t numbers() const { return cells.size() + z.size() + pocket.size(); }
+    bool starts_at_zero() const;                          // do all planes of features?
+    bool is_met(size_t feature, bool with_pocket) const;  // is anything not as it started, bit for bit?
+    // Padded to eight. Beyond that, room for half as many again: k classes that come one by one cost O(k) copies of a
+    // class, not O(k^2). Bits do not depend on it.
+    size_t stride_for(size_t classes) const;
+    void widen_tables(size_t stride, double half);
 
     // The bit of a stored weight that says it owes nothing; none where all do.
     int64_t flag() const { return threshold < HUGE_VAL; }

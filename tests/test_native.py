@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import grid
 import numpy as np
 import pytest
+from command import environment, line
 from grid import READOUTS, RULES, TASKS, saved, stream
 from scipy import sparse
 from sklearn.utils import murmurhash3_32
@@ -176,8 +179,37 @@ def own_isa() -> Iterator[None]:
 
 
 def test_an_unknown_instruction_set_is_refused() -> None:
-    with pytest.raises(ValueError, match="instruction set 'sse9' is not available"):
+    had = ", ".join(_native.isas())
+    with pytest.raises(ValueError, match=f"instruction set 'sse9' is not available on this machine, which has {had}"):
         _native.use_isa("sse9")
+
+
+def loaded_with(isa: str, code: str) -> subprocess.CompletedProcess[str]:
+    about = {**environment(), "ONEPASS_ISA": isa}
+    return subprocess.run([sys.executable, "-c", code], env=about, text=True, capture_output=True, timeout=120)
+
+
+@pytest.mark.parametrize("isa", ["", *_native.isas()])
+def test_the_environment_chooses_the_instruction_set(isa: str) -> None:
+    shown = "from onepass import _native; print(_native.isa(), _native.uses_packs())"
+    result = loaded_with(isa, shown)
+    assert result.returncode == 0, result.stderr
+    chosen = isa or _native.isas()[-1]
+    used, packs = result.stdout.split()
+    assert used == chosen
+    assert chosen == "avx512" or packs == "False"  # the parsers follow
+
+
+@pytest.mark.parametrize("isa", ["sse9", "AVX2"])
+def test_an_unknown_instruction_set_in_the_environment_is_an_import_error(isa: str) -> None:
+    result = loaded_with(isa, "import onepass; onepass.LinearClassifier()")
+    assert result.returncode == 1
+    expected = f"ONEPASS_ISA={isa}: expected scalar, avx2 or avx512; this machine has {', '.join(_native.isas())}"
+    assert expected in result.stderr and "ImportError" in result.stderr
+    command = subprocess.run(
+        line("learn", "no.vw"), env={**environment(), "ONEPASS_ISA": isa}, text=True, capture_output=True, timeout=120
+    )
+    assert command.returncode == 2 and expected in command.stderr and len(command.stderr.splitlines()) == 1
 
 
 # -- the norm ----------------------------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
         classes: Iterable[Any] | None = None,
         fit_intercept: bool = True,
         hash_bits: int | None = None,
+        max_classes: int | None = None,
         eta: float | None = None,
         alpha: float = 0.001,
     ) -> None:
@@ -77,6 +78,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
         if not len(members):
             raise ParameterError("an ensemble needs at least one member")
         self.task, self.hash_bits, self.fit_intercept = task, hash_bits, fit_intercept
+        self.max_classes = max_classes
         self.members = [self._member(member, classes) for member in members]
         if eta is None:
             eta = 0.5 if task == "regression" else 0.1
@@ -123,6 +125,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
             fit_intercept=self.fit_intercept,
             readout=readout,
             hash_bits=self.hash_bits,
+            max_classes=self.max_classes,
         )
 
     def options(self) -> dict[str, Any]:
@@ -197,6 +200,9 @@ class EnsembleModel(LearnerBase, MemberWeights):
     def weights(self) -> tuple[Array, Array]:
         """Those of the heaviest member."""
         return self.heaviest.weights()
+
+    def met_weights(self) -> tuple[NDArray[np.intp], Array, Array]:
+        return self.heaviest.met_weights()
 
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
         return self.heaviest.find(names)
@@ -339,18 +345,15 @@ class EnsembleModel(LearnerBase, MemberWeights):
     def _new_label(self, batch: Batch, answer: NDArray[Any], c: Array | None, start: int) -> tuple[list[Any], Array]:
         classes = self.classes
         scores = [member.score_many(batch) for member in self.members]
-        before = [member.__getstate__() for member in self.members]
         ends = np.ones(len(self.members), dtype=np.int64)
         for m, member in enumerate(self.members):
             if self.alive[m]:
                 try:
                     member.learn_many(batch, answer, c)
-                except NumericalError:
+                except NumericalError:  # it is as it was
                     ends[m] = 0
         if not np.any(ends[self.alive]):
             raise NumericalError(f"row {start}: every member's update would overflow", start)
-        for m in np.flatnonzero((ends == 0) & self.alive).tolist():
-            self.members[m].__setstate__(before[m])
         return classes, self._weigh(scores, answer, c, ends, len(classes), classes)
 
     def _one(self, x: Mapping[Any, Any], answer: Any, c: float) -> tuple[list[Any], Array]:

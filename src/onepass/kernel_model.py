@@ -19,6 +19,7 @@ from .budgets import Budget
 from .core import Array, Readout, Rule, make_readout
 from .errors import DamagedFileError, ParameterError, checked_parts
 from .kernels import Kernel
+from .learner_base import array_bytes
 from .model_files import known_parameters, parted, resume
 from .model_options import engine_parts
 from .parameters import from_config, to_config
@@ -54,6 +55,7 @@ class KernelModel(RuleModel):
         hash_bits: int | None = None,
         multiclass: str = "rival",
         costs: Any = None,
+        max_classes: int | None = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: a kernel learner has {', '.join(TASKS)}")
@@ -73,6 +75,7 @@ class KernelModel(RuleModel):
             hash_bits=hash_bits,
             multiclass=multiclass,
             costs=costs,
+            max_classes=max_classes,
         )
 
     def __repr__(self) -> str:
@@ -80,7 +83,7 @@ class KernelModel(RuleModel):
 
     def options(self) -> dict[str, Any]:
         names = ("rule", "task", "kernel", "budget", "fit_intercept", "intercept_scaling", "readout", "hash_bits")
-        return {name: getattr(self, name) for name in (*names, "multiclass")}
+        return {name: getattr(self, name) for name in (*names, "multiclass", "max_classes")}
 
     @property
     def estimator_kind(self) -> str:
@@ -176,6 +179,7 @@ class KernelModel(RuleModel):
                 multiclass=config["multiclass"],
                 costs=config["costs"],
                 classes=None if config["costs"] is None else classes,
+                max_classes=config.get("max_classes"),
             )
             learned = {**own, "kernel_features": int(config["kernel_features"])}
             resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})
@@ -195,6 +199,9 @@ class KernelModel(RuleModel):
         self._engine.on_new_label = self._new_label
 
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _table_bytes(self) -> int:
+        return array_bytes(self._engine.state())
 
     def _make_engine(self) -> _native.Engine:
         limit = self.budget.limit()

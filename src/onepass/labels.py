@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ __all__ = [
     "indices_of",
     "not_hashable",
     "plain",
+    "require_few",
     "require_label",
     "sorts_before",
 ]
@@ -38,6 +39,33 @@ def require_label(label: Any) -> None:
         store.encode_values([label])
     except ParameterError as error:
         raise LabelError(str(error)) from None
+
+
+# Classes that nobody has declared: so many in all, and so many that are numbers but not whole ones. More of these are
+# measurements, of which each would become a class.
+MOST_CLASSES, MOST_FRACTIONS = 1_000_000, 100
+
+
+def require_few(label: Any, known: Collection[Any], max_classes: int | None, rows: int) -> None:
+    """Refuse one class too many; `known` are those so far, `rows` the examples up to this one."""
+    most = MOST_CLASSES if max_classes is None else max_classes
+    if len(known) >= most:
+        raise LabelError(
+            f"label {label!r} would be class {len(known) + 1:,}, but max_classes is {most:,}; raise it (in the command "
+            "--max-classes), or use a regression if the labels are numbers"
+        )
+    if max_classes is None and _is_fraction(label):
+        fractions = 1 + sum(map(_is_fraction, known))
+        if fractions > MOST_FRACTIONS:
+            raise LabelError(
+                f"the labels look continuous ({fractions:,} distinct values that are not whole numbers in {rows:,} "
+                "rows): use a regression (task='regression'; in the command --task regression or --loss_function "
+                "squared). If they are classes, declare them or set max_classes (in the command --max-classes)"
+            )
+
+
+def _is_fraction(label: Any) -> bool:
+    return isinstance(label, float) and not label.is_integer()
 
 
 def not_hashable(label: Any, row: int | None = None) -> LabelError:

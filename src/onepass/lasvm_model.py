@@ -156,16 +156,19 @@ class LasvmModel(LearnerBase):
         self.begin(len(self.names) - len(fresh) + new_by_row[0] if self.names else batch.columns, batch.csr is not None)
         table = self.fitting(batch)
         for start, stop, before in self._runs(labels):
-            rows = _native_rows(table.part(start, stop))
+            rows, t = _native_rows(table.part(start, stop)), self.t
             try:
                 self.engine.learn(rows, self.codes(labels[start:stop]), weights[start:stop])
-            except RowError as error:
-                row = start + error.row
-                if error.row == 0 and before is not None:
+            except BaseException as error:  # KeyboardInterrupt too: the rows before it are learned
+                done = self.t - t
+                if done == 0 and before is not None:
                     self.__setstate__(before)
                 if self.names is not None:
+                    row = start + done
                     self.names.forget(len(self.names) - len(fresh) + (new_by_row[row - 1] if row else 0))
-                raise error.at(row) from None
+                if isinstance(error, RowError):
+                    raise error.at(start + done) from None
+                raise
 
     def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
         """Stretches between the arrivals of new classes: each is let in just before its first example.

@@ -33,6 +33,9 @@ class LinearModel(RuleModel):
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
     fit_intercept="auto" is True where an intercept does not cancel.
 
+    Classes that are not declared are registered as they come, `max_classes` at most. Without it they are a million, of
+    which a hundred may be numbers that are not whole: more of those look like measurements, and are refused.
+
     Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
     predicted, judged and learned from. Of two classes it speaks for the second.
     """
@@ -42,7 +45,7 @@ class LinearModel(RuleModel):
 
     def options(self) -> dict[str, Any]:
         names = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
-        return {name: getattr(self, name) for name in (*names, "multiclass", "threshold", "radius")}
+        return {name: getattr(self, name) for name in (*names, "multiclass", "threshold", "radius", "max_classes")}
 
     @property
     def traits(self) -> LearnerTraits:
@@ -59,6 +62,13 @@ class LinearModel(RuleModel):
     def weights(self, *, last: bool = False) -> tuple[Array, Array]:
         """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
         return model_weights.weights(self, last)
+
+    def met_weights(self, *, last: bool = False) -> tuple[NDArray[np.intp], Array, Array]:
+        """Features that are not as they started, their weights as `weights` gives them, and the intercepts.
+
+        For large hash tables, most of which is empty.
+        """
+        return model_weights.met_weights(self, last)
 
     def weights_at(self, indices: NDArray[np.int64]) -> Array:
         """The predicting weights of some features of a one-row model: cost in proportion to their number."""
@@ -85,6 +95,9 @@ class LinearModel(RuleModel):
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
+    def _table_bytes(self) -> int:
+        return int(self._engine.table_bytes)
+
     def _make_engine(self) -> _native.Engine:
         return _native.Engine(*engine_parts(self))
 
@@ -93,4 +106,5 @@ class LinearModel(RuleModel):
         return model_files.from_state(cls, config, arrays)
 
     def _learned_places(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self.weights(last=True)[0].any(axis=0))
+        places, w, _ = self.met_weights(last=True)
+        return places[w.any(axis=0)]

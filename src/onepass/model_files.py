@@ -45,7 +45,9 @@ def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "features": model.n_features,
         "extra": model.extra,
     }
-    arrays = packed(model._engine.state(), model.rule)
+    if model.max_classes is not None:
+        config["max_classes"] = model.max_classes
+    arrays = packed(model)
     arrays.update({f"names.{key}": value for key, value in store.encode_names(model.names).items()})
     arrays.update({f"extra.{key}": value for key, value in model.extra_arrays.items()})
     return config, arrays
@@ -73,6 +75,7 @@ def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str
             radius=config["radius"],
             threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
             classes=None if config["costs"] is None else classes,
+            max_classes=config.get("max_classes"),
         )
         resume(model, config, classes, names, parts)
     return model
@@ -100,7 +103,7 @@ def resume(
     model.extra_arrays = parts["extra"]
     model._engine.set_classes(classes)
     model._engine.set_names(names)
-    model._engine.set_state(parts[""])
+    model._engine.set_state({**parts[""], "features": config["features"]})
     _require_hash(model, config)
 
 
@@ -130,11 +133,12 @@ def _check_parts(
     d, bits = config["features"], config["hash_bits"]
     rows = _rows(config, classes)
     averaged = config["readout"]["type"] == "readout:Average"
-    table, row = (d, rows), (rows,)
+    kept = len(s["kept"]) if "kept" in s else d
+    table, row = (kept, rows), (rows,)
     shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
     shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
     if kinds := rule.planes():
-        shapes["planes"] = (d, sum(not kind.of_row for kind in kinds), rows)
+        shapes["planes"] = (kept, sum(not kind.of_row for kind in kinds), rows)
         shapes["bias_planes"] = (1, len(kinds), rows)
     if (spread := rule.spread()) and spread.full:
         size = d + int(config["fit_intercept"])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Scalars
 from .errors import FeatureError, InputError, LabelError, RowError, short
-from .labels import as_label_sets, as_labels, as_targets, plain
+from .labels import as_label_sets, as_labels, as_targets
 from .model_scoring import bases
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Re
     if batch.rows == 0:
         raise InputError("X has no rows; expected at least one")
     c = as_importance(importance, batch.rows)
-    fresh, known = model.t == 0, model.n_names
+    t, known = model.t, model.n_names
     batch = model._placed(batch, learning=True)
     try:
         if model.task == "oneclass":
             return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
         if model.task == "multilabel":
             bases(model, base, batch.rows)  # raises where there is one
-            return _learn_sets(model, batch, y, c, read, known)
+            return _learn_sets(model, batch, y, c, read)
         y = as_targets(y) if model.task == "regression" else as_labels(y)
         if len(y) != batch.rows:
             raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
@@ -51,13 +51,13 @@ def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Re
         indices = model._indices(y)
         if np.all(indices >= 0):
             return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
-        return _learn_growing(model, batch, y, c, base, read, known)
+        return _learn_growing(model, batch, y, c, base, read)
     except BaseException as error:
         if batch.named and model.hash_bits is None:
-            model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else 0)
+            model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else model.t - t)
         raise
     finally:
-        if batch.names and fresh and model.t and not model.names and model.hash_bits is None:
+        if batch.names and t == 0 and model.t and not model.names and model.hash_bits is None:
             model._engine.set_names(batch.names)  # so that mappings may follow
 
 
@@ -70,46 +70,58 @@ def predict_then_learn(model: RuleModel, X: Any, y: Any, importance: Any, base: 
 
 
 def _learn_growing(
-    model: RuleModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read, known: int
+    model: RuleModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read
 ) -> list[Any]:
-    """Labels that are new within the batch: learn up to each, let it in, go on. `known`: names before the batch."""
+    """Labels that are new within the batch: learn up to each, let it in, go on."""
     _check(model, batch)
-    model._check_labels(labels.tolist())
+    answers = labels.tolist()
+    model._check_labels(answers)
     b = bases(model, base, batch.rows, labels)
-    before = model.__getstate__()
+    table = {label: index for index, label in enumerate(model.classes)}
     parts: list[Any] = []
     start = 0
-    try:
-        while start < batch.rows:
-            first = None
-            if read:
-                first = read(
-                    model.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1])
-                )
-            if model._indices(labels[start : start + 1])[0] < 0:
-                model._new_label(plain(labels[start]))
-            indices = model._indices(labels[start:])
-            unknown = np.flatnonzero(indices < 0)
-            stop = start + int(unknown[0]) if len(unknown) else batch.rows
+    while start < batch.rows:
+        first = None
+        if read:
+            first = read(model.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1]))
+        with _growing(model, 0 if answers[start] in table else 1):
+            if answers[start] not in table:
+                model._new_label(answers[start])
+                table[answers[start]] = len(table)
+                if len(table) == 2:  # which are in order
+                    table = {label: index for index, label in enumerate(model.classes)}
+            stop = next((i for i in range(start, batch.rows) if answers[i] not in table), batch.rows)
+            indices = np.array([table[label] for label in answers[start:stop]], dtype=np.float64)
             importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
-            part = batch.part(start, stop)
-            later = run(model, part, indices[: stop - start], importance, read, skip=1, base=begins_at)
-            if read:
-                parts += [first, later]  # the first was made before its label was let in
-            start = stop
-    except RowError as error:
-        row = start + error.row
-        if error.row == 0:  # its label may be new: as in learn_one, it is not let in
-            _go_back(model, batch, before, known)
-            if row:
-                importance, begins_at = (None if each is None else each[:row] for each in (c, b))
-                learn(model, batch.part(0, row), labels[:row], importance, begins_at)
-        raise error.at(row) from None
+            try:
+                later = run(model, batch.part(start, stop), indices, importance, read, skip=1, base=begins_at)
+            except RowError as error:
+                raise error.at(start + error.row) from None
+        if read:
+            parts += [first, later]  # the first was made before its label was let in
+        start = stop
     return parts
 
 
-def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read, known: int) -> list[Any]:
-    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels. `known` as above."""
+@contextlib.contextmanager
+def _growing(model: RuleModel, coming: int) -> Iterator[None]:
+    """Around rows of which the first brings so many new labels: where it is refused, they are not let in."""
+    engine, t = model._engine, model.t
+    if coming:
+        engine.begin_growth(coming)
+    try:
+        yield
+    except BaseException:
+        if coming and model.t == t:
+            engine.undo_growth()
+        raise
+    finally:
+        if coming:
+            engine.end_growth()
+
+
+def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
+    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
     rows = batch.rows
     sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
     if sets is not None and sets.ndim == 2:
@@ -131,12 +143,11 @@ def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: R
     if read and read != model._predictions:
         raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
     _check(model, batch)  # labels that are new on the way: one by one
-    before = model.__getstate__() if batch.distinct else None
     predictions = []
     for i, members in enumerate(collections):
         importance = None if c is None else c[i : i + 1]
         try:
-            if before is not None:  # rows of a stream, whose order counts
+            if batch.distinct:  # rows of a stream, whose order counts
                 predictions += _learn_set(model, batch.part(i, i + 1), members, importance, read)
                 continue
             x = batch.part(i, i + 1).single()
@@ -144,30 +155,20 @@ def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: R
                 predictions.append(model.predict_one(x))
             model.learn_one(x, members, 1.0 if importance is None else float(importance[0]))
         except RowError as error:
-            if before is not None:  # as in learn_one, its labels are not let in
-                _go_back(model, batch, before, known)
-                if i:
-                    _learn_sets(model, batch.part(0, i), collections[:i], None if c is None else c[:i], None, known)
             raise error.at(i) from None
     return [predictions]
 
 
 def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
     """One row, letting its labels in."""
-    for label in members:
-        if label not in model.classes:
+    fresh = [label for label in dict.fromkeys(members) if label not in model.classes]
+    with _growing(model, len(fresh)):
+        for label in fresh:
             model._new_label(label)
-    classes = model.classes
-    marks = np.array([[label in members for label in classes]], dtype=np.uint8)
-    said = run(model, row, None, c, read, marks)
+        classes = model.classes
+        marks = np.array([[label in members for label in classes]], dtype=np.uint8)
+        said = run(model, row, None, c, read, marks)
     return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
-
-
-def _go_back(model: RuleModel, batch: Batch, before: dict[str, Any], known: int) -> None:
-    """To a state from before the batch, whose names were let in already."""
-    model.__setstate__(before)
-    if batch.named and model.hash_bits is None:
-        model._engine.hold_back(known)  # what is read from a state counts, names of rows to come as well
 
 
 def _learn_mappings(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:

@@ -23,6 +23,7 @@ __all__ = [
     "read_costs",
     "read_flag",
     "read_intercept",
+    "read_max_classes",
     "read_positive",
 ]
 
@@ -74,6 +75,16 @@ def read_bits(value: Any) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
         raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
+    return int(value)
+
+
+def read_max_classes(value: Any, classes: list[Any] | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ParameterError(f"max_classes={value!r}: expected None or a whole number >= 1")
+    if classes is not None and len(classes) > value:
+        raise ParameterError(f"max_classes={value:,}, but {len(classes):,} classes are declared")
     return int(value)
 
 

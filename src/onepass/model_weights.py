@@ -16,12 +16,21 @@ from .errors import LabelError, NumericalError
 if TYPE_CHECKING:
     from .model import LinearModel
 
-__all__ = ["add_rows", "explain_one", "named_weights", "weights", "weights_at"]
+__all__ = ["add_rows", "explain_one", "met_weights", "named_weights", "weights", "weights_at"]
 
 
 def weights(model: LinearModel, last: bool) -> tuple[Array, Array]:
     """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
-    s = model._engine.state()
+    return _predicting(model, model._engine.state(), last)
+
+
+def met_weights(model: LinearModel, last: bool) -> tuple[NDArray[np.intp], Array, Array]:
+    """The same of features that are not as they started, after their places: all others weigh 0."""
+    s = model._engine.state(met_only=True)
+    return s["kept"].astype(np.intp), *_predicting(model, s, last)
+
+
+def _predicting(model: LinearModel, s: dict[str, NDArray[Any]], last: bool) -> tuple[Array, Array]:
     a, big_a, averaged = s["scalars"][:3]
     if isinstance(model.readout, Average) and averaged > 0 and not last:
         w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged

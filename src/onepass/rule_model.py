@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, core, model_files, model_learning, model_scoring, registry, rules, uncertainty
+from . import _native, core, model_files, model_learning, model_scoring, registry, rules, store, uncertainty
 from .batches import Batch, as_batch, is_mappings, to_row
 from .columns import StreamColumns, placed
 from .core import Array, Readout, Rule
 from .errors import FeatureError, LabelError, ParameterError
-from .labels import indices_of, not_hashable, plain, require_label, sorts_before
+from .labels import indices_of, not_hashable, plain, require_few, require_label, sorts_before
 from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
 from .model_options import (
@@ -29,6 +29,7 @@ from .model_options import (
     read_costs,
     read_flag,
     read_intercept,
+    read_max_classes,
     read_positive,
 )
 
@@ -72,6 +73,7 @@ class RuleModel(LearnerBase):
         costs: Any = None,
         threshold: str = "uncalibrated",
         radius: float = 1.0,
+        max_classes: int | None = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
@@ -94,6 +96,7 @@ class RuleModel(LearnerBase):
         self.intercept_scaling = read_positive("intercept_scaling", intercept_scaling)
         self.hash_bits = read_bits(hash_bits)
         self.radius = read_positive("radius", radius)
+        self.max_classes = read_max_classes(max_classes, classes)
         if task == "oneclass" and not isinstance(self.readout, core.Last):
             raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
@@ -123,7 +126,8 @@ class RuleModel(LearnerBase):
 
     def new_model(self, classes: Iterable[Hashable] | None = None) -> Self:
         """A model like this one that has learned nothing, for other classes (with costs for the same, in any order)."""
-        return type(self)(**{**self.options(), **classes_and_costs(self, classes)})
+        options = {**self.options(), **classes_and_costs(self, classes)}
+        return type(self)(**options | ({} if classes is None else {"max_classes": None}))
 
     def __sklearn_clone__(self) -> Self:
         return self.new_model(self.classes if self.declared else None)
@@ -144,7 +148,11 @@ class RuleModel(LearnerBase):
     @property
     def nbytes(self) -> int:
         """Bytes of weights, names and whatever else the native engine holds."""
-        return array_bytes(self._engine.state())
+        return self._table_bytes() + array_bytes(store.encode_names(self.names))
+
+    def _table_bytes(self) -> int:
+        """Bytes of the tables that the native engine holds."""
+        raise NotImplementedError
 
     # -- what was learned ------------------------------------------------------------------------------------------
 
@@ -231,33 +239,39 @@ class RuleModel(LearnerBase):
 
     def _new_label(self, label: Hashable) -> int:
         """Called by the engine for a label it does not know: registers it, or says why not."""
-        known = self.classes
+        known = self._engine.classes  # not a copy: it grows below
+        index = len(known)
         label = plain(label)
-        self._admissible(label, known)
-        self._engine.set_classes([*known, label])
-        if len(known) == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
+        self._admissible(label, known, self.t + 1)
+        self._engine.add_class(label)
+        if index == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
             self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
             return 0
-        return len(known)
+        return index
 
-    def _admissible(self, label: Hashable, known: list[Any]) -> None:
+    def _admissible(self, label: Hashable, known: Collection[Any], rows: int) -> None:
+        """Raise where a label, first met in so many rows, cannot become a class beside those known."""
         if self.declared:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
         require_label(label)
         self.room_for(len(known) + 1)
+        require_few(label, known, self.max_classes, rows)
 
     def _check_labels(self, labels: list[Any]) -> None:
         """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
         known = dict.fromkeys(self.classes)
+        before, rows = len(known), self.t + 1
         for row, label in enumerate(labels):
             try:
                 if label not in known:
-                    self._admissible(plain(label), list(known))
+                    self._admissible(plain(label), known.keys(), rows + row)
                     known[label] = None
             except (LabelError, ParameterError) as error:
                 raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
             except TypeError:
                 raise not_hashable(label, row) from None
+        if len(known) > before:
+            self._engine.require_memory(len(known))
 
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""

@@ -75,6 +75,10 @@ class OnepassGroup(click.Group):
             sys.exit(1)
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+        except ImportError as error:
+            if not str(error).startswith("ONEPASS_ISA="):
+                raise
+            fail(str(error), 2)
         except MemoryError:
             fail("out of memory: fewer weights (-b BITS) or fewer classes are needed", 1)
         except (click.Abort, KeyboardInterrupt):

@@ -88,7 +88,7 @@ def _heaviest(model: LinearModel, top: int) -> list[str]:
 
     from ..evaluate import text_table
 
-    w, intercept = model.weights()
+    places, w, intercept = model.met_weights()
     names = model.names
     classes = [str(label) for label in model.classes]
     titles = (
@@ -99,9 +99,10 @@ def _heaviest(model: LinearModel, top: int) -> list[str]:
     order = np.argsort(-size, kind="stable")[:top]
     order = order[size[order] > 0]
     cells = [["feature", *titles]]
-    for j in order.tolist():
+    for at in order.tolist():
+        j = int(places[at])
         name = str(names[j]) if j < len(names) else f"{'slot ' if model.hash_bits is not None else ''}{j}"
-        cells.append([name[:50], *(f"{weight:+.4g}" for weight in w[: len(titles), j])])
+        cells.append([name[:50], *(f"{weight:+.4g}" for weight in w[: len(titles), at])])
     if model.fit_intercept:
         cells.append(["(constant)", *(f"{weight:+.4g}" for weight in intercept[: len(titles)])])
     return text_table(cells, left=1).splitlines()

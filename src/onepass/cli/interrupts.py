@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, kept until a chunk is through: a model is never left between two of its rows."""
+"""Ctrl-C and SIGTERM, kept until some rows are learned: a model is never left inside one of its rows."""
 
 from __future__ import annotations
 

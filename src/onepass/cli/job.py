@@ -23,9 +23,10 @@ from . import tasks
 from .interrupts import Interrupts
 from .judging import Judge, asker_of, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
-from .progress import Display, Losses
+from .pace import Pace
+from .progress import Display, Losses, memory_note
 from .radius import Distances
-from .rows import check_bases, cut, declare_sides, inside, runs_of_labels, some, usual_every, whole_queries
+from .rows import check_bases, cut, declare_sides, inside, part_of, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
     from ..core import Rule
@@ -54,7 +55,7 @@ class Options:
 
 @dataclasses.dataclass
 class Stopped(Exception):
-    """A signal came; everything up to the last chunk is learned and saved, where --save was given."""
+    """A signal came; the rows learned by then are saved, where --save was given."""
 
     signal: int
 
@@ -95,6 +96,7 @@ class Job:
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.began = perf_counter()
         self.examples_before = 0
+        self.pace = Pace()
 
     # -- from the beginning, or from a checkpoint ------------------------------------------------------------------
 
@@ -179,11 +181,11 @@ class Job:
                 break
             for part in [chunk] if ranking else cut(chunk, self.checkpoint_every):
                 with interrupts.held():
-                    self.take(part)
-                    self.position = part.position
-                    self.counts["skipped"] = part.position.skipped
-                    end, n = part.position.example, self.checkpoint_every
-                    if n and end // n > (end - len(part)) // n:
+                    taken = self.take(part, interrupts)
+                    self.position = taken.position
+                    self.counts["skipped"] = taken.position.skipped
+                    end, n = taken.position.example, self.checkpoint_every
+                    if n and end // n > (end - len(taken)) // n:
                         self.save()
                 interrupts.check()
         self.counts["skipped"] = stream.skipped  # those after the last good line too
@@ -215,18 +217,33 @@ class Job:
         if self.keeper is None and self.model is not None:
             self._keep()
 
-    def take(self, chunk: Chunk) -> None:
-        """Predict, judge and learn the rows of a chunk."""
+    def take(self, chunk: Chunk, interrupts: Interrupts) -> Chunk:
+        """Predict, judge and learn the rows of a chunk; returns them, or the first of them where a signal came."""
         if self.model is not None and self.model.task == "oneclass":
             chunk = inside(chunk)
         check_bases(self.model, chunk, learned=not self.options.test_only)
-        labelled = chunk.labelled()
-        self.counts["unlabelled"] += len(chunk) - len(labelled)
+        ranking = self.model is not None and self.model.task == "ranking"
+        judged: list[tuple[Outcomes, Any]] = []
+        began, done = perf_counter(), 0
+        for piece in self.pace.pieces(chunk, whole_queries=ranking):
+            judged += self._take_piece(piece)
+            done += len(piece)
+            if interrupts.came:
+                break
+        seconds = perf_counter() - began
+        taken = part_of(chunk, 0, done)
+        labelled = taken.labelled()
+        self.counts["unlabelled"] += len(taken) - len(labelled)
         self.counts["features"] += len(labelled.X.indices)
+        if judged:
+            self._account(judged, seconds, labelled)
+        return taken
+
+    def _take_piece(self, chunk: Chunk) -> list[tuple[Outcomes, Any]]:
+        """The outcomes of rows with labels, and which of them are held out."""
         told = self.predictions is not None or self.audit is not None
         judged: list[tuple[Outcomes, Any]] = []
-        began = perf_counter()
-        for part, has_label in runs_of_labels(chunk if told else labelled, one_by_one=self.audit is not None):
+        for part, has_label in runs_of_labels(chunk if told else chunk.labelled(), one_by_one=self.audit is not None):
             if not has_label:
                 self._predict(part)
                 continue
@@ -236,8 +253,7 @@ class Job:
             judged.append((outcomes, held))
             if self.predictions is not None:
                 self.predictions.add(said(), part.id)
-        if judged:
-            self._account(judged, perf_counter() - began, labelled)
+        return judged
 
     def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
@@ -291,6 +307,8 @@ class Job:
         assert self.make_model is not None
         self.model = self.make_model(task)
         self.decided = why
+        if note := memory_note(self.model):
+            self.display.note(note)
 
     def _metrics(self) -> list[Any]:
         assert self.model is not None

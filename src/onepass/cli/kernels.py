@@ -63,6 +63,7 @@ def make_model(
         fit_intercept=given["intercept"] and source is not None and source.name == "COMMANDLINE",
         readout=given["readout"],
         hash_bits=bits,
+        max_classes=given["max_classes"],
     )
 
 

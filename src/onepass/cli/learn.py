@@ -67,6 +67,13 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     show_default="a weight for every name",
     help="Hash the features' names into 2^BITS weights.",
 )
+@click.option(
+    "--max-classes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="a million; 100 numbers that are not whole",
+    help="More classes than these are an error; --oaa declares them.",
+)
 @click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, pocket.")
 @click.option("--intercept/--no-intercept", " /--noconstant", default=True, help="Learn a constant too.")
 @click.option("--save", "-f", "--final_regressor", type=_FILE, metavar="MODEL", help="Write the model here.")
@@ -242,6 +249,7 @@ def _begun(given: dict[str, Any]) -> Job:
             readout=given["readout"],
             hash_bits=bits,
             radius=1.0 if given["radius"] is None else given["radius"],
+            max_classes=given["max_classes"],
         )
         return made
 
@@ -273,6 +281,7 @@ def _auto(given: dict[str, Any]) -> Job:
             classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
             fit_intercept=given["intercept"],
             hash_bits=given["hash_bits"],
+            max_classes=given["max_classes"],
         )
 
     from .. import rules
@@ -336,6 +345,9 @@ def _fits(model: LinearModel, given: dict[str, Any]) -> None:
     own = [name for name in ("kernel", "budget", "radius", "oaa") if given[name] is not None]
     for name in (*said_of_rules(given), *own):
         raise click.UsageError(f"--{name}: the model brings its own, {kernels.learner_of(model)}; leave it out")
+    if given["max_classes"] is not None:
+        for each in getattr(model, "members", [model]):
+            each.max_classes = given["max_classes"]
 
 
 def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:

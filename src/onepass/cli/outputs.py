@@ -71,7 +71,7 @@ class Audit:
     def show(self, model: LinearModel, chunk: Chunk) -> None:
         from .judging import predictions_of
 
-        w, intercept = model.weights()
+        places, w, intercept = model.met_weights()
         said = predictions_of(model, chunk) if model.started else [None] * len(chunk)
         for row in range(len(chunk)):
             low, high = int(chunk.X.indptr[row]), int(chunk.X.indptr[row + 1])
@@ -80,7 +80,8 @@ class Audit:
             columns, names = self._features(model, chunk, low, high)
             parts = []
             for j, name, value in zip(columns, names, chunk.X.data[low:high].tolist(), strict=True):
-                weights = w[:, j] if 0 <= j < w.shape[1] else np.zeros(len(w))
+                at = np.flatnonzero(places == j)
+                weights = w[:, at[0]] if len(at) else np.zeros(len(w))
                 parts.append((float(np.max(np.abs(weights * value))), f"{name}:{value:g}:{_weights(weights)}"))
             parts.sort(key=lambda part: -part[0])
             constant = [f"Constant:1:{_weights(intercept)}"] if model.fit_intercept else []
@@ -106,16 +107,17 @@ def weight_lines(model: LinearModel, spelled: Mapping[int, list[str]] | None = N
 
     `spelled`: the names behind hashes; names that share one share its weight, each on its own line.
     """
-    w, intercept = model.weights()
+    places, w, intercept = model.met_weights()
     names = model.names
     heaviest = np.argsort(-np.max(np.abs(w), axis=0), kind="stable") if w.size else np.empty(0, dtype=np.intp)
     yield f"# {model.rule!r}; classes: {', '.join(map(str, model.classes))}"
     if model.fit_intercept:
         yield f"Constant:{_weights(intercept)}"
-    for j in heaviest.tolist():
-        if np.any(w[:, j]):
+    for at in heaviest.tolist():
+        if np.any(w[:, at]):
+            j = int(places[at])
             called = (spelled or {}).get(j) or [names[j] if j < len(names) else j]
-            yield from (f"{name}:{_weights(w[:, j])}" for name in called)
+            yield from (f"{name}:{_weights(w[:, at])}" for name in called)
 
 
 def write_weights(path: str, model: LinearModel, spelled: Mapping[int, list[str]]) -> None:

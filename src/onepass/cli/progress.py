@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..metrics import scores
+from ..metrics import Labels, scores
 from ..metrics.statistics import MeanLoss
 
 if TYPE_CHECKING:
     from ..metrics import Metric, Outcomes
 
-__all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "short"]
+__all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "memory_note", "short"]
 
 
 @dataclasses.dataclass
 class Losses:
-    """The mean loss so far and since the last line, counted as the stream goes by."""
+    """The metric so far and since the last line, counted as the stream goes by."""
 
     loss: Any
     name: str
+    metric: Metric | None = None  # what makes its value of the mean loss: a root, for rmse. None: the mean itself
     total: float = 0.0
     weight: float = 0.0
     examples: int = 0
@@ -36,7 +37,7 @@ class Losses:
         mean = isinstance(statistic, MeanLoss) and statistic.option is None and not metric.higher_is_better
         if mean and metric.kind != "sets":  # hamming's is divided by the labels met in the end
             assert isinstance(statistic, MeanLoss)
-            return cls(statistic.loss, metric.name)
+            return cls(statistic.loss, metric.name, metric)
         return cls(*USUAL[metric.kind])
 
     def each(self, outcomes: Outcomes) -> Any:
@@ -44,8 +45,14 @@ class Losses:
         return np.where(np.isnan(losses), 0.0, losses)
 
     @property
-    def mean(self) -> float:
-        return self.total / self.weight if self.weight else float("nan")
+    def so_far(self) -> float:
+        return self.value(self.total, self.weight)
+
+    def value(self, total: float, weight: float) -> float:
+        """What is shown of examples with such a sum of losses; NaN without examples."""
+        if self.metric is not None:
+            return self.metric.value((total, weight), Labels())
+        return total / weight if weight > 0 else float("nan")
 
 
 def _below_ideal(outcomes: Outcomes) -> Any:
@@ -84,6 +91,9 @@ class Display:
     def add(self, outcomes: Outcomes, starts: Any, fraction: float | None, title: str) -> None:
         pass
 
+    def note(self, text: str) -> None:
+        """Something to be known beforehand."""
+
     def end(self) -> None:
         pass
 
@@ -96,6 +106,9 @@ class Table(Display):
         self.out, self.every = out, every
         self.last = (0.0, 0.0)
         self.next = every or 1
+
+    def note(self, text: str) -> None:
+        print(text, file=self.out)
 
     def begin(self, losses: Losses) -> None:
         super().begin(losses)
@@ -131,9 +144,9 @@ class Table(Display):
         assert self.losses is not None
         losses, (total, weight) = self.losses, self.last
         self.last = (losses.total, losses.weight)
-        since = (losses.total - total) / (losses.weight - weight) if losses.weight > weight else 0.0
+        since = losses.value(losses.total - total, losses.weight - weight) if losses.weight > weight else 0.0
         truth, said = (_shown(outcomes, column[row]) for column in (outcomes.truth, outcomes.predicted))
-        print(f"{_eight(losses.mean):<9}{_eight(since):<10}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
+        print(f"{_eight(losses.so_far):<9}{_eight(since):<10}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
               f"{features:>9}", file=self.out, flush=True)  # fmt: skip
 
 
@@ -168,6 +181,9 @@ class Bar(Display):
         self.from_fraction: float | None = None
         self.letters = "█░" if (getattr(out, "encoding", "") or "").lower().startswith("utf") else "#-"
 
+    def note(self, text: str) -> None:
+        print(text, file=self.out)
+
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.before = 0 if self.losses is None else self.losses.examples
@@ -195,7 +211,7 @@ class Bar(Display):
         parts += [
             f"{short(self.losses.examples)} ex",
             f"{short(speed)}/s",
-            f"{self.losses.name} {self.losses.mean:.4f}",
+            f"{self.losses.name} {self.losses.so_far:.4f}",
         ]
         gone = fraction - (self.from_fraction or 0.0) if fraction is not None else 0.0
         if fraction is not None and gone > 0:
@@ -225,6 +241,18 @@ def display(kind: str, out: Any, every: int | None) -> Display:
     if kind == "auto":
         kind = "bar" if sys.stderr.isatty() and sys.stdout.isatty() else "table"
     return Display() if kind == "none" else Bar(out) if kind == "bar" else Table(out, every)
+
+
+MUCH = 1e9  # bytes of weights that are said before they are taken
+
+
+def memory_note(model: Any) -> str:
+    """What the tables of a model may take, where that is much: hash tables are taken as far as features come."""
+    size = sum(each._engine.table_bytes for each in getattr(model, "members", [model]))
+    if size < MUCH:
+        return ""
+    classes = f" × {len(model.classes):,} classes" if len(model.classes) > 2 else ""
+    return f"memory: up to {size / 1e9:.1f} GB of weights ({model.n_features:,} features{classes}), as features come"
 
 
 def memory() -> int:

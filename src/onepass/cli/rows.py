@@ -23,6 +23,7 @@ __all__ = [
     "cut",
     "declare_sides",
     "inside",
+    "part_of",
     "round_up",
     "runs_of_labels",
     "some",
@@ -59,14 +60,20 @@ def cut(chunk: Chunk, every: int) -> Iterator[Chunk]:
         if every:
             before = end.example - len(chunk) + start
             stop = min(stop, start + every - before % every)
-        yield chunk if stop - start == len(chunk) else _part(chunk, start, stop, _back(end, len(chunk) - stop))
+        yield part_of(chunk, start, stop)
         start = stop
+
+
+def part_of(chunk: Chunk, start: int, stop: int) -> Chunk:
+    """Some of the rows, with the position where they end."""
+    if stop - start == len(chunk):
+        return chunk
+    return _part(chunk, start, stop, _back(chunk.position, len(chunk) - stop))
 
 
 def split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk]:
     """The first rows, and the others."""
-    position = _back(chunk.position, len(chunk) - rows)
-    return _part(chunk, 0, rows, position), _part(chunk, rows, len(chunk), chunk.position)
+    return part_of(chunk, 0, rows), part_of(chunk, rows, len(chunk))
 
 
 def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:

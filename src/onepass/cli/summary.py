@@ -89,7 +89,7 @@ def learned(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> 
 
 
 def _weights(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> str:
-    w, _ = model.weights()
+    _, w, _ = model.met_weights()
     used = int(np.count_nonzero(np.any(w != 0.0, axis=0))) if w.size else 0
     if model.hash_bits is None:
         return f"{used:,} of {model.n_features:,} features are not 0"

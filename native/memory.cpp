@@ -1,0 +1,54 @@
+#include "memory.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+namespace onepass {
+
+static const char letters[] = " KMGT";
+
+// The limit of a control group, version 2 or 1; infinity where there is none.
+static double group_limit() {
+    for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+        std::ifstream file(path);
+        double bytes;
+        if (file >> bytes) return bytes;
+    }
+    return HUGE_VAL;
+}
+
+double memory_limit() {
+    if (const char* text = std::getenv("ONEPASS_MAX_MEMORY"); text && *text) {
+        char* end = nullptr;
+        double bytes = std::strtod(text, &end);
+        for (size_t power = 1; power < 5; ++power)
+            if (*end == letters[power]) {
+                bytes *= std::pow(1024.0, double(power));
+                ++end;
+                break;
+            }
+        if (*end == 0 && bytes > 0.0 && std::isfinite(bytes)) return bytes;
+        throw std::invalid_argument("ONEPASS_MAX_MEMORY=" + std::string(text) +
+                                    ": expected bytes, or a number with K, M, G or T, as in 8G");
+    }
+    const double machine = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE));
+    return std::min(machine > 0.0 ? machine : HUGE_VAL, group_limit());
+}
+
+std::string text_of_bytes(double bytes, bool short_form) {
+    const double unit = short_form ? 1024.0 : 1000.0;
+    size_t power = 0;
+    while (power < 4 && bytes >= unit) bytes /= unit, ++power;
+    char text[32];
+    if (short_form) std::snprintf(text, sizeof text, "%.0f%c", std::ceil(bytes), letters[power]);
+    else std::snprintf(text, sizeof text, "%.3g %.*sB", bytes, power > 0, letters + power);
+    return text;
+}
+
+}  // namespace onepass

@@ -1,0 +1,14 @@
+// How much memory tables of weights may take.
+#pragma once
+#include <string>
+
+namespace onepass {
+
+// Bytes: what ONEPASS_MAX_MEMORY says (a number, or one with K, M, G or T), by default all that this machine, or the
+// control group of this process, has. Throws std::invalid_argument where it says something else.
+double memory_limit();
+
+// As people read it, as 6.3 GB; `short_form` as ONEPASS_MAX_MEMORY takes it, rounded up: 7G.
+std::string text_of_bytes(double bytes, bool short_form = false);
+
+}  // namespace onepass
