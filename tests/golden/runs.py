@@ -14,8 +14,10 @@ import numpy as np
 
 import onepass as op
 from golden import learners, values
-from golden.cells import BAYES, COUNTS, Cell
+from golden.cells import Cell
+from golden.other_families import BAYES
 from golden.rule_table import RULES
+from golden.scheme_families import COUNTS
 from golden.streams import LABELS, Stream, formed, sentences, stream
 from onepass import store
 from onepass.transforms import Pipeline
