@@ -1,6 +1,6 @@
 """Recorded behaviour: what every learner, the command and the documents' own rules do.
 
-cells      the cells: families of axes, covered pairwise (cover), without the combinations that cannot be
+cells      the cells: the axes of scheme_families and other_families, covered pairwise (cover)
 learners   a cell's learner
 streams    data by whole-number arithmetic, in every form
 runs       a cell is run: taught, perhaps refused, then asked

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 import onepass as op
-from golden.cells import DETECTORS, Cell
+from golden.cells import Cell
 from golden.documents import rule
+from golden.other_families import DETECTORS
 from golden.streams import LABELS
 from onepass import continual, decoders, drift, kernels, reductions, transforms
 

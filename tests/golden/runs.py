@@ -14,8 +14,10 @@ import numpy as np
 
 import onepass as op
 from golden import learners, values
-from golden.cells import BAYES, COUNTS, Cell
+from golden.cells import Cell
+from golden.other_families import BAYES
 from golden.rule_table import RULES
+from golden.scheme_families import COUNTS
 from golden.streams import LABELS, Stream, formed, sentences, stream
 from onepass import store
 from onepass.transforms import Pipeline
@@ -180,6 +182,7 @@ def state_arrays(learner: Any, path: Path) -> dict[str, np.ndarray]:
 
 SAID = 6  # the last predictions before learning that are recorded
 COUNTERS = ("t_", "k_", "t", "k", "n_support_", "n_support", "n_examples_", "dropped_", "n_drifts_", "n_passes_")
+FITTED = ("coef_", "intercept_", "mean_", "var_", "dual_coef_", "member_weights_")
 ONE = ("predict_one", "score_one", "predict_proba_one", "transform_one")
 MANY = (
     "predict_many",
@@ -224,7 +227,7 @@ def record(cell: Cell) -> dict[str, Any]:
 
 
 def observed(learner: Any, summary: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    """Counters, classes and arrays of a learner."""
+    """Counters, classes, fitted attributes and the arrays of the state."""
     out: dict[str, Any] = {}
     for name in COUNTERS:
         value = attempt(lambda name=name: getattr(learner, name))
@@ -233,6 +236,8 @@ def observed(learner: Any, summary: Callable[[np.ndarray], Any]) -> dict[str, An
     classes = attempt(lambda: getattr(learner, "classes_", None) if hasattr(learner, "classes_") else learner.classes)
     if isinstance(classes, list | np.ndarray):
         out["classes"] = [repr(label) for label in np.asarray(classes, dtype=object).tolist()]
+    fitted = {name: attempt(lambda name=name: getattr(learner, name)) for name in FITTED}
+    out |= {name: summary(value) for name, value in fitted.items() if isinstance(value, np.ndarray)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onepass"
         try:

@@ -49,6 +49,8 @@ def _encoded(value: Any, number: Any, table: Any) -> Any:
                 "values": _encoded(np.array(list(value.values())), number, table)
             }
         return {str(key): _encoded(each, number, table) for key, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
     if isinstance(value, list | tuple):
         return [_encoded(each, number, table) for each in value]
     return repr(value)
