@@ -55,7 +55,9 @@ ONLY = {"eg": ["simplex"], "entropic ftrl": ["simplex"], "eg pm": ["L1"],
 CELLS = [(player, set) for player in PLAYERS for set in ONLY.get(player, SETS)]
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize(
+    "stream", [pytest.param(name, marks=[pytest.mark.data] if name == "real" else []) for name in STREAMS]
+)
 def test_regret_is_within_the_bound_at_every_round(stream):
     """Every player on every set it plays in; comparators: the best point of the set, and some others."""
     generator, grew = np.random.default_rng(0), 0

@@ -51,7 +51,7 @@ def examples(kind: str, n: int = 250) -> list[tuple[np.ndarray, int]]:
     return list(zip(X, y.astype(int).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("stream", ["random", "bursts", "real", "separable"])
+@pytest.mark.parametrize("stream", ["random", "bursts", pytest.param("real", marks=pytest.mark.data), "separable"])
 def test_regret_is_within_the_bound_of_the_rule(stream):
     rows = examples(stream)
     for rule in RULES:
