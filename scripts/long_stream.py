@@ -158,7 +158,8 @@ def report(marks: list[tuple[float, int, int]], bits: int, memory: int, slower: 
     weights = 8 << bits
     above = marks[-1][2] - weights
     third = max(1, len(marks) // 3)  # together: of a short stream, a tenth is a few blocks, read ahead or behind
-    ratio = cost(-1 - third, -1) / cost(0, third)
+    tick = 1e6 / os.sysconf("SC_CLK_TCK") / (marks[third][1] - marks[0][1])  # a shorter time is not measured
+    ratio = cost(-1 - third, -1) / max(cost(0, third), tick)
     room = f"{above / 1e6:.0f} MB above the weights ({weights / 1e6:.0f} MB)"
     print(f"{marks[-1][1]:,} examples in {seconds:.0f} s; {room}; the last tenths cost {ratio:.2f} of the first")
     wrong = [f"more than {memory} MB above the weights"] * (above > memory * 1e6)

@@ -96,8 +96,23 @@ def test_the_weights_are_fixed_share_of_numbers():
 def test_close_to_the_best_member_on_real_streams(name):
     """Without knowing which of the portfolio that is: at most 3% more errors than the best in hindsight."""
     data = datasets.load(name)
-    data = data.shuffled(0) if name == "phoneme" else data
-    X, y = next(iter(data.chunks(5000)))
+    errs_little_more_than_the_best_member(data.shuffled(0) if name == "phoneme" else data)
+
+
+@pytest.mark.parametrize("stream", [
+    datasets.SEA(5000, seed=1),
+    datasets.SEA(5000, seed=2, noise=0.1),
+    datasets.RotatingHyperplane(5000, d=5, seed=1),
+    datasets.Agrawal(5000, seed=1),
+    datasets.LED(5000, seed=1),
+    datasets.Switch(datasets.SEA(5000, thresholds=(8,)), datasets.SEA(5000, thresholds=(9.5,)), width=200),
+], ids=["SEA", "noise", "hyperplane", "Agrawal", "LED", "switch"])  # fmt: skip
+def test_close_to_the_best_member_on_generated_streams(stream):
+    errs_little_more_than_the_best_member(stream)
+
+
+def errs_little_more_than_the_best_member(stream):
+    X, y = next(iter(stream.chunks(5000)))
     model = EnsembleModel()
     wrong = np.sum(np.asarray(model.predict_then_learn(X, y)) != np.asarray(y))
     bound = experts.FixedShare(len(model.members), eta=0.1, alpha=0.001).bound(len(y), 0)

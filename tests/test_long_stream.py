@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -30,3 +31,12 @@ def test_what_is_not_flat_is_said() -> None:
     command = [sys.executable, str(SCRIPT), "--size", "10MB", "--memory", "1"]
     result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
     assert result.returncode == 1 and "more than 1 MB above the weights" in result.stdout
+
+
+def test_times_too_short_to_be_measured_are_flat(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location("long_stream", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.report([(0.5, 1000 * i, 1 << 20) for i in range(10)], 10, 300, 1.25, 1.0) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "flat"
