@@ -47,8 +47,8 @@ def test_learners_do_what_was_recorded(family: str) -> None:
 @pytest.mark.parametrize("family", cells())
 @pytest.mark.parametrize("instruction_set", OTHERS, indirect=True)
 def test_every_instruction_set_gives_the_same(instruction_set: str, family: str) -> None:
-    """A part of the cells with each; settings.py tries them all."""
-    found = learners_now(cells()[family][OTHERS.index(instruction_set) :: len(OTHERS)])
+    """Every fourth cell with each; settings.py tries them all."""
+    found = learners_now(cells()[family][OTHERS.index(instruction_set) :: 4])
     require_recorded(read(LEARNERS), found, found)
 
 
