@@ -103,6 +103,20 @@ def test_neither_does_any_matrix(set, kind, name):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("set", [each for each in SETS if not isinstance(each, Reals)], ids=repr)
+def test_closed_forms_have_the_gap_of_their_rounding(set):
+    Z = 1e3 + table("plain", n=400)[0]
+    quadratic = hindsight.best_quadratic(Z, set)
+    total = lambda u: math.fsum(0.5 * (Z - u).ravel() ** 2)  # noqa: E731
+    assert quadratic.value - quadratic.gap <= lowest(total, set, quadratic.u)
+    assert 1e-15 * quadratic.value <= quadratic.gap <= 1e-8 * quadratic.value
+    if math.isfinite(set.diameter(3)):
+        linear = hindsight.best_linear(Z, set)
+        assert linear.value - linear.gap <= lowest(lambda u: math.fsum((Z * u).ravel()), set, linear.u)
+        assert 1e-15 * abs(linear.value) <= linear.gap <= 1e-8 * abs(linear.value)
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["logistic", "hinge", "squared"])
 def test_the_gap_of_losses_with_a_penalty_is_that_of_their_sum(name):
     X, s, _ = table("plain")

@@ -24,13 +24,14 @@ __all__ = ["Comparator", "best", "best_linear", "best_penalised", "best_quadrati
 
 EXACT_ROWS, EXACT_NUMBERS = 5_000, 300_000  # up to here a linear program; beyond, a smoothed problem with its gap
 DENSE_NUMBERS = 20_000_000  # up to here least squares by SVD
+PROJECTED = 1e-11  # how near a projection is to the nearest point, as a part of the scale
 
 
 @dataclasses.dataclass
 class Comparator:
     """u, what it would have lost in all, and how sure that is: no point of the set loses less than `value` − `gap`.
 
-    A gap counts the rounding of both, in ℝᵈ for points up to `duality.REACH` times as far as u. Closed forms have none.
+    A gap counts the rounding of both, in ℝᵈ for points up to `duality.REACH` times as far as u.
     """
 
     u: Array
@@ -112,16 +113,23 @@ def _pieces(loss: Loss, y: Array) -> list[tuple[Array, Array]] | None:
 
 def best_linear(Z: Array, set: DecisionSet) -> Comparator:
     """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. What rounding leaves of coordinates that cancel out is 0: it has no direction."""
+    noise = duality.EPS * len(Z) * np.sum(np.abs(Z), axis=0)
     theta = np.sum(Z, axis=0)
-    theta = np.where(np.abs(theta) > duality.EPS * len(Z) * np.sum(np.abs(Z), axis=0), theta, 0.0)
-    u = set.linear_argmin(theta)
-    return Comparator(u, float(theta @ u), method="closed form", set=repr(set))
+    theta = np.where(np.abs(theta) > noise, theta, 0.0)
+    u, diameter = set.linear_argmin(theta), set.diameter(Z.shape[1])
+    far = norm(u) + diameter if math.isfinite(diameter) else duality.REACH * max(1.0, norm(u))
+    return Comparator(u, float(theta @ u), 2.0 * norm(noise) * far, "closed form", set=repr(set))
 
 
 def best_quadratic(Z: Array, set: DecisionSet) -> Comparator:
     """Of Σ ½‖· − z_t‖²: the mean, projected."""
-    u = set.project(np.mean(Z, axis=0))
-    return Comparator(u, 0.5 * float(np.sum((Z - u) ** 2)), method="projected mean", set=repr(set))
+    mean = np.mean(Z, axis=0)
+    u = set.project(mean)
+    value = 0.5 * float(np.sum((Z - u) ** 2))
+    terms = (Z.size + 64) * value + float(np.sum(np.abs(Z - u) * (np.abs(Z) + np.abs(u))))
+    missed = max(PROJECTED, duality.EPS * len(Z)) * max(1.0, norm(u), norm(mean)) * len(Z)
+    gap = 2.0 * duality.EPS * terms + missed * (norm(u - mean) + missed)
+    return Comparator(u, value, gap, "projected mean", set=repr(set))
 
 
 def best(
@@ -183,7 +191,9 @@ def _least_squares(problem: Problem, set: DecisionSet) -> Comparator:
         u = np.asarray(V.T @ (q / (kappa + secular(q, kappa, set.r))), dtype=np.float64)
         method = "least squares, secular equation"
     alpha = problem.slopes(u, 0.0)
-    value, gap = duality.certified(problem, u, duality.balanced(problem, alpha) if set == Reals() else alpha, set)
+    if isinstance(set, Reals):
+        alpha = duality.balanced(problem, alpha)
+    value, gap = duality.certified(problem, u, alpha, set)
     return Comparator(u, value, gap, method, set=repr(set))
 
 

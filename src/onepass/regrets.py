@@ -106,7 +106,7 @@ class Regret:
             out.append(("with", ", ".join(f"{name} = {value:.5g}" for name, value in self.constants.items())))
         if self.comparator is not None:
             c = self.comparator
-            sure = "exact to rounding" if c.gap <= 1e-8 * abs(c.value) else f"duality gap {c.gap:.2g}"
+            sure = "exact to rounding" if c.gap <= 1e-8 * max(1.0, abs(c.value)) else f"duality gap {c.gap:.2g}"
             kept = "" if c.attained else "; only approached, by ever longer u"
             out.append(("comparator", f"best in {c.set} by {c.method}: {sure}{kept}"))
         elif self.against:

@@ -91,8 +91,9 @@ class ExpertGame:
             # The bound is against the best expert of each prefix, who lost no more than the best of all did.
             lowest = np.min(np.cumsum(self.losses, axis=0), axis=1)
             bounds = np.asarray(self.algorithm.bound(t, lowest), dtype=np.float64)
+            noise = 2.0 * np.finfo(np.float64).eps * len(self) * float(np.max(np.sum(np.abs(self.losses), axis=0)))
             who = Comparator(
-                np.eye(self.algorithm.M)[best], float(totals[best]), method="the least sum", set=f"expert {best}"
+                np.eye(self.algorithm.M)[best], float(totals[best]), noise, "the least sum", set=f"expert {best}"
             )
         else:
             followed = np.asarray(sequence, dtype=np.int64)
