@@ -191,7 +191,7 @@ def config_name(kind: type[Parameters]) -> str:
 
 
 def to_config(value: Any) -> Any:
-    """A parameter as JSON: plain values as they are, arrays as lists, parameter objects as their name and parameters."""
+    """A parameter as JSON: plain values as they are, arrays as lists, objects as their name and parameters."""
     if isinstance(value, Parameters):
         return {
             "type": config_name(type(value)),
