@@ -86,6 +86,8 @@ bool overflows(const Expansion& f, const Budget& budget, const KernelRound& roun
         if (!finite(ww)) return true;
     }
     if (budget.admit == take_step) return false;
+    // Least squares divide by the importance, and square the quotient.
+    if (f.keeps_covariance && !(within(round.importance) && round.importance > 1.0 / safe)) return true;
     return !(within(largest) && within(round.ktt) && round.ktt > 1.0 / safe && within(f.largest()) && within(round.m));
 }
 

@@ -35,7 +35,7 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
     if (!few) frozen.emplace(centers, K, d);
     std::vector<int64_t> at(batch);
     std::vector<double> distance(batch), moved(K * d), mass(K);
-    double inertia = 0.0;
+    double inertia = -1.0;
     for (size_t start = 0; start < n; start += batch, X += batch * d, w += batch) {
         const size_t rows = std::min(batch, n - start);
         std::fill(moved.begin(), moved.end(), 0.0);

@@ -33,7 +33,8 @@ void neighbour_votes(const double* distance, const Neighbours& window, double* v
 
 // Mini-batches of `batch` rows in turn, n of them in all (Sculley 2010): rows go to the nearest centre with all centres
 // frozen, then v_k += sum of w, c_k += sum of w (x - c_k) / v_k over the rows of k. Every v is multiplied by `decay`
-// first. Returns the last mini-batch's sum of w |x - c|^2 before the move.
+// first. Returns the sum of w |x - c|^2 of the last mini-batch that weighs something, before the move; -1 where none
+// does.
 double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t batch, double decay, double* centers,
                     double* counts, size_t K);
 

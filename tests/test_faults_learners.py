@@ -1,4 +1,4 @@
-"""Faults of single learners: what is saved opens again, a refused call leaves whole rows, probabilities are numbers."""
+"""Learners with a state of their own: a refused call leaves whole rows, probabilities are numbers, steps are finite."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reopening import reopened, saved
 from scipy import sparse
 
 import onepass as op
@@ -53,19 +54,6 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "csr": sparse.csr_matrix,
     "named": lambda X: [{f"x{j}": v for j, v in enumerate(row) if v} for row in X.tolist()],
 }
-
-
-def saved(model: Any, folder: Path) -> bytes:
-    model.save(folder / "now.onepass")
-    return (folder / "now.onepass").read_bytes()
-
-
-def reopened(model: Any, folder: Path) -> Any:
-    """The model as its file holds it; it must write the same file again."""
-    before = saved(model, folder)
-    again = op.load(folder / "now.onepass")
-    assert saved(again, folder) == before
-    return again
 
 
 def feed(name: str, model: Any, X: Any, y: Any, importance: Any = None) -> None:
@@ -304,3 +292,64 @@ def test_probabilities_are_finite_and_add_up_to_one(name: str, stream: str, impo
             assert sum(single.values()) == pytest.approx(1.0), (x, single)
             if form is np.array and x[0] <= 1:  # where rounding does not decide
                 assert model.predict_proba(np.array([x]))[0] == pytest.approx(list(single.values()))
+
+
+# -- steps that overflow -----------------------------------------------------------------------------------------------
+
+
+CONTINUAL = [continual.SoftmaxSGD, continual.Replay, continual.AGEM, continual.EWC]
+
+
+@pytest.mark.parametrize("kind", CONTINUAL)
+def test_a_step_that_overflows_is_refused_for_its_row(kind: Any, tmp_path: Path) -> None:
+    model, clean = (kind(eta=1e250) for _ in range(2))
+    X = [{"u": 1.0}, {"v": 1e-9}, {"u": 1.0, "w": 1e99}, {"z": 1.0}]
+    with pytest.raises(NumericalError, match="row 2: the step overflows") as caught:
+        model.learn_many(X, ["a", "b", "c", "d"])
+    assert (caught.value.row, list(model.classes_)) == (2, ["a", "b"])
+    with pytest.raises(NumericalError, match="row 0: the step overflows"):
+        model.learn_one(X[2], "c")
+    clean.learn_many(X[:2], ["a", "b"])
+    assert saved(reopened(model, tmp_path), tmp_path) == saved(clean, tmp_path)
+    for each in (model, clean):
+        each.learn_one(X[3], "d")
+    assert saved(model, tmp_path) == saved(clean, tmp_path)
+
+
+def test_an_anchor_of_huge_features_does_not_overflow(tmp_path: Path) -> None:
+    model = continual.EWC()
+    model.learn_many(np.full((4, 2), 1e99), ["a", "b", "a", "b"], np.full(4, 1e99))
+    model.end_task()
+    before = model.coef_
+    model.learn_many(np.ones((4, 2)), ["a", "b", "a", "b"])
+    assert np.allclose(reopened(model, tmp_path).coef_, before)
+
+
+def test_importances_that_differ_by_all_that_numbers_can(tmp_path: Path) -> None:
+    """With `forgetting` later rows weigh more instead of earlier ones less, which must not overflow either."""
+    X = np.random.default_rng(1).choice([-1e100, 1e100, 1.0, 0.0], (60, 3))
+    w = np.random.default_rng(2).choice([0.0, 1e-300, 1.0, 1e100], 60)
+    for model in (op.GaussianNB(forgetting=0.5), op.MultinomialNB(forgetting=0.5)):
+        model.learn_many(np.abs(X), list("abc" * 20), w)
+        again = reopened(model, tmp_path)
+        assert np.allclose(again.predict_proba(np.abs(X)).sum(axis=1), 1.0)
+    for covariance in ("full", "tied"):
+        mixture = op.GaussianMixture(
+            3, covariance=covariance, batch_size=3, init_size=6, burn_in=3, revive=0.2, schedule="constant", eta=0.2
+        )
+        for row in range(60):
+            mixture.learn_one(X[row] * 10.0 ** -(row * 5 % 162), importance=w[row])
+        assert np.isfinite(reopened(mixture, tmp_path).score_samples(X)).all()
+    oja = op.OjaPCA(2, batch_size=2)
+    oja.learn_many(np.array([[1e-20, 0.0], [0.0, 2e-20], [1e90, 1e89], [1e90, 2e88]]), importance=[1, 1, 1e-300, 0])
+    assert np.linalg.norm(reopened(oja, tmp_path).components_, axis=1) == pytest.approx(1.0)
+
+
+def test_a_row_that_weighs_nothing_leaves_the_inertia(tmp_path: Path) -> None:
+    X, w = np.array([[0.0], [4.0], [1.0], [9.0]]), np.array([1.0, 1.0, 1.0, 0.0])
+    whole, single = (op.KMeans(2, batch_size=1, init_size=2) for _ in range(2))
+    whole.learn_many(X, importance=w)
+    for x, importance in zip(X, w, strict=True):
+        single.learn_one(x, importance=importance)
+    assert whole.inertia_ > 0.0
+    assert saved(whole, tmp_path) == saved(single, tmp_path)

@@ -107,13 +107,14 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         if self.reassign:
             super()._take(state, X, w)
             return
-        if w.any():
-            self._step(state, X, w)  # any number of mini-batches at one go
+        self._step(state, X, w)  # any number of mini-batches at one go
         state.steps += -(-len(X) // self._batch_size())
 
     def _step(self, state: _Centers, X: Array, w: Array) -> None:
         arrays = (state.centers, state.counts)
-        state.inertia = _native.kmeans_steps(X, w, self._batch_size(), float(self.decay), *arrays)
+        inertia = _native.kmeans_steps(X, w, self._batch_size(), float(self.decay), *arrays)
+        if inertia >= 0.0:
+            state.inertia = inertia
         if self.reassign:
             self._reassign(state, X, w)
 

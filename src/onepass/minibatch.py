@@ -94,6 +94,16 @@ class MiniBatchLearner(StatefulEstimator):
             state._reader.truncate(columns)
             raise
 
+    def _first_vector(self, state: Any, x: Any) -> Array:
+        """A row that comes before the state is seeded."""
+        columns = state._reader.columns
+        row = self._vector(state, x, True)
+        if state._reader.native.named:
+            self._require_widths(state, [len(row)], columns)
+        else:
+            self._require_start(len(row))
+        return row
+
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _absorb(self, state: Any, X: Array, w: Array) -> None:
@@ -221,13 +231,7 @@ class MiniBatchLearner(StatefulEstimator):
         """Learn one example: a row of numbers, or a mapping of names to numbers."""
         weight = one_weight(importance)
         state = self._new_state() if self._state is None else self._state
-        columns = state._reader.columns
-        row = self._vector(state, x, True)
-        if not state.seeded:
-            if state._reader.native.named:
-                self._require_widths(state, [len(row)], columns)
-            else:
-                self._require_start(len(row))
+        row = self._vector(state, x, True) if state.seeded else self._first_vector(state, x)
         place = state.filled
         wanted = self._batch_size() if state.seeded else self._prefix()
         if wanted == 1 and state.seeded and place == 0:  # it need not wait

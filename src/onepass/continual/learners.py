@@ -362,7 +362,7 @@ class EWC(SoftmaxSGD):
     def _updated(self, state: Any, x: Array, z: Array, code: int, weight: float) -> Array:
         W = super()._updated(state, x, z, code, weight)
         pull = self.eta * self.lam * state.F
-        return np.asarray((W + pull * state.anchor) / (1.0 + pull))
+        return np.asarray(W + pull / (1.0 + pull) * (state.anchor - W))
 
     def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
         self._remember(state, self._memory(state, int(self.samples)), x, code)
