@@ -282,9 +282,9 @@ class StructuredLearner(LinearWeights):
             return list(X)
         if is_mappings(X):
             return list(X)
-        batch = self._validated(X, reset=reset)
+        batch = X if isinstance(X, Batch) else self._validated(X, reset=reset)  # a wrapper hands over a batch
         batch.require_finite()
-        names = self._column_names(batch.columns)
+        names = batch.names or self._column_names(batch.columns)
         rows: list[Any] = []
         for i in range(batch.rows):
             if batch.dense is not None:
