@@ -107,6 +107,7 @@ def test_a_rule_this_program_does_not_know(tmp_path: Path) -> None:
     program = """
 import dataclasses, sys
 from onepass import Rule, Step, LinearClassifier
+from onepass.transforms import StandardScaler
 @dataclasses.dataclass(repr=False)
 class Mine(Rule):
     tasks = ("binary",)
@@ -114,9 +115,13 @@ class Mine(Rule):
 learner = LinearClassifier(Mine())
 learner.learn_one({"a": 1.0}, 1)
 learner.save(sys.argv[1])
+(StandardScaler() | learner).save(sys.argv[2])
 """
-    subprocess.run([sys.executable, "-c", program, tmp_path / "mine.onepass"], check=True)
-    assert_refused(tmp_path / "mine.onepass", ParameterError, r"type 'rule:.*Mine' is not known here; expected one of")
+    alone, inside = tmp_path / "mine.onepass", tmp_path / "inside.onepass"
+    subprocess.run([sys.executable, "-c", program, alone, inside], check=True)
+    assert_refused(alone, UnknownTypeError, r"type 'rule:.*Mine' is not known here; expected one of")
+    with pytest.raises(UnknownTypeError, match=r"type 'rule:.*Mine' is not known here; expected one of"):
+        onepass.load(inside)
 
 
 # -- whole files whose parts disagree: their checksum is right, so only a forger or a bug writes them
@@ -238,6 +243,13 @@ def test_an_estimator_without_its_model(learned: Any, tmp_path: Path) -> None:
     config, arrays = learner.state()
     store.write(tmp_path / "m.onepass", "LinearClassifier", {**config, "learned": learned}, arrays)
     assert_refused(tmp_path / "m.onepass", DamagedFileError)
+
+
+def test_an_estimator_that_has_learned_nothing_has_no_model(tmp_path: Path) -> None:
+    LinearClassifier("pa2").save(tmp_path / "m.onepass")
+    assert onepass.load(tmp_path / "m.onepass").rule == "pa2"
+    with pytest.raises(ParameterError, match="LinearClassifier that has learned nothing"):
+        LinearModel.load(tmp_path / "m.onepass")
 
 
 def test_loading_leaves_an_existing_model_alone(tmp_path: Path) -> None:

@@ -21,8 +21,11 @@ from structured_grid import (
 import onepass as op
 from onepass import rules
 from onepass.decoders import Multiclass, Sequence
+from onepass.drift import DriftReset
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
+from onepass.reductions import OneVsAll
 from onepass.structured import StructuredLearner
+from onepass.transforms import StandardScaler
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
@@ -320,3 +323,18 @@ def test_a_broken_decoder_changes_nothing(methods, error, text, tmp_path):
 def test_invalid_parameters(params, text):
     with pytest.raises(ParameterError, match=text):
         StructuredLearner(**params).fit([[1.0], [2.0]], [0, 1])
+
+
+@pytest.mark.parametrize("wrap", [lambda base: StandardScaler() | base, DriftReset, OneVsAll])
+def test_a_classifier_of_rows_inside_a_wrapper(wrap, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), (np.arange(40) % 3).tolist()
+    chunks, loop = wrap(StructuredLearner()), wrap(StructuredLearner())
+    for start in (0, 7, 30):
+        stop = {0: 7, 7: 30, 30: 40}[start]
+        chunks.learn_many(X[start:stop], y[start:stop])
+    for x, label in zip(X, y, strict=True):
+        loop.learn_one(x, label)
+    assert list(chunks.predict_many(X)) == [loop.predict_one(x) for x in X]
+    chunks.save(tmp_path / "m")
+    assert list(op.load(tmp_path / "m").predict_many(X)) == list(chunks.predict_many(X))

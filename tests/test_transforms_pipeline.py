@@ -283,11 +283,23 @@ def test_overflow_leaves_the_rows_before(tmp_path):
         chunks.learn_many(rows, [1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("model", [op.LinearClassifier, op.LinearRegressor, op.KernelClassifier, op.KernelRegressor])
+def test_a_wrong_rule_is_refused_where_it_learns(model):
+    """Parameters are checked where they are used, as scikit-learn wants it; traits are asked before."""
+    wrong = T.StandardScaler() | model("poetry")
+    assert wrong.traits.answers in ("class", "number")
+    with pytest.raises(ParameterError, match="is not a rule"):
+        wrong.learn_one({"a": 1.0}, 0)
+
+
 def test_steps_that_are_none():
     with pytest.raises(ParameterError, match="scikit-learn's own go into scikit-learn's Pipeline"):
         T.StandardScaler() | 5
     with pytest.raises(ParameterError, match="expected a transform"):
         T.Pipeline.of(op.LinearClassifier(), T.StandardScaler())
+    with pytest.raises(ParameterError, match="expected a transform"):
+        inner = T.StandardScaler() | T.StandardScaler()
+        T.Pipeline([("inner", inner), ("model", op.LinearClassifier())]).learn_one({"a": 1.0}, 0)
     with pytest.raises(ParameterError, match="pairs"):
         T.Pipeline([1, 2]).learn_one({"a": 1.0}, 0)
     with pytest.raises(AttributeError, match="no model"):

@@ -14,7 +14,7 @@ from .learner import LearnerTraits
 from .model import LinearModel
 from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
 
-__all__ = ["LinearClassifier", "LinearRegressor", "LinearWeights"]
+__all__ = ["ClassWeights", "LinearClassifier", "LinearRegressor", "LinearWeights"]
 
 
 class LinearWeights(RuleEstimator[LinearModel]):
@@ -28,6 +28,14 @@ class LinearWeights(RuleEstimator[LinearModel]):
         """name → weight (label → name → weight with more than two classes)."""
         return self._learned().named_weights()
 
+    def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
+        """Each feature's contribution to the score, largest first, and the intercept."""
+        return self._fitted().explain_one(x, label)
+
+
+class ClassWeights(LinearWeights):
+    """The same as scikit-learn names it: a row of weights for each class, one row for two."""
+
     @property
     def coef_(self) -> Array:
         return self._learned().weights()[0]
@@ -36,12 +44,8 @@ class LinearWeights(RuleEstimator[LinearModel]):
     def intercept_(self) -> Array:
         return self._learned().weights()[1]
 
-    def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
-        """Each feature's contribution to the score, largest first, and the intercept."""
-        return self._fitted().explain_one(x, label)
 
-
-class LinearClassifier(LinearWeights, RuleClassifier[LinearModel]):
+class LinearClassifier(ClassWeights, RuleClassifier[LinearModel]):
     """A linear classifier that learns by any rule, in one pass.
 
     Parameters
@@ -188,6 +192,10 @@ class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
     @property
     def coef_(self) -> Array:
         return np.asarray(self._learned().weights()[0][0])
+
+    @property
+    def intercept_(self) -> Array:
+        return self._learned().weights()[1]
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         return LinearModel(

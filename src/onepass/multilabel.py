@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from .core import Array, Readout, Rule
 from .errors import LabelError
-from .linear import LinearWeights
+from .linear import ClassWeights
 from .model import LinearModel
 from .rule_estimator import RuleClassifier
 
 __all__ = ["MultilabelClassifier"]
 
 
-class MultilabelClassifier(LinearWeights, RuleClassifier[LinearModel]):
+class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel]):
     """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
 
     The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.

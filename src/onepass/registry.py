@@ -157,8 +157,10 @@ def load_model(path: str | os.PathLike[str], *kinds: str) -> tuple[Any, str]:
             raise ParameterError(f"{os.fspath(path)} holds a {kind}; expected {' or '.join(kinds)}")
         if KINDS[kind].model is not None:
             config = config["learned"]
+            if config is None and not arrays:
+                raise ParameterError(f"{os.fspath(path)} holds a {kind} that has learned nothing; let it learn first")
             if not isinstance(config, dict):
-                raise DamagedFileError("the estimator in it has learned nothing")
+                raise DamagedFileError("the model is not whole; restore it from a backup")
         return class_of(model).from_state(config, arrays), kind
     except ModelFileError as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
