@@ -69,13 +69,14 @@ void Engine::flip_classes() {
     set_classes(swapped);
 }
 
-// Rows that are halved, negated, or read as one vector and then as several, are not to be had back from what became of
-// them. Of more classes, the newest are dropped.
+// Rows that are halved, negated, paid for, or read as one vector and then as several, are not to be had back from what
+// became of them. Otherwise the newest classes are dropped.
 void Engine::begin_growth(size_t coming) {
     const size_t known = nb::len(classes);
     growth_.classes = known;
     growth_.covered = model.w.sigma.covered;
-    if (known >= 3 && (model.w.stride > 8 || known + coming <= 8)) return;
+    const bool reshapes = model.w.needs_lanes(known + coming) && (model.w.lazy || model.w.stride <= 8);
+    if (known >= 3 && !reshapes) return;
     growth_.model = std::make_unique<Model>(model);
     growth_.labels = nb::list();
     for (nb::handle label : classes) growth_.labels.append(label);

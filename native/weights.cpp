@@ -119,6 +119,8 @@ size_t Weights::stride_for(size_t classes) const {
     return stride > 8 ? std::max(wanted, (stride + stride / 2) / 8 * 8) : wanted;
 }
 
+bool Weights::needs_lanes(size_t classes) const { return stride == 1 || (classes + 7) / 8 * 8 > lanes(); }
+
 bool Weights::reshaped_by(size_t classes) const {
     return classes > (row_each ? rows * (stride > 1) : std::max<size_t>(rows, 2));
 }
@@ -132,7 +134,7 @@ double Weights::bytes_for(size_t count, size_t classes) const {
 }
 
 // The same weights with more room for classes between features.
-void Weights::widen_tables(size_t wanted, double half) {
+void Weights::widen_to(size_t wanted, double half) {
     const size_t new_pitch = pitch_of(plane_count(), wanted), page = 4096 / sizeof(double);
     Buffer cells_now, z_now, pocket_now;
     cells_now.grow(features * new_pitch);
@@ -156,29 +158,27 @@ void Weights::widen_tables(size_t wanted, double half) {
     cells = std::move(cells_now);
     z = std::move(z_now);
     pocket = std::move(pocket_now);
-    pitch = new_pitch;
     wide = new_pitch >= page;
     if (wide) touched = std::move(met);
+    std::vector<double> bias_wide(kinds.size() * wanted);
+    std::vector<Plane> of_bias = kinds;
+    for (Plane& kind : of_bias) kind.dead = 0.0;  // penalties spare the intercept
+    start_planes(of_bias, kinds.size(), wanted, bias_wide.data());
+    widen_planes(of_bias, kinds.size(), rows, stride, wanted, bias_planes.data(), bias_wide.data());
+    bias_planes = std::move(bias_wide);
+    if (stride == 1) ww *= half;
+    stride = wanted;
+    pitch = new_pitch;
 }
 
 void Weights::set_rows(size_t classes) {
     if (!reshaped_by(classes)) return;
     // Rows are padded to whole vectors of eight; a class that fits the padding is already there, as zeros.
-    const size_t wanted = stride_for(classes);
     const double half = linked() ? std::pow(2.0, -2.0 / p) : 0.5;  // the part of theta that halves w
-    if (wanted > stride) {
-        const bool halved = stride == 1;
-        if (halved) pay();
-        widen_tables(wanted, half);
-        std::vector<double> bias_wide(kinds.size() * wanted);
-        std::vector<Plane> of_bias = kinds;
-        for (Plane& kind : of_bias) kind.dead = 0.0;  // penalties spare the intercept
-        start_planes(of_bias, kinds.size(), wanted, bias_wide.data());
-        widen_planes(of_bias, kinds.size(), rows, stride, wanted, bias_planes.data(), bias_wide.data());
-        bias_planes = std::move(bias_wide);
-        stride = wanted;
-        if (halved) ww *= half;
-        if (halved) raise();
+    if (needs_lanes(classes)) {
+        pay();
+        if (const size_t wanted = stride_for(classes); wanted > stride) widen_to(wanted, half);
+        raise();
     }
     sigma.set_rows(classes);
     widen(bias, classes, half);
@@ -195,10 +195,10 @@ void Weights::drop_rows(size_t classes) {
 
 void Weights::negate() {
     for (Buffer* buffer : {&z, &pocket})
-        for (size_t i = 0; i < buffer->size(); ++i) buffer->data()[i] = 0.0 - buffer->data()[i];
+        for (size_t i = 0; i < buffer->size(); ++i) put(buffer->data()[i], 0.0 - buffer->data()[i]);
     for (size_t i = 0; i < cells.size(); ++i) {
         const size_t plane = i % pitch / stride;
-        if (plane == 0 || (plane <= plane_count() && kinds[plane - 1].odd)) cells.data()[i] = 0.0 - cells.data()[i];
+        if (plane == 0 || (plane <= plane_count() && kinds[plane - 1].odd)) put(cells.data()[i], 0.0 - cells.data()[i]);
     }
     for (size_t i = 0; i < bias_planes.size(); ++i)
         if (kinds[i / stride].odd) bias_planes[i] = 0.0 - bias_planes[i];
@@ -225,7 +225,7 @@ void Weights::pay() {
 
 void Weights::raise() {
     if (!lazy || (owed == 0.0 && !flag())) return;
-    each_v(*this, [&](double& v, size_t) { v = raised(v); });
+    each_v(*this, [&](double& v, size_t) { put(v, raised(v)); });
 }
 
 void Weights::keep() {

@@ -180,7 +180,8 @@ struct Weights {
     // Padded to eight. Beyond that, room for half as many again: k classes that come one by one cost O(k) copies of a
     // class, not O(k^2). Bits do not depend on it.
     size_t stride_for(size_t classes) const;
-    void widen_tables(size_t stride, double half);
+    bool needs_lanes(size_t classes) const;  // one more vector of eight? Then what is owed is paid
+    void widen_to(size_t stride, double half);
 
     // The bit of a stored weight that says it owes nothing; none where all do.
     int64_t flag() const { return threshold < HUGE_VAL; }

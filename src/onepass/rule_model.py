@@ -284,7 +284,10 @@ class RuleModel(LearnerBase):
     # -- many examples ---------------------------------------------------------------------------------------------
 
     def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
-        """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call."""
+        """Learn rows in order: bit for bit the loop of `learn_one`. Malformed input refuses the whole call.
+
+        Ctrl-C raises KeyboardInterrupt between two rows: those before it are learned, and `t` counts them.
+        """
         model_learning.learn(self, X, y, importance, base)
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:

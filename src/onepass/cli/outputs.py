@@ -116,7 +116,7 @@ def weight_lines(model: LinearModel, spelled: Mapping[int, list[str]] | None = N
     for at in heaviest.tolist():
         if np.any(w[:, at]):
             j = int(places[at])
-            called = (spelled or {}).get(j) or [names[j] if j < len(names) else j]
+            called = (spelled or {}).get(j) or [str(names[j]) if j < len(names) else str(j)]
             yield from (f"{name}:{_weights(w[:, at])}" for name in called)
 
 
