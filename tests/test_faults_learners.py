@@ -220,6 +220,22 @@ def test_a_start_that_does_not_fit_the_rows_is_refused_and_changes_nothing(name:
     assert reopened(model, tmp_path).t_ == 3
 
 
+@pytest.mark.parametrize(
+    ("covariance", "given"),
+    [
+        ("diag", [[1.0, -1.0]]),
+        ("spherical", [0.0]),
+        ("tied", [[1.0, 2.0], [2.0, 1.0]]),
+        ("full", [[[1.0, 2.0], [2.0, 1.0]]]),
+    ],
+)
+def test_a_mixture_refuses_covariances_that_are_not_positive(covariance: str, given: Any) -> None:
+    model = op.GaussianMixture(1, covariance=covariance, covariances_init=given, init_size=2)
+    with pytest.raises(ParameterError, match=r"covariances_init.* above 0"):
+        model.learn_many(np.eye(2))
+    assert not model.__sklearn_is_fitted__()
+
+
 def test_a_mixture_refuses_weights_that_are_no_distribution() -> None:
     for weights in ([-1.0, 2.0], [0.0, 0.0]):
         with pytest.raises(ParameterError, match="weights_init"):

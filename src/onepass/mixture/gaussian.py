@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..core import Array
+from ..errors import ParameterError
 from ..minibatch import widened
 from ..parameters import choice, number
 from ..seeding import plus_plus
@@ -126,7 +127,12 @@ class GaussianMixture(Mixture):
 
     def _require_start(self, columns: int) -> None:
         super()._require_start(columns)
-        given(self.covariances_init, "covariances_init", self._kind.shape(int(self.n_components), columns))
+        K = int(self.n_components)
+        cov = given(self.covariances_init, "covariances_init", self._kind.shape(K, columns))
+        if cov is not None and not np.all(np.linalg.eigvalsh(self._kind.as_full(cov, K, columns)) > 0):
+            raise ParameterError(
+                f"covariances_init={self.covariances_init!r}: expected variances above 0 on every axis"
+            )
 
     def _start(self, state: _Gaussians, X: Array, w: Array, random: np.random.Generator) -> None:
         K = int(self.n_components)
