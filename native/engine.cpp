@@ -274,16 +274,16 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     const bool was_positional = positional;
     const size_t columns_before = columns;
     if (row.dense || row.columns || row.streamed) {
-        require_room(row.dense ? row.n : row.columns);
-        require_memory(row.dense ? row.n : row.columns, model.w.rows, "FeatureError");
+        const size_t wanted = row.dense ? row.n : row.columns;
+        require_room(wanted);
+        if (wanted > before) require_memory(wanted, model.w.rows, "FeatureError");
         positional = true;
-        columns = row.dense ? row.n : row.columns;
+        columns = wanted;
         row.streamed ? model.w.let_in(columns) : model.w.set_features(columns);
     } else {
-        if (!features.hashed()) {
-            require_room(features.size() + scratch_.unknown.size());
-            require_memory(features.size() + scratch_.unknown.size(), model.w.rows, "FeatureError");
-        }
+        const size_t wanted = features.size() + scratch_.unknown.size();
+        if (!features.hashed()) require_room(wanted);
+        if (!features.hashed() && wanted > before) require_memory(wanted, model.w.rows, "FeatureError");
         row.added = features.admit(scratch_);
         if (!features.hashed()) model.w.set_features(features.size());
     }
