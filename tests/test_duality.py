@@ -169,9 +169,9 @@ def test_balanced_slopes_pull_nowhere(name, direct, monkeypatch):
     u, h = hindsight._minimised(problem, 0.0)
     start = problem.slopes(u + (0.01 * h or 1e-3) * np.array([1.0, -2.0, 1.0]), h)
     monkeypatch.setattr(duality, "SMALL", 1000 if direct else 0)
-    alpha = duality.balanced(problem, start)
+    alpha, far = duality.balanced(problem, start), duality.balanced(problem, problem.slopes(u + 1.0, h))
     low, high = duality.domain(problem.loss, y)
-    assert np.all((low <= alpha) & (alpha <= high))
+    assert np.all((low <= alpha) & (alpha <= high)) and np.all((low <= far) & (far <= high))
     before, after, size = (np.linalg.norm(v) for v in (problem.pull(start), problem.pull(alpha), problem.sums(alpha)))
     assert after <= 1e-12 * size < 1e-4 * size < before
 

@@ -86,6 +86,7 @@ def make_stream(name: str, where: str, player: str, seed: int, rounds: int) -> A
 class Regrets(Experiment):
     name = "regret"
     title = "regret of every player of online convex optimisation, beside its bound"
+    version = 2
     seeds = 3
     protocol = f"""
 {T:,} rounds in {D} dimensions. *random*: linear losses, independent directions around a small mean. *adaptive*:
