@@ -18,29 +18,41 @@ pytest.register_assert_rewrite("support.estimator_checks")
 # Where tests run in the background of a script, Ctrl-C is ignored, and by every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+QUICK = {
+    "test_pairwise",
+}
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Unless -m names them: of tests marked `full` a cover of their parameters, and no test that needs `data`."""
+    """Unless -m names them: of tests marked `full` a cover of their parameters, and no test that needs `data`.
+
+    With -m quick such a cover has every value once.
+    """
+    for item in items:
+        if item.path.stem in QUICK:
+            item.add_marker(pytest.mark.quick)
     named = set(re.findall(r"\w+", config.option.markexpr))
     left_out: set[pytest.Item] = set()
     if "data" not in named:
         left_out.update(item for item in items if item.get_closest_marker("data"))
     if "full" not in named:
-        left_out.update(beyond_covers(items))
+        left_out.update(beyond_covers(items, config.option.markexpr == "quick"))
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
 
 
-def beyond_covers(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+def beyond_covers(items: list[pytest.Item], quick: bool) -> Iterator[pytest.Item]:
     grids: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("full"):
             grids.setdefault(item.nodeid.split("[")[0], []).append(item)
     for grid in grids.values():
-        marker = grid[0].get_closest_marker("full")
+        options = dict(grid[0].get_closest_marker("full").kwargs)
+        if quick:
+            options["strength"] = 1
         calls = [item.callspec for item in grid]  # type: ignore[attr-defined]
-        kept = set(cover([values_of(call.params, call.indices) for call in calls], **marker.kwargs))
+        kept = set(cover([values_of(call.params) for call in calls], **options))
         yield from (item for at, item in enumerate(grid) if at not in kept)
 
 

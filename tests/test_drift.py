@@ -319,6 +319,7 @@ FORGETTING = {
 }
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("name", [*LEARNERS, *FORGETTING])
 @pytest.mark.parametrize("form", ["dense", "csr", "named"])
 def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A run that is killed at any moment resumes from its last checkpoint to the same bytes as one that never stopped.
 
-`ONEPASS_KILLS=200 pytest tests/test_kill.py` makes so many kills (by default a dozen).
+`ONEPASS_KILLS=200 pytest tests/test_kill.py` makes so many kills (by default eight).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from command import environment, onepass, started, write_csv, write_queries, wri
 from onepass.cli.checkpoint import read
 from onepass.cli.interrupts import Interrupts
 
-KILLS = int(os.environ.get("ONEPASS_KILLS", "12"))
+KILLS = int(os.environ.get("ONEPASS_KILLS", "8"))
 _SKIP = ["--on-error", "skip", "--quarantine", "QUARANTINE"]
 # Rows, options: what must come out the same. Small blocks of text would be one chunk, so the files are some megabytes.
 RUNS = {

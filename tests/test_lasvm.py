@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
-from test_sklearn import assert_all_pass
+from support.estimator_checks import assert_checks_pass
 
 import onepass as op
 from onepass import LaSVMClassifier, _native, kernels
@@ -475,7 +475,7 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
     "options", [{}, {"multiclass": "ovo", "passes": 2}, {"selection": "active"}, {"kernel": "linear"}], ids=str
 )
 def test_scikit_learns_checks(options: dict[str, Any]) -> None:
-    assert_all_pass(LaSVMClassifier(**options))
+    assert_checks_pass(LaSVMClassifier(**options))
 
 
 def test_use_as_an_estimator() -> None:

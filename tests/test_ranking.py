@@ -136,6 +136,7 @@ CELLS += [("pa1", "average", form) for form in FORMS]
 CELLS += [(HalfStep(), "average", "dense"), ("pegasos:lam=0.01", "average", "csr64")]
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(("rule", "readout", "form"), CELLS, ids=str)
 def test_chunks_do_not_matter(rule, readout, form, tmp_path):
     """Bit for bit: one by one, in one call, in chunks that cut queries, saved and loaded between chunks."""

@@ -160,7 +160,7 @@ class Fading(Rule):
         return Step(add=0.3 if s.importance < 1e300 else float("inf"), scale=0.05)
 
 
-@pytest.mark.full
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("form", ["dense", "csr32", "csr64", "named", "hashed", "hashed csr"])
 @pytest.mark.parametrize(
     ("rule", "readout"),

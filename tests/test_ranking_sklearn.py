@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 # -- the scikit-learn façade ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.full(most=6)
 @pytest.mark.parametrize("rule", RULES)
 def test_scikit_learn_contract(rule):
     """Weights of examples multiply in pairs, and pairs have an order: a weight is not a repetition."""

@@ -102,7 +102,7 @@ def assert_all_alike(models: dict[str, Any], shape: Any) -> None:
     assert whole.t_ == len(C)
 
 
-@pytest.mark.full
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("form", REPRESENTATIONS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_same_bytes_with_costs(name: str, form: str, tmp_path: Path) -> None:
     assert_all_alike({**models, "table": by_table}, shape)
 
 
-@pytest.mark.full
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("form", ["f64", "csr32", "named", "hashed"])
 @pytest.mark.parametrize("name", [name for name in REDUCTIONS if name not in NEED_CLASSES])
 def test_same_bytes_while_classes_grow(name: str, form: str, tmp_path: Path) -> None:

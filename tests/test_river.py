@@ -65,6 +65,7 @@ def all_checks():
                 yield pytest.param(kind, params, check, id=f"{kind.__name__}-{params['rule']}-{check.__name__}")
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(("kind", "params", "check"), list(all_checks()))
 def test_river_checks(kind, params, check):

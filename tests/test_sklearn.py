@@ -32,12 +32,14 @@ def rules_for(task: str) -> list[str]:
     return [name for name in names if task in rules.make(name).defined_for()]
 
 
+@pytest.mark.full(most=12)
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("rule", rules_for("binary"))
 def test_classifier_checks(rule):
     assert_all_pass(LinearClassifier(rule))
 
 
+@pytest.mark.full(most=12)
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("rule", rules_for("regression"))
 def test_regressor_checks(rule):

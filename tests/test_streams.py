@@ -133,6 +133,7 @@ def test_tables_hold_what_was_written(table_files, format):
         assert x == expected
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("format", ["vw", *TABLES])
 @pytest.mark.parametrize("hash_bits", [None, 18])
 def test_a_position_resumes_exactly(vw_file, table_files, tmp_path, format, hash_bits):
@@ -480,6 +481,12 @@ def test_text_columns_become_words(tmp_path):
     assert read == [(first, "spam"), ({"n": 2}, "ham")]
     (tmp_path / "a.jsonl").write_text('{"label": "spam", "body": "Buy now, BUY!", "n": 1}\n')
     assert next(iter(op.stream(tmp_path / "a.jsonl", text="body", ngram=2))) == (first, "spam")
+
+
+def test_names_inside_objects_have_all_names_outside():
+    text = b'{"label": 1, "user": {"age": 3, "home": {"city": "Rome", "zip": {"code": 7}}}, "n": 2}\n'
+    [(x, y)] = op.stream(io.BytesIO(text), format="jsonl")
+    assert x == {"user.age": 3, "user.home.city=Rome": 1, "user.home.zip.code": 7, "n": 2} and y == 1
 
 
 def test_numbers_that_are_names(tmp_path):

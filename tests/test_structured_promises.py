@@ -32,6 +32,7 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 # -- promise 1 -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("hash_bits", [None, 5])
 @pytest.mark.parametrize(
     ("rule", "readout"),

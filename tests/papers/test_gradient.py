@@ -22,6 +22,7 @@ from .transcriptions import GRADIENTS, SCHEDULES
 # ---- equal to the transcription ----
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("loss", GRADIENTS)
 def test_sgd_equals_transcription(loss, schedule):

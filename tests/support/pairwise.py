@@ -21,8 +21,9 @@ def meetings(values: Values, strength: int) -> set[Meeting]:
     return set(itertools.combinations(enumerate(values), min(strength, len(values))))
 
 
-def cover(cells: Sequence[Values], strength: int = 2) -> list[int]:
-    """The places of some cells, in their order, in which all meetings of all the cells occur.
+def cover(cells: Sequence[Values], strength: int = 2, most: int | None = None) -> list[int]:
+    """The places of some cells, in their order, in which all meetings of all the cells occur; or `most` of these, far
+    apart.
 
     Greedy: the cell with the most new meetings is next, the earlier of equals. What a cell adds only shrinks as others
     are taken, so that a cell whose stale count is not the largest need not be counted again.
@@ -40,16 +41,17 @@ def cover(cells: Sequence[Values], strength: int = 2) -> list[int]:
             taken.append(at)
         elif left[at]:
             heapq.heappush(heap, (-len(left[at]), at))
-    return sorted(taken)
+    taken.sort()
+    return taken if most is None or most >= len(taken) else [taken[i * len(taken) // most] for i in range(most)]
 
 
-def values_of(params: Mapping[str, Any], indices: Mapping[str, int]) -> Values:
-    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields; what cannot
-    be looked up goes by its place among the parameters."""
+def values_of(params: Mapping[str, Any]) -> Values:
+    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields; what is no
+    text or number goes by its identity, since cases of a test share their parameters."""
     values: list[Hashable] = []
-    for name, value in params.items():
+    for value in params.values():
         if dataclasses.is_dataclass(value) and type(value).__hash__ is not None and not isinstance(value, type):
             values += [getattr(value, field.name) for field in dataclasses.fields(value)]
         else:
-            values.append(value if isinstance(value, str | int | float | type) else indices[name])
+            values.append(value if isinstance(value, str | int | float) else id(value))
     return tuple(values)
