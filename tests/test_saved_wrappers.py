@@ -1,4 +1,4 @@
-"""Learners with a kernel, LASVM and ensembles inside pipelines and drift wrappers: what is saved opens and learns on."""
+"""Kernel learners, LASVM and ensembles in pipelines and drift wrappers: what is saved opens and learns on."""
 
 from __future__ import annotations
 
