@@ -56,6 +56,20 @@ def beyond_covers(items: list[pytest.Item], quick: bool) -> Iterator[pytest.Item
         yield from (item for at, item in enumerate(grid) if at not in kept)
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many cells the tests that count them have tried."""
+    reports = (report for name in ("passed", "failed") for report in terminalreporter.stats.get(name, []))
+    counts = [value for report in reports for name, value in report.user_properties if name == "cells"]
+    if counts:
+        terminalreporter.write_line(f"{sum(counts):,} cells of the learners' contract tried")
+
+
+@pytest.fixture
+def grids_are_whole(request: pytest.FixtureRequest) -> bool:
+    """For a grid within a test: was it run with -m full?"""
+    return "full" in re.findall(r"\w+", request.config.option.markexpr)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     folder = os.environ.get("ONEPASS_DATA")
     if item.get_closest_marker("data") and not (folder and Path(folder).is_dir()):
