@@ -92,7 +92,8 @@ def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(socket, "getaddrinfo", near)
 
 
-@pytest.fixture
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For files that save thousands of models: that these survive a power cut is test_store's business."""
-    monkeypatch.setattr("os.fsync", lambda handle: None)
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of models are saved: that they survive a power cut is test_store_writing's business."""
+    if request.path.stem != "test_store_writing":
+        monkeypatch.setattr("os.fsync", lambda handle: None)

@@ -18,7 +18,6 @@ from onepass.decoders import CKY, DependencyTree, Matching, identity
 from onepass.errors import InputError, LabelError, NumericalError, ParameterError
 from onepass.structured import StructuredLearner
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- every answer --------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from onepass import decoders
 from onepass.decoders import CKY, DECODERS, Decoder, DependencyTree, Matching, Multiclass, Sequence
 from onepass.structured import StructuredLearner
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- learning ------------------------------------------------------------------------------------------------------
 

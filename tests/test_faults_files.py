@@ -15,7 +15,6 @@ import onepass as op
 from onepass import budgets, continual, kernels, reductions
 from onepass.errors import NumericalError
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 # -- kernel learners ---------------------------------------------------------------------------------------------------
 

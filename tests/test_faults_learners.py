@@ -16,7 +16,6 @@ from onepass import continual, kernels
 from onepass.errors import NumericalError, OnepassError, ParameterError
 from onepass.transforms import StandardScaler
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 NAN = float("nan")
 

@@ -33,9 +33,6 @@ from onepass.errors import (
 NAN, INF = float("nan"), float("inf")
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
-
 def saved(model: LaSVMClassifier, folder: Path) -> bytes:
     model.save(folder / "now.onepass")
     return (folder / "now.onepass").read_bytes()

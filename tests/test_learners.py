@@ -33,9 +33,6 @@ from onepass.transforms import StandardScaler
 NAN, INF = float("nan"), float("inf")
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
-
 LEARNERS: dict[str, Callable[[], Any]] = {
     "GaussianNB": op.GaussianNB,
     "GaussianNB fading": lambda: op.GaussianNB(forgetting=0.97),

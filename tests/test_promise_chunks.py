@@ -27,9 +27,6 @@ def cuts(rng: np.random.Generator, n: int, most: int) -> list[int]:
     return [*ends[ends < n].tolist(), n]
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
-
 def feed(model: Any, cell: Cell, s: Stream, start: int, stop: int, importance: bool = True) -> None:
     c = s.importance[start:stop] if importance else None
     model.learn_many(cell.form.part(s.X, start, stop), s.y[start:stop], c)

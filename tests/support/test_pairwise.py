@@ -50,11 +50,12 @@ def test_pairs_that_a_constraint_excludes_are_not_asked_for() -> None:
 def test_cells_are_taken_apart_and_lists_go_by_their_identity() -> None:
     @dataclasses.dataclass(frozen=True)
     class Cell:
-        letter: str
+        letter: object
         number: int
 
-    wrong = [1, 2]
+    wrong, box = [1, 2], Cell([1.0], 3)
     assert values_of({"cell": Cell("a", 3), "form": "dense", "wrong": wrong}) == ("a", 3, "dense", id(wrong))
+    assert values_of({"cell": box}) == (id(box),)
 
 
 TESTS = Path(__file__).parent.parent
