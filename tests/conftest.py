@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from support.pairwise import cover, values_of
 
+# Several workers share the processors; threads of linear algebra beside them would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 pytest.register_assert_rewrite("support.estimator_checks")
 
 # Where tests run in the background of a script, Ctrl-C is ignored, and by every command that they start.

@@ -17,7 +17,6 @@ from onepass import decoders
 from onepass.decoders import CKY, DECODERS, Decoder, DependencyTree, Matching, Multiclass, Sequence
 from onepass.structured import StructuredLearner
 
-
 # -- learning ------------------------------------------------------------------------------------------------------
 
 
@@ -116,6 +115,7 @@ SELECTIONS = [
 ]
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("options", SELECTIONS, ids=str)
 @pytest.mark.parametrize("single_root", [False, True])
 def test_learns_to_parse(options, single_root):
@@ -184,6 +184,7 @@ def test_learns_a_dictionary():
 # -- the same after a file -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(
     ("decoder", "problem"),
     [

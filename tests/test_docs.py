@@ -109,7 +109,7 @@ PICTURES = {
 }
 
 
-@pytest.mark.full(most=2)
+@pytest.mark.full(most=1)
 @pytest.mark.parametrize("script", PICTURES)
 def test_the_pictures_can_be_drawn(script, tmp_path):
     """What is in the repository is what its script draws, but for fonts and versions."""

@@ -16,7 +16,6 @@ from onepass import continual, kernels
 from onepass.errors import NumericalError, OnepassError, ParameterError
 from onepass.transforms import StandardScaler
 
-
 NAN = float("nan")
 
 LABELLED: dict[str, Callable[[], Any]] = {
@@ -113,6 +112,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "learned"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.__name__)

@@ -41,11 +41,11 @@ SKIPPING = {name for name, (_, options) in RUNS.items() if "skip" in options}
 
 
 WRITTEN: dict[str, Callable[[Path], Path]] = {
-    "vw": lambda folder: write_vw(folder / "a.vw", 40_000, words=3000),
-    "unlabelled": lambda folder: _with_malformed(write_vw(folder / "b.vw", 40_000, words=3000, unlabelled=0.3)),
+    "vw": lambda folder: write_vw(folder / "a.vw", 25_000, words=3000),
+    "unlabelled": lambda folder: _with_malformed(write_vw(folder / "b.vw", 25_000, words=3000, unlabelled=0.3)),
     "csv": lambda folder: write_csv(folder / "c.csv", 60_000),
-    "sets": lambda folder: _with_malformed(write_sets(folder / "d.vw", 30_000)),
-    "queries": lambda folder: _with_malformed(write_queries(folder / "e.svm", 6_000)),
+    "sets": lambda folder: _with_malformed(write_sets(folder / "d.vw", 20_000)),
+    "queries": lambda folder: _with_malformed(write_queries(folder / "e.svm", 4_000)),
 }
 
 

@@ -57,6 +57,7 @@ def row(X: Any, i: int) -> Any:
     return X[i]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])

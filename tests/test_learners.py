@@ -102,6 +102,7 @@ def feed_one(name: str, model: Any, x: Any, y: Any, w: float) -> None:
 # -- promise 1 ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_chunks_files_and_pickles(name: str, form: str, tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from onepass.batches import Batch, as_batch, to_row
 from onepass.queries import Stream
 from onepass.ranking import Ranker
 
-
 # -- the scheme ----------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,6 @@ from onepass.core import Rule, Scalars, Step
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
 from onepass.ranking import Ranker
 
-
 # -- promise 2 -----------------------------------------------------------------------------------------------------
 
 ROWS = np.arange(6.0).reshape(2, 3)

@@ -25,7 +25,6 @@ from onepass import rules, store
 from onepass.errors import DamagedFileError, InputError
 from onepass.ranking import Ranker
 
-
 # -- the scikit-learn façade ---------------------------------------------------------------------------------------
 
 

@@ -48,7 +48,6 @@ from onepass.reductions import (
 from onepass.reductions.multiclass import pair
 from onepass.reductions.sampling import uniform
 
-
 # -- each is what its base learners are --------------------------------------------------------------------------------
 
 

@@ -52,7 +52,6 @@ from onepass.reductions import (
     OneVsOne,
 )
 
-
 # -- promise 1: the same answer however the data arrives ---------------------------------------------------------------
 
 

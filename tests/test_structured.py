@@ -28,7 +28,6 @@ from onepass.decoders import Decoder, Multiclass, Sequence, identity
 from onepass.errors import ParameterError
 from onepass.structured import StructuredLearner, WeightView
 
-
 # -- exact search --------------------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,6 @@ from onepass.reductions import OneVsAll
 from onepass.structured import StructuredLearner
 from onepass.transforms import StandardScaler
 
-
 # -- promise 1 -----------------------------------------------------------------------------------------------------
 
 

@@ -46,8 +46,8 @@ def cover(cells: Sequence[Values], strength: int = 2, most: int | None = None) -
 
 
 def values_of(params: Mapping[str, Any]) -> Values:
-    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields, if these can be
-    compared; what is no text or number goes by its identity, since cases of a test share their parameters."""
+    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields if these
+    can be compared. What is no text or number goes by its identity, since cases of a test share their parameters."""
     values: list[Hashable] = []
     for value in params.values():
         fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else ()
