@@ -21,18 +21,36 @@ pytest.register_assert_rewrite("support.estimator_checks")
 # Where tests run in the background of a script, Ctrl-C is ignored, and by every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+TESTS = Path(__file__).parent
+# `pytest -m quick` runs these files: the promises, the formulas of the papers, the command, the contract of learners.
 QUICK = {
-    "test_pairwise",
-}
+    "test_promise_chunks", "test_kernel_promises", "test_native", "test_bad_input", "test_overflow", "test_store",
+    "test_store_writing", "test_learner_contract", "test_cli_learn", "test_cli_bad_input",
+    "test_streams_bad", "test_reductions",
+    "papers/test_perceptron", "papers/test_passive_aggressive", "papers/test_gaussian", "papers/test_coordinate",
+    "papers/test_losses", "papers/test_schedules", "papers/test_averaging",
+    "papers/test_kernels", "papers/test_kernel_learners", "papers/test_naive_bayes",
+}  # fmt: skip
+
+
+def is_quick(path: Path) -> bool:
+    return path.is_relative_to(TESTS) and str(path.relative_to(TESTS).with_suffix("")) in QUICK
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With -m quick the other files are not even imported, unless a test of theirs has the marker."""
+    if config.option.markexpr != "quick" or collection_path.suffix != ".py" or is_quick(collection_path):
+        return None
+    return "mark.quick" not in collection_path.read_text(encoding="utf-8") or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Unless -m names them: of tests marked `full` a cover of their parameters, and no test that needs `data`.
 
-    With -m quick such a cover has every value once.
+    With -m quick such a cover has every value once, or as few cases as `quick` of the marker says.
     """
     for item in items:
-        if item.path.stem in QUICK:
+        if is_quick(item.path):
             item.add_marker(pytest.mark.quick)
     named = set(re.findall(r"\w+", config.option.markexpr))
     left_out: set[pytest.Item] = set()
@@ -52,8 +70,9 @@ def beyond_covers(items: list[pytest.Item], quick: bool) -> Iterator[pytest.Item
             grids.setdefault(item.nodeid.split("[")[0], []).append(item)
     for grid in grids.values():
         options = dict(grid[0].get_closest_marker("full").kwargs)
+        few = options.pop("quick", options.get("most"))
         if quick:
-            options["strength"] = 1
+            options |= {"strength": 1, "most": few}
         calls = [item.callspec for item in grid]  # type: ignore[attr-defined]
         kept = set(cover([values_of(call.params) for call in calls], **options))
         yield from (item for at, item in enumerate(grid) if at not in kept)

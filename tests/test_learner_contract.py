@@ -53,13 +53,13 @@ CASES = [
 IDS = [str(case.id) for case in CASES]
 
 
-@pytest.mark.full
+@pytest.mark.full(quick=20)
 @pytest.mark.parametrize("make", CASES)
 def test_a_learner_keeps_the_contract(make: Callable[[], Any], record_property: Callable[[str, Any], None]) -> None:
     record_property("cells", len(op.check_learner(make(), wrappers=False)))
 
 
-@pytest.mark.full
+@pytest.mark.full(quick=6)
 @pytest.mark.parametrize(("number", "make"), [(number, *case.values) for number, case in enumerate(CASES)], ids=IDS)
 def test_a_learner_keeps_the_contract_inside_every_wrapper(
     number: int, make: Callable[[], Any], record_property: Callable[[str, Any], None], grids_are_whole: bool

@@ -110,6 +110,7 @@ DECAYING = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("readout", AVERAGES)
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 @pytest.mark.parametrize("name", DECAYING)
@@ -148,7 +149,7 @@ def rows_of_every_length(kind: type) -> sparse.csr_matrix:
     return sparse.csr_matrix((values, indices, starts), shape=(len(lengths), 40))
 
 
-@pytest.mark.full
+@pytest.mark.full(quick=20)
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize(("name", "task"), RULE_TASKS)
 def test_rows_of_every_length_on_every_instruction_set(name: str, task: str, kind: type, own_isa: None) -> None:
