@@ -104,7 +104,7 @@ WAYS: list[Callable[..., Any]] = [chunks, one_by_one, through_files, through_pic
 OF_TABLES: list[Callable[..., Any]] = [estimator, fit]
 
 
-@pytest.mark.full
+@pytest.mark.full(most=300)
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_same_bytes_however_the_data_arrives(cell: Cell, tmp_path: Path) -> None:
     s = cell.stream()
