@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import os
+import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+import pytest
 
-SOURCE = Path(__file__).parent.parent / "src"
+from onepass.cli import main
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def onepass(*args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The whole process: its code, stdout and stderr."""
+def onepass(*args: Any, cwd: Path | None = None, stdin: IO[str] | None = None) -> subprocess.CompletedProcess[str]:
+    """The command, called within this process: its code, stdout and stderr. An exception that it lets out is raised."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in "12")
+    before, collecting = {name: signal.getsignal(name) for name in SIGNALS}, gc.get_threshold()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.resetwarnings()  # shown, as in a process of its own, and no errors
+        patch.setattr(sys, "argv", line(*args)[2:])
+        patch.setattr(sys, "stdin", stdin or io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        if cwd is not None:
+            patch.chdir(cwd)
+        try:
+            main(list(map(str, args)), "onepass")
+        except SystemExit as end:
+            code = end.code
+        finally:
+            gc.set_threshold(*collecting)
+    assert before == {name: signal.getsignal(name) for name in SIGNALS}, "the command left a handler of signals behind"
+    said = [each.buffer.getvalue().decode() for each in (out, err)]  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(line(*args), code, *said)
+
+
+def process(*args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own: where limits, signals, memory or exit codes are what is tested."""
     options = {"text": True, "capture_output": True, "timeout": 120, **options}
     return subprocess.run(line(*args), env=environment(), **options)
 
@@ -38,12 +69,16 @@ def write_vw(path: Path, rows: int, *, seed: int = 0, words: int = 200, unlabell
     """Two classes of rows of words, 5% of the labels wrong."""
     rng = np.random.default_rng(seed)
     w = rng.normal(size=words)
-    with path.open("w") as file:
-        for number in range(rows):
-            met = rng.choice(words, size=8, replace=False)
-            y = "1" if (w[met].sum() > 0) != (rng.random() < 0.05) else "-1"
-            label = "" if rng.random() < unlabelled else y
-            file.write(f"{label} '{number}| " + " ".join(f"word{j}" for j in met) + "\n")
+    met = rng.integers(words, size=(rows, 8))
+    while len(again := np.flatnonzero((np.diff(np.sort(met)) == 0).any(axis=1))):  # a word that stands twice
+        met[again] = rng.integers(words, size=(len(again), 8))
+    positive = (w[met].sum(axis=1) > 0) != (rng.random(rows) < 0.05)
+    labels = np.where(rng.random(rows) < unlabelled, "", np.where(positive, "1", "-1"))
+    lines = (
+        f"{label} '{number}| " + " ".join(f"word{j}" for j in row) + "\n"
+        for number, (label, row) in enumerate(zip(labels.tolist(), met.tolist(), strict=True))
+    )
+    path.write_text("".join(lines))
     return path
 
 

@@ -13,23 +13,44 @@ from typing import Any
 import pytest
 from support.pairwise import cover, values_of
 
+# Several workers share the processors; threads of linear algebra beside them would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 pytest.register_assert_rewrite("support.estimator_checks")
 
 # Where tests run in the background of a script, Ctrl-C is ignored, and by every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+TESTS = Path(__file__).parent
+# `pytest -m quick` runs these files: the promises, the formulas of the papers, the command, the contract of learners.
 QUICK = {
-    "test_pairwise",
-}
+    "test_promise_chunks", "test_kernel_promises", "test_native", "test_bad_input", "test_overflow", "test_store",
+    "test_store_writing", "test_learner_contract", "test_cli_learn", "test_cli_bad_input",
+    "test_streams_bad", "test_reductions",
+    "papers/test_perceptron", "papers/test_passive_aggressive", "papers/test_gaussian", "papers/test_coordinate",
+    "papers/test_losses", "papers/test_schedules", "papers/test_averaging",
+    "papers/test_kernels", "papers/test_kernel_learners", "papers/test_naive_bayes",
+}  # fmt: skip
+
+
+def is_quick(path: Path) -> bool:
+    return path.is_relative_to(TESTS) and str(path.relative_to(TESTS).with_suffix("")) in QUICK
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With -m quick the other files are not even imported, unless a test of theirs has the marker."""
+    if config.option.markexpr != "quick" or collection_path.suffix != ".py" or is_quick(collection_path):
+        return None
+    return "mark.quick" not in collection_path.read_text(encoding="utf-8") or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Unless -m names them: of tests marked `full` a cover of their parameters, and no test that needs `data`.
 
-    With -m quick such a cover has every value once.
+    With -m quick such a cover has every value once, or as few cases as `quick` of the marker says.
     """
     for item in items:
-        if item.path.stem in QUICK:
+        if is_quick(item.path):
             item.add_marker(pytest.mark.quick)
     named = set(re.findall(r"\w+", config.option.markexpr))
     left_out: set[pytest.Item] = set()
@@ -49,11 +70,26 @@ def beyond_covers(items: list[pytest.Item], quick: bool) -> Iterator[pytest.Item
             grids.setdefault(item.nodeid.split("[")[0], []).append(item)
     for grid in grids.values():
         options = dict(grid[0].get_closest_marker("full").kwargs)
+        few = options.pop("quick", options.get("most"))
         if quick:
-            options["strength"] = 1
+            options |= {"strength": 1, "most": few}
         calls = [item.callspec for item in grid]  # type: ignore[attr-defined]
         kept = set(cover([values_of(call.params) for call in calls], **options))
         yield from (item for at, item in enumerate(grid) if at not in kept)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many cells the tests that count them have tried."""
+    reports = (report for name in ("passed", "failed") for report in terminalreporter.stats.get(name, []))
+    counts = [value for report in reports for name, value in report.user_properties if name == "cells"]
+    if counts:
+        terminalreporter.write_line(f"{sum(counts):,} cells of the learners' contract tried")
+
+
+@pytest.fixture
+def grids_are_whole(request: pytest.FixtureRequest) -> bool:
+    """For a grid within a test: was it run with -m full?"""
+    return "full" in re.findall(r"\w+", request.config.option.markexpr)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -78,7 +114,8 @@ def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(socket, "getaddrinfo", near)
 
 
-@pytest.fixture
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For files that save thousands of models: that these survive a power cut is test_store's business."""
-    monkeypatch.setattr("os.fsync", lambda handle: None)
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of models are saved: that they survive a power cut is test_store_writing's business."""
+    if request.path.stem != "test_store_writing":
+        monkeypatch.setattr("os.fsync", lambda handle: None)

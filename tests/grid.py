@@ -233,6 +233,7 @@ READOUTS: dict[str, Any] = {
 }
 
 
+@functools.cache
 def admits(name: str, readout: str) -> bool:
     """Voting needs a rule that only adds; under lazy L1 only the last can be read in O(nnz); a link has no mean."""
     rule = make_rule(name)
@@ -376,6 +377,7 @@ class Cell:
 AVERAGED = {"average": ("adagrad", "adam", "vw-squared"), "post": ("ftrl", "vw")}
 
 
+@functools.cache
 def tried(rule: str, readout: str) -> bool:
     if readout in AVERAGED and make_rule(rule).own_moves:
         return rule in AVERAGED[readout]
@@ -388,6 +390,7 @@ def tried(rule: str, readout: str) -> bool:
 FEWER = ("f64", "csr32", "named", "hashed")
 
 
+@functools.cache
 def shaped(rule: str, representation: str) -> bool:
     made = make_rule(rule)
     return representation in FEWER or not (made.own_moves or made.spread())

@@ -49,6 +49,7 @@ def assert_refused(path: Path, error: Any, message: str | None = None) -> None:
         assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.full(most=1)
 @pytest.mark.parametrize("bit", [0, 3, 7])
 def test_every_byte_flipped(tmp_path: Path, bit: int) -> None:
     data = small(tmp_path)

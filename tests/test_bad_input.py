@@ -66,6 +66,7 @@ TABLES: dict[str, tuple[Any, type[Exception], str]] = {
 VERBS = ("fit", "partial_fit", "learn_many", "predict_then_learn", "predict", "predict_many")
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("what", TABLES)

@@ -50,6 +50,7 @@ def regret_of(rule, X, y, classes=None, **options):
     return op.regret(op.prequential(model, list(zip(X, y.tolist(), strict=True)), regret=True))
 
 
+@pytest.mark.full(most=2)
 @pytest.mark.parametrize("stream", ["random", "bursts", "separable", "digits"])
 def test_regret_is_within_the_bound_of_the_rule(stream):
     """With classes that come one after the other, and with those that are declared."""

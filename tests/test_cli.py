@@ -18,6 +18,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from command import environment, line, onepass, process
 from support.extras import require_extra
 
 from onepass import rules
@@ -59,10 +60,6 @@ def run(*args: str) -> Result:
     # click before 8.2 mixes the two outputs unless told not to; later ones know no such option.
     apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
     return CliRunner(**apart).invoke(main, list(args))  # type: ignore[arg-type]
-
-
-def onepass(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "onepass", *args], capture_output=True, **{"text": True, **options})
 
 
 def table(output: str) -> list[list[str]]:
@@ -151,7 +148,8 @@ def test_models_of_a_learner_tells_its_parameters() -> None:
 
 def test_models_prints_where_letters_are_lacking() -> None:
     # Not ascii: click takes that for a mistake in the set-up and writes UTF-8.
-    result = onepass("models", env={**os.environ, "PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
+    about = {**environment(), "PYTHONIOENCODING": "latin-1"}
+    result = subprocess.run(line("models"), capture_output=True, env=about, encoding="latin-1")
     assert result.returncode == 0, result.stderr
     assert "pa1" in result.stdout and "?" in result.stdout
 
@@ -339,8 +337,27 @@ def test_a_closed_pipe_is_not_a_traceback() -> None:
     assert b"Traceback" not in complaint
 
 
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ("models pa1", 0),
+        ("learn good.vw --quiet -p -", 0),
+        ("learn bad.vw", 1),
+        ("demo --rule pa3", 2),
+        ("learn bad.vw --on-error skip --quiet", 3),
+    ],
+)
+def test_a_process_says_what_the_call_says(args: str, code: int, tmp_path: Path) -> None:
+    """Most tests of the command call it within their own process."""
+    (tmp_path / "good.vw").write_text("1 | a b\n-1 | c\n")
+    (tmp_path / "bad.vw").write_text("1 | a b\nx | a\n-1 | c d\n")
+    called, ran = onepass(*args.split(), cwd=tmp_path), process(*args.split(), cwd=tmp_path)
+    assert called.returncode == code
+    assert (called.returncode, called.stdout, called.stderr) == (ran.returncode, ran.stdout, ran.stderr)
+
+
 def test_module_failures_end_with_code_2() -> None:
-    result = onepass("demo", "--rule", "pa3")
+    result = process("demo", "--rule", "pa3")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("onepass: rule='pa3'") and result.stderr.count("\n") == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import onepass, write_vw
+from command import onepass, process, write_vw
 
 from onepass import LinearModel
 
@@ -102,7 +102,7 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_little_memory(tmp_path: Pat
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-    result = onepass("learn", "long.vw", "--on-error", "skip", "--progress", "none", cwd=tmp_path, preexec_fn=limit)
+    result = process("learn", "long.vw", "--on-error", "skip", "--progress", "none", cwd=tmp_path, preexec_fn=limit)
     assert result.returncode == 3, result.stderr
     assert "\nexamples   2," in result.stdout or "examples  2," in result.stdout
     peak = int(result.stdout.split("at most ")[1].split(" MB")[0])

@@ -166,6 +166,7 @@ def test_the_same_bytes_however_the_data_arrives(name: str, form: str, tmp_path:
     assert np.mean([a == b for a, b in zip(model.predict_many(shape), y.tolist(), strict=True)]) > 0.5
 
 
+@pytest.mark.full(most=3)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_scikit_learns_checks(name: str) -> None:
     assert_checks_pass(LEARNERS[name]())

@@ -55,6 +55,7 @@ ONLY = {"eg": ["simplex"], "entropic ftrl": ["simplex"], "eg pm": ["L1"],
 CELLS = [(player, set) for player in PLAYERS for set in ONLY.get(player, SETS)]
 
 
+@pytest.mark.full(most=3)
 @pytest.mark.parametrize(
     "stream", [pytest.param(name, marks=[pytest.mark.data] if name == "real" else []) for name in STREAMS]
 )

@@ -18,8 +18,6 @@ from onepass.decoders import CKY, DependencyTree, Matching, identity
 from onepass.errors import InputError, LabelError, NumericalError, ParameterError
 from onepass.structured import StructuredLearner
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- every answer --------------------------------------------------------------------------------------------------
 
 
@@ -99,6 +97,7 @@ def test_enumerations_are_complete():
     assert len(answers_of(CKY(("S", "NP")), 5)) == 14 * 2**4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("decoder", "n"), CASES, ids=str)
 def test_search_equals_enumeration(decoder, n):
     rng = np.random.default_rng([n, sum(repr(decoder).encode())])

@@ -17,8 +17,6 @@ from onepass import decoders
 from onepass.decoders import CKY, DECODERS, Decoder, DependencyTree, Matching, Multiclass, Sequence
 from onepass.structured import StructuredLearner
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- learning ------------------------------------------------------------------------------------------------------
 
 
@@ -117,6 +115,7 @@ SELECTIONS = [
 ]
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("options", SELECTIONS, ids=str)
 @pytest.mark.parametrize("single_root", [False, True])
 def test_learns_to_parse(options, single_root):
@@ -185,6 +184,7 @@ def test_learns_a_dictionary():
 # -- the same after a file -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(
     ("decoder", "problem"),
     [

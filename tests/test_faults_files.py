@@ -15,14 +15,13 @@ import onepass as op
 from onepass import budgets, continual, kernels, reductions
 from onepass.errors import NumericalError
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- kernel learners ---------------------------------------------------------------------------------------------------
 
 EVERY_RULE = [("unlimited", rule) for rule in KERNEL_RULES]
 GIVEN = [(budget, rule) for budget, (_, rules, _) in BUDGETS.items() for rule in rules]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("budget", "rule"), [*EVERY_RULE, *GIVEN])
 def test_kernel_learners_of_any_importance_open_again(budget: str, rule: str, tmp_path: Path) -> None:
     tasks = [task for task in BUDGETS[budget][2] if task in KERNEL_RULES[rule]]

@@ -16,8 +16,6 @@ from onepass import continual, kernels
 from onepass.errors import NumericalError, OnepassError, ParameterError
 from onepass.transforms import StandardScaler
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 NAN = float("nan")
 
 LABELLED: dict[str, Callable[[], Any]] = {
@@ -114,6 +112,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "learned"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.__name__)

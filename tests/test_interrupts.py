@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import environment, line, onepass, write_vw
+from command import environment, onepass, write_vw
 
 SOON = 1.0  # seconds from a signal to the end
 
@@ -70,15 +70,19 @@ def slow_run(name: str, folder: Path) -> list[str]:
         "--rule",
         "vw:loss=logistic",
         "-b",
-        "14",
+        "10",
         *([] if name == "classes" else ["--oaa", "1000"]),
     ]
 
 
-def run(learn: list[str], folder: Path, name: str, *script: str) -> subprocess.CompletedProcess[str]:
-    """The model and the predictions of a run in files of that name."""
-    command = [*script, *learn, "--save", folder / f"{name}.m", "-p", folder / f"{name}.p", "--quiet"]
-    return subprocess.run(list(map(str, command)), env=environment(), text=True, capture_output=True, timeout=600)
+def beside(folder: Path, name: str) -> list[str]:
+    """The model and the predictions in files of that name."""
+    return ["--save", str(folder / f"{name}.m"), "-p", str(folder / f"{name}.p"), "--quiet"]
+
+
+def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *args]
+    return subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=600)
 
 
 @pytest.fixture(scope="module", params=["kernel", "classes", "oaa"])
@@ -86,21 +90,22 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A run that was never stopped, and how it was called."""
     folder = tmp_path_factory.mktemp(request.param)
     learn = slow_run(request.param, folder)
-    result = run(learn, folder, "whole", *line())
+    result = onepass(*learn, *beside(folder, "whole"))
     assert result.returncode == 0, result.stderr
     return folder, learn
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_within_a_block_is_answered_soon(number: int, whole: tuple[Path, list[str]], tmp_path: Path) -> None:
     folder, learn = whole
-    result = run(learn, tmp_path, "broken", sys.executable, "-c", COMMAND, str(int(number)), "0.3")
+    result = run(COMMAND, str(int(number)), "0.15", *learn, *beside(tmp_path, "broken"))
     assert result.returncode == 130, result.stderr
     words = result.stderr.split()
     assert words[:3] == ["onepass:", "interrupted", "after"] and float(words[-1]) < SOON
     learned, lines = int(words[3].replace(",", "")), (tmp_path / "broken.p").read_text().splitlines()
     assert 0 < learned == len(lines) < len((folder / "whole.p").read_text().splitlines())
-    resumed = onepass("learn", "--resume", tmp_path / "broken.m", "-p", tmp_path / "broken.p", "--quiet", timeout=600)
+    resumed = onepass("learn", "--resume", tmp_path / "broken.m", "-p", tmp_path / "broken.p", "--quiet")
     assert resumed.returncode == 0, resumed.stderr
     for part in ("m", "p"):
         assert (tmp_path / f"broken.{part}").read_bytes() == (folder / f"whole.{part}").read_bytes()
@@ -120,24 +125,22 @@ def rows(n, d, classes, kind="dense"):
     return X if kind == "dense" else sparse.csr_matrix(X), rng.integers(0, classes, n)
 
 CASES = {
-    "dense classes": (lambda: LinearModel("pa1", classes=range(4000)), rows(50_000, 60, 4000)),
-    "csr classes": (lambda: LinearModel("vw:loss=logistic", classes=range(1000)), rows(6000, 200, 1000, "csr")),
-    "growing": (lambda: LinearModel("pa1"), rows(60_000, 60, 3000)),
-    "matrix": (lambda: LinearModel("arow:covariance=full"), rows(8000, 1200, 2)),
-    "kernel dense": (lambda: KernelModel("perceptron", kernel="rbf"), rows(50_000, 60, 2)),
-    "kernel csr": (lambda: KernelModel("perceptron", kernel="rbf"), rows(20_000, 100, 2, "csr")),
+    "dense classes": (lambda: LinearModel("pa1", classes=range(4000)), (16_000, 60, 4000)),
+    "csr classes": (lambda: LinearModel("vw:loss=logistic", classes=range(1000)), (2000, 200, 1000, "csr")),
+    "growing": (lambda: LinearModel("pa1"), (24_000, 60, 3000)),
+    "matrix": (lambda: LinearModel("arow:covariance=full"), (9000, 700, 2)),
+    "kernel dense": (lambda: KernelModel("perceptron", kernel="rbf"), (28_000, 60, 2)),
+    "kernel csr": (lambda: KernelModel("perceptron", kernel="rbf"), (12_000, 100, 2, "csr")),
 }
-name = sys.argv[1]
-make, (X, y) = CASES[name]
 came = []
 
-def pulse():
+def pulse(after=0.05):
     # The signal is sent from beside: while rows are learned natively, nothing runs in the main thread.
     import os, threading
     def send():
         began = time.process_time()
-        while time.process_time() < began + 0.2:
-            time.sleep(0.01)
+        while time.process_time() < began + after:
+            time.sleep(0.005)
         came.append(time.process_time())
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=send, daemon=True).start()
@@ -146,31 +149,33 @@ def state(model):
     config, arrays = model.state()
     return {key: value.tobytes() for key, value in arrays.items()}
 
-broken = make()
-pulse()
-try:
-    broken.learn_many(X, y)
-    raised = False
-except KeyboardInterrupt:
-    raised = True
-seconds = time.process_time() - came[0]
-t = broken.t
-broken.learn_many(X[t:], y[t:])
-whole = make()
-whole.learn_many(X, y)
-print(json.dumps([raised, seconds, t, len(y), state(broken) == state(whole)]))
+"""
+
+BATCHES = """
+for name, (make, shape) in CASES.items():
+    broken, whole, (X, y) = make(), make(), rows(*shape)
+    came.clear()
+    pulse()
+    try:
+        broken.learn_many(X, y)
+        raised = False
+    except KeyboardInterrupt:
+        raised = True
+    seconds, t = time.process_time() - came[0], broken.t
+    broken.learn_many(X[t:], y[t:])
+    whole.learn_many(X, y)
+    print(json.dumps([name, raised, seconds, t, len(y), state(broken) == state(whole)]))
 """
 
 
-@pytest.mark.parametrize("name", ["dense classes", "csr classes", "growing", "matrix", "kernel dense", "kernel csr"])
-def test_ctrl_c_leaves_the_rows_before_it_learned(name: str) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", LIBRARY, name], env=environment(), text=True, capture_output=True, timeout=600
-    )
+def test_ctrl_c_leaves_the_rows_before_it_learned() -> None:
+    result = run(LIBRARY + BATCHES)
     assert result.returncode == 0, result.stderr
-    raised, seconds, t, rows, same = json.loads(result.stdout)
-    assert raised and seconds < SOON and 0 < t < rows
-    assert same  # t says how many, and the others may follow
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(lines) == 6
+    for name, raised, seconds, t, rows, same in lines:
+        assert raised and seconds < SOON and 0 < t < rows, name
+        assert same, name  # t says how many, and the others may follow
 
 
 SCORES = """
@@ -195,7 +200,7 @@ mappings = [dict(zip(names, row)) for row in X.tolist()]
 model = op.LaSVMClassifier(C=10.0)
 model.learn_one(mappings[0], int(y[0]))
 inner = model._fitted()
-pulse()
+pulse(0.2)  # mappings are read before the first row is learned
 try:
     inner.learn_many(mappings[1:], y[1:].tolist())
     raised = False
@@ -214,11 +219,7 @@ print(json.dumps([raised, seconds, t, len(y), bool(same)]))
 
 @pytest.mark.parametrize("code", [SCORES, LASVM], ids=["scores", "lasvm"])
 def test_scores_and_lasvm_are_interrupted_between_rows(code: str) -> None:
-    before = LIBRARY.replace(LIBRARY[LIBRARY.index("name = sys") : LIBRARY.index("came = []")], "")
-    script = before[: before.index("broken = make()")] + code
-    result = subprocess.run(
-        [sys.executable, "-c", script], env=environment(), text=True, capture_output=True, timeout=600
-    )
+    result = run(LIBRARY + code)
     assert result.returncode == 0, result.stderr
     raised, seconds, t, rows, same = json.loads(result.stdout)
     assert raised and seconds < SOON and 0 < t < rows and same

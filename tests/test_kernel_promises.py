@@ -28,8 +28,6 @@ from onepass.errors import (
 from onepass.kernel import KernelClassifier, KernelRegressor
 from onepass.kernel_model import KernelModel
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 
 def feed(model: Any, cell: KernelCell, s: grid.Stream, start: int, stop: int) -> None:
     model.learn_many(cell.form.part(s.X, start, stop), s.y[start:stop], s.importance[start:stop])

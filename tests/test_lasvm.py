@@ -33,9 +33,6 @@ from onepass.errors import (
 NAN, INF = float("nan"), float("inf")
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
-
 def saved(model: LaSVMClassifier, folder: Path) -> bytes:
     model.save(folder / "now.onepass")
     return (folder / "now.onepass").read_bytes()
@@ -60,6 +57,7 @@ def row(X: Any, i: int) -> Any:
     return X[i]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])

@@ -9,6 +9,7 @@ import pytest
 
 import onepass as op
 from onepass import continual, drift, reductions, registry, transforms
+from onepass.learner_checks import check_wrapped
 from onepass.learner_wrappers import WRAPPERS
 
 THREE = ["a", "b", "c"]
@@ -49,12 +50,27 @@ CASES = [
     for kind in registry.KINDS
     for number, make in enumerate(MADE.get(kind, [lambda kind=kind: registry.class_of(kind)()]))
 ]
+IDS = [str(case.id) for case in CASES]
 
 
+@pytest.mark.full(quick=20)
 @pytest.mark.parametrize("make", CASES)
-def test_a_learner_keeps_the_contract_alone_and_inside_every_wrapper(make: Callable[[], Any]) -> None:
-    tried = op.check_learner(make())
-    assert len(tried) >= len(WRAPPERS)
+def test_a_learner_keeps_the_contract(make: Callable[[], Any], record_property: Callable[[str, Any], None]) -> None:
+    record_property("cells", len(op.check_learner(make(), wrappers=False)))
+
+
+@pytest.mark.full(quick=6)
+@pytest.mark.parametrize(("number", "make"), [(number, *case.values) for number, case in enumerate(CASES)], ids=IDS)
+def test_a_learner_keeps_the_contract_inside_every_wrapper(
+    number: int, make: Callable[[], Any], record_property: Callable[[str, Any], None], grids_are_whole: bool
+) -> None:
+    """With -m full in every form; otherwise in one, so that every form meets every learner and every wrapper."""
+    tried = [
+        check_wrapped(make(), kind, form=None if grids_are_whole else number + turn)
+        for turn, kind in enumerate(WRAPPERS)
+    ]
+    record_property("cells", sum(map(len, tried)))
+    assert all(tried)
 
 
 def test_every_wrapper_of_the_registry_is_tried() -> None:

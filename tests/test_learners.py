@@ -33,9 +33,6 @@ from onepass.transforms import StandardScaler
 NAN, INF = float("nan"), float("inf")
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
-
 LEARNERS: dict[str, Callable[[], Any]] = {
     "GaussianNB": op.GaussianNB,
     "GaussianNB fading": lambda: op.GaussianNB(forgetting=0.97),
@@ -105,6 +102,7 @@ def feed_one(name: str, model: Any, x: Any, y: Any, w: float) -> None:
 # -- promise 1 ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_chunks_files_and_pickles(name: str, form: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from command import environment
 SCRIPT = Path(__file__).parent.parent / "scripts" / "long_stream.py"
 
 
+@pytest.mark.full(most=1)
 @pytest.mark.parametrize("how", ["pipe", "file"])
 def test_memory_and_cost_are_flat(how: str, tmp_path: Path) -> None:
     more = ["--file", str(tmp_path / "long.vw")] if how == "file" else []

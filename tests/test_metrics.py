@@ -147,6 +147,7 @@ def needed(metric: str, part: dict[str, Any]) -> dict[str, Any]:
     return part
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("metric", "classes", "judge"), ALL, ids=[f"{m}-{c}" for m, c, _ in ALL])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_view_is_what_scikit_learn_says(metric: str, classes: int, judge: Judge, seed: int) -> None:

@@ -70,7 +70,7 @@ AGREEING = [
 @pytest.mark.parametrize(("name", "task", "readout", "turn"), AGREEING)
 def test_agrees_with_the_reference(name: str, task: str, readout: str, turn: int) -> None:
     wanted = {**READOUTS, "late": Average(start=30)}[readout]
-    s = stream(task, n=120, seed=turn + 1)
+    s = stream(task, n=70, seed=turn + 1)
     options = {**grid.OPTIONS[turn], **grid.AMONG.get(name, {})}
     assert_close(*both(grid.make_rule(name), task, s, readout=wanted, **options), grid.TOLERANCE.get(name, 1e-12))
 
@@ -110,6 +110,7 @@ DECAYING = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("readout", AVERAGES)
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 @pytest.mark.parametrize("name", DECAYING)
@@ -148,7 +149,7 @@ def rows_of_every_length(kind: type) -> sparse.csr_matrix:
     return sparse.csr_matrix((values, indices, starts), shape=(len(lengths), 40))
 
 
-@pytest.mark.full
+@pytest.mark.full(most=110, quick=20)
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize(("name", "task"), RULE_TASKS)
 def test_rows_of_every_length_on_every_instruction_set(name: str, task: str, kind: type, own_isa: None) -> None:

@@ -32,6 +32,7 @@ def overflowing(form: str, cause: str, kind: str) -> tuple[Any, np.ndarray, np.n
     return grid.REPRESENTATIONS[form].make(X), y, c
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("verb", ["fit", "partial_fit", "learn_many", "predict_then_learn", "learn_one"])
 @pytest.mark.parametrize("cause", ["features", "importance"])

@@ -416,6 +416,7 @@ def test_plain_letters_and_colors_say_the_same(task: str) -> None:
 # Pictures by matplotlib
 
 
+@pytest.mark.full(most=1)
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_gif_has_a_frame_per_round(task: str, tmp_path: Path) -> None:
     image = require_extra("PIL.Image")

@@ -27,9 +27,6 @@ def cuts(rng: np.random.Generator, n: int, most: int) -> list[int]:
     return [*ends[ends < n].tolist(), n]
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
-
 def feed(model: Any, cell: Cell, s: Stream, start: int, stop: int, importance: bool = True) -> None:
     c = s.importance[start:stop] if importance else None
     model.learn_many(cell.form.part(s.X, start, stop), s.y[start:stop], c)
@@ -107,7 +104,7 @@ WAYS: list[Callable[..., Any]] = [chunks, one_by_one, through_files, through_pic
 OF_TABLES: list[Callable[..., Any]] = [estimator, fit]
 
 
-@pytest.mark.full
+@pytest.mark.full(most=300)
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_same_bytes_however_the_data_arrives(cell: Cell, tmp_path: Path) -> None:
     s = cell.stream()
@@ -133,7 +130,7 @@ def first_rows(cell: Cell) -> Stream:
     return Stream(s.X, y, s.importance, None)
 
 
-@pytest.mark.full
+@pytest.mark.full(most=270)
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.grows], ids=str)
 def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
     """Undeclared classes: the stream's methods, those of the estimator too, agree in their bytes and predictions."""

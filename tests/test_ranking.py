@@ -25,8 +25,6 @@ from onepass.batches import Batch, as_batch, to_row
 from onepass.queries import Stream
 from onepass.ranking import Ranker
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- the scheme ----------------------------------------------------------------------------------------------------
 
 

@@ -22,8 +22,6 @@ from onepass.core import Rule, Scalars, Step
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
 from onepass.ranking import Ranker
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- promise 2 -----------------------------------------------------------------------------------------------------
 
 ROWS = np.arange(6.0).reshape(2, 3)

@@ -25,8 +25,6 @@ from onepass import rules, store
 from onepass.errors import DamagedFileError, InputError
 from onepass.ranking import Ranker
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- the scikit-learn façade ---------------------------------------------------------------------------------------
 
 

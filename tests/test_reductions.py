@@ -48,8 +48,6 @@ from onepass.reductions import (
 from onepass.reductions.multiclass import pair
 from onepass.reductions.sampling import uniform
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- each is what its base learners are --------------------------------------------------------------------------------
 
 

@@ -52,8 +52,6 @@ from onepass.reductions import (
     OneVsOne,
 )
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- promise 1: the same answer however the data arrives ---------------------------------------------------------------
 
 

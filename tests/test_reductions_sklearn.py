@@ -49,8 +49,6 @@ from onepass.reductions import (
 )
 from onepass.reductions.examples import count, singles, take
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(

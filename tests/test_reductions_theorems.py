@@ -25,8 +25,6 @@ from onepass.reductions.costs import all_pairs_values
 from onepass.reductions.multiclass import pair, tournament
 from onepass.reductions.sampling import uniform, uniforms
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 
 def test_the_exhaustive_code_of_dietterich_and_bakiri() -> None:
     """Their table for five classes: 15 columns, 0 written for −1."""

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 import pytest
-from command import onepass, started
+from command import onepass, process, started
 
 from onepass import budgets, datasets, kernels, rules
 from onepass.cli import main
@@ -87,12 +87,12 @@ def calls(folder: Path) -> list[list[str]]:
 def test_a_killed_run_leaves_no_workers_and_resumes_where_it_was(tmp_path: Path, monkeypatch: Any) -> None:
     path, kept = slow(tmp_path), tmp_path / "out/cells/slow"
     monkeypatch.setenv("SLOW", "0.4")
-    process = started("reproduce", path, "--jobs", 2, "--out", tmp_path / "out")
+    child = started("reproduce", path, "--jobs", 2, "--out", tmp_path / "out")
     limit = time.monotonic() + 60
     while (len(list(kept.glob("*.json"))) < 3 or len(pids(tmp_path)) < 2) and time.monotonic() < limit:
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    child.send_signal(signal.SIGKILL)
+    child.communicate(timeout=60)
     workers = pids(tmp_path)
     assert len(workers) == 2  # they ran side by side
     while any(alive(pid) for pid in workers) and time.monotonic() < limit:
@@ -103,7 +103,7 @@ def test_a_killed_run_leaves_no_workers_and_resumes_where_it_was(tmp_path: Path,
 
     before = len(calls(tmp_path))
     monkeypatch.setenv("SLOW", "0")
-    done = onepass("reproduce", path, "--jobs", 2, "--out", tmp_path / "out")
+    done = process("reproduce", path, "--jobs", 2, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert len(calls(tmp_path)) - before == 12 - len(finished)
     page = json.loads((tmp_path / "out/slow.json").read_text())
@@ -124,13 +124,13 @@ def alive(pid: int) -> bool:
 
 def test_an_interrupted_run_says_so(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("SLOW", "5")
-    process = started("reproduce", slow(tmp_path), "--jobs", 2, "--out", tmp_path / "out")
+    child = started("reproduce", slow(tmp_path), "--jobs", 2, "--out", tmp_path / "out")
     limit = time.monotonic() + 60
     while not calls(tmp_path) and time.monotonic() < limit:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=60)
-    assert (process.returncode, words) == (130, "0 of 12 runs\nonepass: interrupted\n")
+    child.send_signal(signal.SIGINT)
+    _, words = child.communicate(timeout=60)
+    assert (child.returncode, words) == (130, "0 of 12 runs\nonepass: interrupted\n")
 
 
 def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_the_page_is_true(tmp_path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (PAGE.parent / target).exists(), target
     (tmp_path / "mine.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1])  # type: ignore[index]
-    done = onepass("reproduce", "mine.py", cwd=tmp_path)
+    done = onepass("reproduce", "mine.py", "--jobs", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "holds: with noise a small C is better" in done.stdout
     xml.etree.ElementTree.parse(tmp_path / "reproduce/mine-accuracy.svg")

@@ -28,8 +28,6 @@ from onepass.decoders import Decoder, Multiclass, Sequence, identity
 from onepass.errors import ParameterError
 from onepass.structured import StructuredLearner, WeightView
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- exact search --------------------------------------------------------------------------------------------------
 
 

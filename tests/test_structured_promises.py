@@ -27,8 +27,6 @@ from onepass.reductions import OneVsAll
 from onepass.structured import StructuredLearner
 from onepass.transforms import StandardScaler
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 # -- promise 1 -----------------------------------------------------------------------------------------------------
 
 

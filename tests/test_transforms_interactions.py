@@ -250,10 +250,13 @@ def test_a_product_that_overflows_is_a_bad_line(tmp_path):
         T.Interactions(["ab"]).transform_one({"a^x": 1e200, "b^y": 1e200})
 
 
-def test_a_row_of_too_many_products(tmp_path):
+def test_a_row_of_too_many_products():
     row = {f"a^{i}": 1.0 for i in range(300)}
     with pytest.raises(InputError, match="more than 16,777,216"):
         T.Interactions(["aaaa"]).transform_one(row)
+
+
+def test_a_line_of_too_many_products(tmp_path):
     path = tmp_path / "a.vw"
     path.write_text("1 |a x\n1 |a " + " ".join(f"w{i}" for i in range(300)) + "\n")
     with pytest.raises(LineError, match="16,777,216"):

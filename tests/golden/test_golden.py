@@ -19,8 +19,6 @@ from golden.record import AGAIN, COMMANDS, LEARNERS, changes, commands_now, lear
 from golden.rule_table import RULES
 from onepass import _native, budgets, continual, drift, reductions, rules, transforms
 
-pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-
 USED = _native.isa()
 OTHERS = [isa for isa in _native.isas() if isa != USED]
 

@@ -52,6 +52,7 @@ RULES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("intercept", [0.0, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("task", ["regression", "binary"])
@@ -125,6 +126,7 @@ def nlms_bounds(mu, stream, learner, u):
     yield "NLMS", np.sum((y - s) ** 2 / xx), u @ u / mu + np.sum((y - X @ u) ** 2 / xx) / (1 - mu)
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])  # of the largest step allowed: ρR², or μ
 @pytest.mark.parametrize("normalised", [False, True])
 @pytest.mark.parametrize("seed", range(4))

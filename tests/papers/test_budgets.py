@@ -179,6 +179,7 @@ def numeric_minimum(f: Expansion, r: Round, C: float, gone: int, V: list[int], s
     return float(result.fun)
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("rule", ["pa1:C=0.4", "pa1", "pa2"])
 @pytest.mark.parametrize("kind", [budgets.BPAS, budgets.BPANN, budgets.BPAP])
 def test_bpa_closed_form_is_the_minimum(kind: Any, rule: str) -> None:

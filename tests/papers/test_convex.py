@@ -249,6 +249,7 @@ def test_lazy_projection_on_all_of_space_is_gradient_descent():
 # -- hindsight ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "squared", "absolute", "eps_insensitive",
                                   "quantile(tau=0.3)", "huber(delta=0.5)"])  # fmt: skip
 @pytest.mark.parametrize("set", [cx.Reals(), cx.L2Ball(0.6), cx.Box(-0.4, 0.4), cx.L1Ball(0.7), cx.Simplex()], ids=repr)

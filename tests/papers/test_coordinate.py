@@ -97,6 +97,7 @@ def transcribed(paper, stream, gradient):
     return rows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", GRADIENTS)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_equals_transcription(pair, loss, ways):

@@ -98,6 +98,7 @@ def test_costs_without_a_rival_are_refused(options):
         onepass.LinearModel("pa1", **given)
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("adversarial", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_realizable_bound(seed, adversarial):

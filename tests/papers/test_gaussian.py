@@ -168,6 +168,7 @@ TRANSCRIBED: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("text", TRANSCRIBED)
 def test_transcriptions(text: str, seed: int) -> None:

@@ -149,6 +149,7 @@ def svm(lam, X, y):
     return fitted.fit(X, y).coef_[0]
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("project", [False, True])
 @pytest.mark.parametrize("lam", [0.02, 0.2])
 @pytest.mark.parametrize("seed", range(3))

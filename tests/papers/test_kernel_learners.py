@@ -54,6 +54,7 @@ def test_multiclass_mira_by_hand() -> None:
     np.testing.assert_allclose(step.add * coefficients, [0.35, -0.35, 0])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cell", kernel_grid.CELLS, ids=str)
 def test_native_equals_python(cell: KernelCell) -> None:
     s = grid.stream(cell.task)
@@ -88,6 +89,7 @@ def test_native_equals_python(cell: KernelCell) -> None:
 SHARED = [(name, task) for name, tasks in kernel_grid.KERNEL_RULES.items() for task in tasks]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "task"), SHARED, ids=[f"{name}-{task}" for name, task in SHARED])
 @pytest.mark.parametrize("fit_intercept", [False, True], ids=["plain", "intercept"])
 def test_linear_kernel_is_the_linear_learner(name: str, task: str, fit_intercept: bool) -> None:

@@ -50,6 +50,7 @@ def test_worked_numbers(way):
 LOSSES = {"hinge": "binary", "logistic": "binary", "squared_hinge": "binary", "squared": "regression"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("clock", ["rounds", "updates"])

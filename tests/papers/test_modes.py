@@ -100,7 +100,7 @@ def test_batch_adaline_goes_to_least_squares(seed):
     y = rng.normal(size=30)
     largest = np.max(np.linalg.eigvalsh(X.T @ X))
     nearest = np.linalg.lstsq(X, y, rcond=None)[0]
-    good = batch(LinearRegressor, rules.Adaline(1.9 / largest), 6000).fit(X, y)
+    good = batch(LinearRegressor, rules.Adaline(1.9 / largest), 3000).fit(X, y)
     np.testing.assert_allclose(good.coef_, nearest, atol=1e-6)
     bad = batch(LinearRegressor, rules.Adaline(2.1 / largest), 150).fit(X, y)
     assert np.linalg.norm(bad.coef_ - nearest) > 10 * np.linalg.norm(nearest)

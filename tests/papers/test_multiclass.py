@@ -91,6 +91,7 @@ TRANSCRIBED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", TRANSCRIBED)

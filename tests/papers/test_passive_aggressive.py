@@ -117,6 +117,7 @@ VARIANTS = {
 OPTIONS = [{}, {"update_on": "mistake"}, {"importance_mode": "scale_step"}]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -267,6 +268,7 @@ def hold(rng, name, C, learner, stream, task, *more):
     return seen
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(("name", "C"), BOUNDED)
 @pytest.mark.parametrize("seed", range(5))
 def test_classification_bounds(name, C, seed):
@@ -320,6 +322,7 @@ def test_realizable_bound_is_attained():
     assert sum(r.loss**2 for r in learner.records) == 9  # R² = 1, u = (1, …, 1)
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(("name", "C"), BOUNDED)
 @pytest.mark.parametrize("seed", range(5))
 def test_regression_bounds(name, C, seed):

@@ -250,6 +250,7 @@ VOTED = {
 }
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", VOTED)

@@ -46,6 +46,7 @@ def test_equal_items_are_skipped():
     assert (record.loss, record.updated, learner.skipped_zero) == (1.0, False, 1)
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize(("name", "C"), [("pa", 1.0), ("pa1", 0.1), ("pa2", 0.1)])
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds(name, C, seed):

@@ -210,6 +210,7 @@ def elastic(w, lam1, lam2):
     return lam1 * np.abs(w).sum() + lam2 / 2 * w @ w
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("eta", [0.02, 0.2, 1.0])
 @pytest.mark.parametrize(("lam1", "lam2"), [(0.1, 0.0), (0.0, 0.1), (0.05, 0.05)])
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

@@ -161,6 +161,7 @@ def worst(decoder):
     return lambda w, pool: max(pool, key=lambda example: loss(w, example.x, example.y))
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("adversarial", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_realizable_bound(adversarial, seed):

@@ -49,6 +49,7 @@ def test_worked_scores():
         np.testing.assert_allclose([r.score[0] for r in learner.records[1:]], scores, atol=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -61,6 +62,7 @@ def test_equals_transcription(kind, weighted, intercept, way):
         same(WAYS[way](rules.Perceptron(0.7), "multiclass", stream, **options), expected)
 
 
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("K", [3, 4, 5, 7, 12])
 @pytest.mark.parametrize("kind", KINDS)

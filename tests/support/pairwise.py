@@ -46,12 +46,14 @@ def cover(cells: Sequence[Values], strength: int = 2, most: int | None = None) -
 
 
 def values_of(params: Mapping[str, Any]) -> Values:
-    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields; what is no
-    text or number goes by its identity, since cases of a test share their parameters."""
+    """A test's parameters as values of a grid: a cell (a frozen dataclass) is taken apart into its fields if these
+    can be compared. What is no text or number goes by its identity, since cases of a test share their parameters."""
     values: list[Hashable] = []
     for value in params.values():
-        if dataclasses.is_dataclass(value) and type(value).__hash__ is not None and not isinstance(value, type):
-            values += [getattr(value, field.name) for field in dataclasses.fields(value)]
+        fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else ()
+        parts = [getattr(value, field.name) for field in fields]
+        if parts and all(isinstance(part, Hashable) for part in (value, *parts)):
+            values += parts
         else:
             values.append(value if isinstance(value, str | int | float) else id(value))
     return tuple(values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -50,11 +49,12 @@ def test_pairs_that_a_constraint_excludes_are_not_asked_for() -> None:
 def test_cells_are_taken_apart_and_lists_go_by_their_identity() -> None:
     @dataclasses.dataclass(frozen=True)
     class Cell:
-        letter: str
+        letter: object
         number: int
 
-    wrong = [1, 2]
+    wrong, box = [1, 2], Cell([1.0], 3)
     assert values_of({"cell": Cell("a", 3), "form": "dense", "wrong": wrong}) == ("a", 3, "dense", id(wrong))
+    assert values_of({"cell": box}) == (id(box),)
 
 
 TESTS = Path(__file__).parent.parent
@@ -66,7 +66,7 @@ import pytest
 @pytest.mark.parametrize("c", range(3))
 def test_grid(a, b, c): pass
 
-@pytest.mark.full(strength=1, most=4)
+@pytest.mark.full(strength=1, most=4, quick=2)
 @pytest.mark.parametrize("a", range(3))
 @pytest.mark.parametrize("b", range(5))
 def test_seeds(a, b): pass
@@ -74,24 +74,34 @@ def test_seeds(a, b): pass
 @pytest.mark.data
 def test_data(): pass
 
-@pytest.mark.quick
 def test_plain(): pass
+"""
+MARKED = """
+import pytest
+@pytest.mark.quick
+def test_marked(): pass
+
+def test_unmarked(): pass
 """
 
 
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ([], {"grid": 10, "seeds": 4, "plain": 1}),
+        ([], {"grid": 10, "seeds": 4, "plain": 1, "marked": 1, "unmarked": 1}),
         (["-m", "full"], {"grid": 27, "seeds": 15}),
-        (["-m", "quick or data"], {"plain": 1, "data": 1}),
+        (["-m", "data"], {"data": 1}),
+        (["-m", "quick"], {"grid": 3, "seeds": 2, "plain": 1, "marked": 1}),
     ],
     ids=str,
 )
 def test_what_runs(arguments: list[str], wanted: dict[str, int], tmp_path: Path) -> None:
     """By default, and with the markers that CONTRIBUTING.md names."""
     (tmp_path / "test_some.py").write_text(GRID)
-    shutil.copy(TESTS / "conftest.py", tmp_path)
+    (tmp_path / "test_marked.py").write_text(MARKED)
+    (tmp_path / "test_slow.py").write_text("raise ImportError" if arguments == ["-m", "quick"] else "")
+    configured = (TESTS / "conftest.py").read_text()
+    (tmp_path / "conftest.py").write_text(configured.replace("QUICK = {", "QUICK = {'test_some',"))
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    quick\n    data\n    full\n")
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *arguments]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
