@@ -13,6 +13,9 @@
 
 namespace onepass {
 
+// From this many bytes on a table is mostly zeros on pages that nobody touched, and they should stay untouched.
+constexpr size_t large = 1 << 20;
+
 template <class T>
 Zeroed<T>::Zeroed(const Zeroed& other) {
     *this = other;
@@ -23,7 +26,7 @@ Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     if (this == &other) return *this;
     if (other.size_ > capacity_) {
         Zeroed larger;
-        larger.allocate(other.size_);
+        larger.allocate(other.size_, other.size_);
         *this = std::move(larger);
     }
     copy(other);
@@ -32,10 +35,10 @@ Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     return *this;
 }
 
-// What `other` holds, into room that is there. A large table is mostly zeros on untouched pages, which stay untouched.
+// What `other` holds, into room that is there.
 template <class T>
 void Zeroed<T>::copy(const Zeroed& other) {
-    constexpr size_t large = 1 << 20, page = 4096;
+    constexpr size_t page = 4096;
     const size_t bytes = other.size_ * sizeof(T), step = bytes < large ? std::max<size_t>(bytes, 1) : page;
     char* to = reinterpret_cast<char*>(data_);
     const char* from = reinterpret_cast<const char*>(other.data_);
@@ -71,7 +74,7 @@ void Zeroed<T>::grow(size_t size) {
         // The first allocation is exact (a table of fixed size stays so); growth is geometric.
         const size_t capacity = capacity_ ? std::max(size, capacity_ + capacity_ / 2) : size;
         Zeroed bigger;
-        bigger.allocate(capacity);
+        bigger.allocate(capacity, size_);
         bigger.copy(*this);
         *this = std::move(bigger);
     }
@@ -79,14 +82,16 @@ void Zeroed<T>::grow(size_t size) {
 }
 
 template <class T>
-void Zeroed<T>::allocate(size_t capacity) {
+void Zeroed<T>::allocate(size_t capacity, size_t written) {
     constexpr size_t line = 64;
-    size_t bytes = capacity * sizeof(T) + line;
-    block_ = std::calloc(bytes, 1);
+    const size_t wanted = capacity * sizeof(T);
+    size_t bytes = wanted + line;
+    block_ = bytes < large ? std::malloc(bytes) : std::calloc(bytes, 1);
     if (!block_) throw std::bad_alloc();
     void* begin = block_;
-    data_ = static_cast<T*>(std::align(line, capacity * sizeof(T), begin, bytes));
+    data_ = static_cast<T*>(std::align(line, wanted, begin, bytes));
     capacity_ = capacity;
+    if (wanted + line < large) std::memset(data_ + written, 0, (capacity - written) * sizeof(T));
 }
 
 template <class T>

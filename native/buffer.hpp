@@ -25,7 +25,8 @@ class Zeroed {
     size_t size() const { return size_; }
 
  private:
-    void allocate(size_t capacity);  // of an empty one; at the beginning of a cache line
+    // Of an empty one, at the beginning of a cache line; the first `written` will be copied, the others are zero.
+    void allocate(size_t capacity, size_t written);
     void copy(const Zeroed& other);
     void* block_ = nullptr;  // as it was allocated
     T* data_ = nullptr;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from . import store
 from .errors import LabelError, ParameterError, short
 
 __all__ = [
+    "Distinct",
     "alike",
     "as_label_sets",
     "as_labels",
     "as_targets",
+    "distinct",
     "indices_of",
     "not_hashable",
     "plain",
@@ -130,8 +132,26 @@ def as_targets(y: Any) -> NDArray[np.float64]:
     return targets
 
 
+class Distinct(NamedTuple):
+    """Labels told apart: the distinct ones as they appear, each row's place among them, the rows that bring one."""
+
+    values: list[Any]
+    codes: NDArray[np.intp]
+    firsts: NDArray[np.intp]
+
+
+def distinct(labels: list[Any]) -> Distinct:
+    """Raises TypeError where one is not hashable."""
+    places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    codes = np.fromiter(map(places.__getitem__, labels), np.intp, len(labels))
+    newest = np.maximum.accumulate(codes)
+    return Distinct(list(places), codes, np.flatnonzero(np.diff(newest, prepend=-1)))
+
+
 def indices_of(labels: NDArray[Any], classes: list[Any]) -> NDArray[np.float64]:
     """Each label's place among the classes, as the loops take it; -1 where it is none of them."""
+    if not classes:
+        return np.full(len(labels), -1.0)
     if _compare_as_arrays(labels, classes):
         if len(classes) == 2:
             first, second = labels == classes[0], labels == classes[1]
@@ -151,4 +171,4 @@ def _compare_as_arrays(labels: NDArray[Any], classes: list[Any]) -> bool:
     """Can NumPy tell these labels apart exactly? Beyond 2^53 a comparison by way of floats cannot."""
     if labels.dtype.kind not in "bif" and labels.dtype not in (np.uint8, np.uint16, np.uint32):
         return False
-    return bool(classes) and all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)
+    return all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)

@@ -6,6 +6,7 @@ Bit for bit the loop of `learn_one`; malformed input refuses the whole call.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -74,33 +75,37 @@ def _learn_growing(
 ) -> list[Any]:
     """Labels that are new within the batch: learn up to each, let it in, go on."""
     _check(model, batch)
-    answers = labels.tolist()
-    model._check_labels(answers)
+    found = model._check_labels(labels.tolist())
     b = bases(model, base, batch.rows, labels)
-    table = {label: index for index, label in enumerate(model.classes)}
+    indices = _places(model, found.values)
+    fresh = found.firsts[indices < 0].tolist()
     parts: list[Any] = []
-    start = 0
-    while start < batch.rows:
+    for start, stop in itertools.pairwise([*dict.fromkeys([0, *fresh]), batch.rows]):
         first = None
         if read:
             first = read(model.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1]))
-        with _growing(model, 0 if answers[start] in table else 1):
-            if answers[start] not in table:
-                model._new_label(answers[start])
-                table[answers[start]] = len(table)
-                if len(table) == 2:  # which are in order
-                    table = {label: index for index, label in enumerate(model.classes)}
-            stop = next((i for i in range(start, batch.rows) if answers[i] not in table), batch.rows)
-            indices = np.array([table[label] for label in answers[start:stop]], dtype=np.float64)
+        label = found.codes[start]
+        is_new = bool(indices[label] < 0)
+        with _growing(model, int(is_new)):
+            if is_new:
+                indices[label] = model._new_label(found.values[label])
+                if len(model._engine.classes) == 2:  # which are in order
+                    indices = _places(model, found.values)
+            y = indices[found.codes[start:stop]]
             importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
             try:
-                later = run(model, batch.part(start, stop), indices, importance, read, skip=1, base=begins_at)
+                later = run(model, batch.part(start, stop), y, importance, read, skip=1, base=begins_at)
             except RowError as error:
                 raise error.at(start + error.row) from None
         if read:
             parts += [first, later]  # the first was made before its label was let in
-        start = stop
     return parts
+
+
+def _places(model: RuleModel, labels: list[Any]) -> Array:
+    """Each label's place among the classes; -1 where it is none of them."""
+    table = {label: index for index, label in enumerate(model.classes)}
+    return np.array([table.get(label, -1) for label in labels], dtype=np.float64)
 
 
 @contextlib.contextmanager

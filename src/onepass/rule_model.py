@@ -20,7 +20,7 @@ from .batches import Batch, as_batch, is_mappings, to_row
 from .columns import StreamColumns, placed
 from .core import Array, Readout, Rule
 from .errors import FeatureError, LabelError, ParameterError
-from .labels import indices_of, not_hashable, plain, require_few, require_label, sorts_before
+from .labels import Distinct, distinct, indices_of, not_hashable, plain, require_few, require_label, sorts_before
 from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
 from .model_options import (
@@ -257,21 +257,29 @@ class RuleModel(LearnerBase):
         self.room_for(len(known) + 1)
         require_few(label, known, self.max_classes, rows)
 
-    def _check_labels(self, labels: list[Any]) -> None:
+    def _check_labels(self, labels: list[Any]) -> Distinct:
         """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
+        try:
+            found = distinct(labels)
+        except TypeError:
+            for row, label in enumerate(labels):
+                try:
+                    hash(label)
+                except TypeError:
+                    raise not_hashable(label, row) from None
+            raise
         known = dict.fromkeys(self.classes)
         before, rows = len(known), self.t + 1
-        for row, label in enumerate(labels):
+        for row, label in zip(found.firsts.tolist(), found.values, strict=True):
             try:
                 if label not in known:
                     self._admissible(plain(label), known.keys(), rows + row)
                     known[label] = None
             except (LabelError, ParameterError) as error:
                 raise type(error)(f"y[{row}]: {error}. Nothing of this call was learned") from None
-            except TypeError:
-                raise not_hashable(label, row) from None
         if len(known) > before:
             self._engine.require_memory(len(known))
+        return found
 
     def _indices(self, labels: NDArray[Any]) -> Array:
         """Class indices as the loops take them; -1 for labels not known."""
