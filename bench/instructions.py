@@ -21,10 +21,10 @@ from typing import Any
 ROWS = 4_096
 
 
-def text() -> tuple[Any, Any]:
+def text(classes: int = 2) -> tuple[Any, Any]:
     from onepass import datasets
 
-    return next(datasets.SparseText(ROWS, tilt=0.5).chunks(ROWS))
+    return next(datasets.SparseText(ROWS, tilt=0.5, classes=classes).chunks(ROWS))
 
 
 def table(d: int) -> tuple[Any, Any]:
@@ -60,7 +60,9 @@ def short(d: int) -> list[Any]:
 
 
 # name → (features of an example, the work)
+CLASSES = 20
 WORK = {
+    f"csr 68, {CLASSES} classes, learn_many": (68, lambda: batch(*text(CLASSES))),
     "csr 68, learn_many": (68, lambda: batch(*text())),
     "dense 10, learn_many": (10, lambda: batch(*table(10))),
     "dense 100, learn_many": (100, lambda: batch(*table(100))),
@@ -74,7 +76,8 @@ def child(name: str, times: int) -> None:
     from onepass import LinearModel
 
     work = WORK[name][1]()
-    models = [LinearModel("pa1", classes=[0, 1]) for _ in range(12)]
+    classes = list(range(CLASSES if "classes" in name else 2))
+    models = [LinearModel("pa1", classes=classes) for _ in range(12)]
     for model in models[:times]:
         work(model)
     model = models[0]
