@@ -50,7 +50,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     key = _key(stream)
     reader = _Reader.open(path, key)
     if reader is not None:
-        return reader.parts(table, stream.hash_bits, stream.start)
+        return reader.parts(table, stream.hash_bits, stream.start, parts)
     if stream.start != Position():
         return parts  # from the middle on: not the whole that a cache holds
     return _writing(path, key, parts, table)
@@ -171,7 +171,8 @@ class _Reader:
             return None
         return cls(path, data, begin + _padded(length))
 
-    def parts(self, table: Any, hash_bits: int | None, start: Position) -> Iterator[Part]:
+    def parts(self, table: Any, hash_bits: int | None, start: Position, parsed: Iterator[Part]) -> Iterator[Part]:
+        """From `start` on; as they are `parsed`, where that lies within a block of the cache."""
         columns = np.empty(0, dtype=np.int32)  # of the cache's names in this stream's table
         met = start == Position()
         for width, head, arrays in self._records():
@@ -187,8 +188,8 @@ class _Reader:
                 arrays["index"].flags.writeable = False
             places = {name: head[name] for name in (*PLACES, "hash_bits", "bad")}
             yield Part(**places, **arrays, table=table if hash_bits is None else None, sound=True)
-        if not met and start.skip:
-            raise InputError(f"start={start} is not a position in the cache {self.path}; remove the cache")
+        if not met:
+            yield from parsed
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
         """The bound of the indices, the head and the arrays of each."""

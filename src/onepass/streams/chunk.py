@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.rows import CSR
-from ..errors import InputError, ParameterError
+from ..errors import InputError, ParameterError, short
 
 __all__ = ["Chunk", "Position", "known", "whole"]
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a stream: the `skip`-th row after byte `offset` (for Parquet and Arrow: batch) of file number `file`.
+    """A place in a stream: behind `skip` rows, counted from `offset` of file number `file` on.
 
-    `line` is the line there, from 1; `example` and `skipped` count what came before. JSON-able: `to_dict`.
+    At byte `offset` of the text (of what it is unpacked, where it is compressed) a line begins; in Parquet and Arrow
+    `offset` counts rows. `line` is the line there, from 1; `example` and `skipped` count the rows and the malformed
+    lines before this place. It means the same however the stream is cut into blocks. JSON-able: `to_dict`.
     """
 
     file: int = 0
@@ -38,12 +40,29 @@ class Position:
         """Itself, or from what `to_dict` gave."""
         if given is None:
             return cls()
+        if not isinstance(given, Position | Mapping):
+            raise ParameterError(f"start={short(given)}: expected a Position, or what its to_dict() gave")
         values = given.to_dict() if isinstance(given, Position) else dict(given)
-        names = {field.name for field in fields(cls)}
-        good = (isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values.values())
-        if set(values) != names or not all(good):
-            raise ParameterError(f"start={given!r}: expected a Position, or what its to_dict() gave")
+        wrong = _wrong_place(values)
+        if wrong:
+            raise ParameterError(f"start={short(given)}: expected a Position, or what its to_dict() gave, but {wrong}")
         return cls(**values)
+
+
+def _wrong_place(values: dict[Any, Any]) -> str | None:
+    """Why no stream has given such a position, if so."""
+    names = [field.name for field in fields(Position)]
+    if missing := [name for name in names if name not in values]:
+        return f"{' and '.join(missing)} are missing" if len(missing) > 1 else f"{missing[0]} is missing"
+    if unknown := [name for name in values if name not in names]:
+        return f"it has no {unknown[0]!r}"
+    for name in names:
+        value, least = values[name], int(name == "line")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 63:
+            return f"{name} must be a whole number from {least} on, got {short(value)}"
+    if values["skip"] > values["example"]:
+        return f"{values['skip']:,} rows are to be left out, and only {values['example']:,} came before"
+    return None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import _native
-from ..errors import ParameterError
+from ..errors import InputError, ParameterError
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
 from .parts import BadLine, Parsing, Part, of_text
@@ -121,6 +121,8 @@ class Stream:
             self.sources = sources_of(self.source)
             if not self.sources:
                 raise ParameterError("source: expected at least one file, got none")
+        self._check_start()
+        if self.sources:
             self.format = self.format or detect(self.sources[0])
         if self.multilabel and self.format not in ("vw", "svmlight"):
             raise ParameterError(f"multilabel=True: sets of labels are read from vw and svmlight, not {self.format}")
@@ -171,6 +173,16 @@ class Stream:
             for name in ("label", "weight", "id", "time", "features", "drop", "text", "categorical"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
+
+    def _check_start(self) -> None:
+        """Is the position one of this kind of source?"""
+        at, files = self.start, len(self.sources)
+        if not files and (at.file, at.offset, at.line, at.skip) != (0, 0, 1, 0):
+            raise ParameterError(f"start={at}: a place in a file, and the source is an iterable of examples")
+        if files and at.file >= files:
+            raise ParameterError(f"start={at}: file number {at.file}, counted from 0; there are {files}")
+        if files and at != Position() and (at.file, at.offset, at.skip) == (0, 0, 0):
+            raise ParameterError(f"start={at}: at the beginning of the first file, where nothing has come before")
 
     def _sizes(self) -> Sizes:
         if self.block_size is None and self.interactions is None and self.format in ("vw", "svmlight"):
@@ -241,7 +253,7 @@ class Stream:
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""
         at = self.start
-        file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: of the part, where the stream begins
+        file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: where the stream begins in the part
         self.skipped = at.skipped
         pieces: list[Chunk] = []
         held = 0
@@ -249,7 +261,11 @@ class Stream:
             self._quarantined = array("q", [quarantine.size()])
             for part in parts:
                 if part.file != file:
+                    _require_all_there(row, at)
                     file, line = part.file, 1
+                if row > len(part):  # what was one block for the stream that gave the position is several here
+                    row, line = row - len(part), line + part.lines
+                    continue
                 bad_lines = [bad for bad in part.bad if bad.row >= row]
                 for stop in (*(bad.row for bad in bad_lines), len(part)):
                     while row < stop:
@@ -273,6 +289,7 @@ class Stream:
                 if part.idle and pieces:
                     yield replace(join(pieces), position=at)
                     pieces, held = [], 0
+            _require_all_there(row, at)
             if pieces:
                 yield replace(join(pieces), position=at)
 
@@ -293,8 +310,8 @@ class Stream:
         """Python's own (x, y) as chunks of mappings."""
         examples = iter(self.source)
         at = self.start
-        for _ in islice(examples, at.example):
-            pass
+        if there := at.example - sum(1 for _ in islice(examples, at.example)):
+            raise InputError(f"start={at}: the examples end {there:,} before that place; give the same ones")
         while rows := list(islice(examples, size)):
             at = replace(at, example=at.example + len(rows))
             for number, row in enumerate(rows):
@@ -342,6 +359,12 @@ def replace_options(stream: Stream, **changes: Any) -> Stream:
     for name, value in changes.items():
         setattr(other, name, value)
     return other
+
+
+def _require_all_there(rows: int, at: Position) -> None:
+    """Refuse a position behind the end of its file."""
+    if rows:
+        raise InputError(f"start={at}: its file ends {rows:,} rows before that place; give the same files, unchanged")
 
 
 class _Quarantine:

@@ -37,6 +37,7 @@ BINARY = (
     (b"\x93NUMPY", "a NumPy array", "op.prequential and partial_fit take arrays"),
     (b"SQLite format 3", "an SQLite database", "export a table as CSV"),
 )
+MARK = b"\xef\xbb\xbf"  # of a byte order, before UTF-8 text
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
 SVMLIGHT = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+(qid|\d+):\S+)*\s*(#.*)?\r?")
 
@@ -131,20 +132,47 @@ class Ahead:
         self._ahead = self._ahead[size:]
         return part if len(part) == size else part + bytes(self.file.read(size - len(part)))
 
+    def resume(self, offset: int, name: str) -> None:
+        """Go on at a byte where a line begins: behind the end of another, or of a last one that was not ended."""
+        where = f"the position to resume from is byte {offset:,} of {name}"
+        if offset == len(MARK) and self.peek(offset) == MARK:
+            self.read(offset)
+            return
+        try:
+            self.skip(offset - 1)
+            before = self.read(1)
+        except EOFError:
+            before = None
+        if before is None or (not before and self.plain and self._behind_end()):
+            raise InputError(f"{where}, which is behind its end; give the same file")
+        if before not in (b"", b"\n", b"\r"):
+            raise InputError(f"{where}, where no line begins; give the same file, unchanged or with more lines")
+
+    def _behind_end(self) -> bool:
+        """Was a place sought that the file does not have?"""
+        if not self._seeks():
+            return False
+        at = self.file.seek(0, os.SEEK_CUR)
+        end = self.file.seek(0, os.SEEK_END)
+        self.file.seek(at)
+        return bool(at > end)
+
+    def _seeks(self) -> bool:
+        try:
+            return bool(self.file.seekable())
+        except (OSError, AttributeError):
+            return False  # a pipe
+
     def skip(self, size: int) -> None:
-        """Go on `size` bytes further: by seeking where one can, else by reading."""
-        if self.plain:
-            try:
-                if self.file.seekable():
-                    self.file.seek(size - len(self._ahead), os.SEEK_CUR)
-                    self._ahead = b""
-                    return
-            except (OSError, AttributeError):
-                pass  # a pipe
+        """Go on `size` bytes further: by seeking where one can, else by reading. EOFError where there are fewer."""
+        if self.plain and self._seeks():
+            self.file.seek(size - len(self._ahead), os.SEEK_CUR)
+            self._ahead = b""
+            return
         while size > 0:
             part = self.read(min(size, 1 << 20))
             if not part:
-                raise InputError(f"the position to resume from is {size} bytes behind the end of the input")
+                raise EOFError
             size -= len(part)
 
     def close(self) -> None:
@@ -289,10 +317,10 @@ def blocks(
         opened = source.open()
         try:
             if offset:
-                opened.skip(offset)
-            elif opened.peek(3).startswith(b"\xef\xbb\xbf"):
-                opened.read(3)
-                offset = 3
+                opened.resume(offset, source.name)
+            elif opened.peek(len(MARK)) == MARK:
+                opened.read(len(MARK))
+                offset = len(MARK)
             if leave and source.reopens and opened.plain:
                 for block in _left_in_file(opened, source.name, number, sizes, offset):
                     yield block

@@ -434,22 +434,29 @@ def _plain(table: Any, name: str | None) -> NDArray[Any] | None:
 
 
 def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
-    """Record batches; the position counts them."""
+    """Record batches; offsets of positions count rows."""
     wanted = Roles.of(stream)
     for number in range(stream.start.file, len(sources)):
         source = sources[number]
         skip = stream.start.offset if number == stream.start.file else 0
         roles = None
         together = TOGETHER if stream.expansion is None else CROSSED
-        for count, batch in enumerate(_record_batches(source, stream.format, together)):
-            if count < skip:
+        at = 0
+        for whole in _record_batches(source, stream.format, together):
+            batch = whole.slice(max(0, skip - at))
+            at += len(whole)
+            if at <= skip:
                 continue
             roles = roles or wanted.settle(batch.schema.names, source.name)
             coded = coded_of(batch, roles)
             coded.line_of = partial(_row_text, batch)
             if not _finite(coded):
                 coded = _finite_rows(batch, roles, coded)
-            yield coded_part(coded, stream, table, Block(number, count, bytearray(), 1))
+            yield coded_part(coded, stream, table, Block(number, at - len(batch), bytearray(), len(batch)))
+        if at < skip:
+            raise InputError(
+                f"{source.name} has {at:,} rows, and the position to resume from is behind {skip:,} of them"
+            )
 
 
 def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
