@@ -6,6 +6,7 @@
 #include "features.hpp"
 #include "parse_rows.hpp"
 #include "reader.hpp"
+#include "records.hpp"
 
 namespace onepass {
 
@@ -97,10 +98,79 @@ nb::object first_met(Vector<int32_t> codes, size_t count) {
     return array_of(std::move(met));
 }
 
+// The first `size` bytes of something of Python's, which stay where they are meanwhile.
+class Bytes {
+ public:
+    Bytes(nb::handle buffer, size_t size) : size_(size) {
+        if (PyObject_GetBuffer(buffer.ptr(), &bytes_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        if (size <= size_t(bytes_.len)) return;
+        PyBuffer_Release(&bytes_);
+        raise("ParameterError", "a buffer must hold the text that is to be read");
+    }
+    ~Bytes() { PyBuffer_Release(&bytes_); }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    std::string_view text() const { return {static_cast<const char*>(bytes_.buf), size_}; }
+
+ private:
+    Py_buffer bytes_;
+    const size_t size_;
+};
+
+// (where the last record ends that is known to end, records, their lines, whether all are rows, whether the next one is
+// too long and has no end here). Empty lines are no records.
+nb::tuple cut_records(nb::handle buffer, size_t size, char separator, size_t longest, bool whole) {
+    const Bytes bytes(buffer, size);
+    size_t records = 0, lines = 0, cut = 0;
+    bool rows = true, endless = false;
+    {
+        nb::gil_scoped_release unlocked;
+        CsvRecords reader(bytes.text(), {separator, longest}, whole);
+        CsvRecord record;
+        RecordFound found;
+        while ((found = reader.next(record)) == RecordFound::record) {
+            records += record.size() > 0;
+            lines += record.lines;
+            rows &= record.kind == RecordKind::row;
+        }
+        cut = reader.at();
+        endless = found == RecordFound::endless;
+    }
+    return nb::make_tuple(cut, records, lines, rows, endless);
+}
+
+// The first `most` records that are not empty: where each begins and ends, its line from 0, and its kind.
+nb::tuple list_records(nb::handle buffer, size_t size, char separator, size_t longest, bool whole, size_t most) {
+    auto begins = std::make_unique<std::vector<int64_t>>(), ends = std::make_unique<std::vector<int64_t>>();
+    auto lines = std::make_unique<std::vector<int64_t>>();
+    auto kinds = std::make_unique<std::vector<uint8_t>>();
+    const Bytes bytes(buffer, size);
+    {
+        nb::gil_scoped_release unlocked;
+        CsvRecords reader(bytes.text(), {separator, longest}, whole);
+        CsvRecord record;
+        for (int64_t line = 0; kinds->size() < most && reader.next(record) == RecordFound::record;
+             line += int64_t(record.lines)) {
+            if (record.size() == 0) continue;
+            begins->push_back(int64_t(record.begin));
+            ends->push_back(int64_t(record.end));
+            lines->push_back(line);
+            kinds->push_back(uint8_t(record.kind));
+        }
+    }
+    return nb::make_tuple(array_of(std::move(begins)), array_of(std::move(ends)), array_of(std::move(lines)),
+                          array_of(std::move(kinds)));
+}
+
 }  // namespace
 
 void bind_tables(nb::module_& module) {
     module.def("tabulate", tabulate, "columns"_a, "rows"_a, nb::rv_policy::take_ownership);
+    module.def("cut_records", cut_records, "buffer"_a, "size"_a, "separator"_a, "longest"_a, "whole"_a);
+    module.def("list_records", list_records, "buffer"_a, "size"_a, "separator"_a, "longest"_a, "whole"_a, "most"_a);
+    module.def(
+        "count_line_ends", [](nb::handle buffer, size_t size) { return count_line_ends(Bytes(buffer, size).text()); },
+        "buffer"_a, "size"_a);
     module.def("first_met", first_met, "codes"_a, "count"_a);
 }
 

@@ -3,13 +3,15 @@
 // fuzz_parsers [executions] [seed]. A deterministic mutator: the same numbers, the same inputs. Checked of every block:
 // rows fit together, indices are inside, values are finite, a block parsed line by line gives the same rows, or read
 // from a file in small pieces, and so do features read one by one instead of many at a time, with this processor's
-// registers or without.
+// registers or without. The same text as CSV: records follow upon each other, and those that are found before its end
+// is known are the same.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 
 #include "../parse_file.hpp"
+#include "../records.hpp"
 
 using namespace onepass;
 
@@ -25,10 +27,12 @@ static const char* const seeds[] = {"1 2 0.5 'tag|a x:2 y |b:3 x y:0.5\n-1 |a x:
                                     "1 |w 1:0.5 22:-3 333:.25 4444:1. 55555:0.12345 6:-.5 7:8 8:1.5 9:12345678 10:-1\n",
                                     "-1 |ns the of and a to in is you that it he was for on are with as his they be\n",
                                     "1 | averyveryverylongnameofmorethanthirtytwoletters b:1 c:2.5 d:-0 e:00000001\n",
+                                    "a,\"b\nc\",\"d\"\"\"\r\n\"e,1\rf\"g,\"h\"i,\"\"\n\n",
                                     "1,3,5 2 'tag|a x:2\n2,2 | x\n, | x\n1,3 1:2 qid:4 3:5\n 1:2\n1,2,\n"};
 static const char* const pieces[] = {" ",  ":",     "|",    "\n",   "\t", "'",     "#",     "qid:",
                                      "1e", "1e308", "-",    "+",    ".",  "nan",   "\r\n",  "99999999999999999999",
-                                     "0",  "\0",    "\xff", "\xc3", "a",  "1:2:3", "|a:2 ", ","};
+                                     "0",  "\0",    "\xff", "\xc3", "a",  "1:2:3", "|a:2 ", ",",
+                                     "\"", ",\"",   "\r"};
 
 static std::FILE* const file = std::tmpfile();
 static uint64_t executions = 0, rows_seen = 0, bad_seen = 0;
@@ -143,6 +147,33 @@ static void execute(const std::string& text, LineParser line, int mode) {
     same(rows, in_pieces, text);
 }
 
+static std::vector<CsvRecord> records_of(const std::string& text, CsvDialect dialect, bool whole) {
+    const std::unique_ptr<char[]> exact(new char[text.size()]);  // so that a read past the end is seen
+    std::memcpy(exact.get(), text.data(), text.size());
+    CsvRecords reader({exact.get(), text.size()}, dialect, whole);
+    std::vector<CsvRecord> records;
+    for (CsvRecord record; reader.next(record) == RecordFound::record;) records.push_back(record);
+    return records;
+}
+
+static void execute_csv(const std::string& text, size_t longest, size_t cut) {
+    const CsvDialect dialect{',', longest};
+    const std::vector<CsvRecord> records = records_of(text, dialect, true);
+    size_t at = 0, lines = 0;
+    for (const CsvRecord& record : records) {
+        if (record.begin != at || record.end < at || record.next <= at || record.next > text.size())
+            fail("a record is at a wrong place", text);
+        if ((record.size() > longest) != (record.kind == RecordKind::too_long)) fail("a record is too long", text);
+        at = record.next;
+        lines += record.lines;
+    }
+    if (at != text.size() || lines != count_line_ends(text)) fail("a record is missing", text);
+    const std::vector<CsvRecord> before = records_of(text.substr(0, cut), dialect, false);
+    if (before.size() > records.size()) fail("there are more records before than after", text);
+    for (size_t i = 0; i < before.size(); ++i)
+        if (before[i].next != records[i].next || before[i].kind != records[i].kind) fail("a record changed", text);
+}
+
 int main(int count, char** given) {
     const uint64_t most = count > 1 ? std::strtoull(given[1], nullptr, 10) : 200000;
     std::mt19937_64 random(count > 2 ? std::strtoull(given[2], nullptr, 10) : 1);
@@ -171,6 +202,7 @@ int main(int count, char** given) {
             if (corpus.size() < 400) corpus.push_back(text);
             else corpus[std::size(seeds) + below(corpus.size() - std::size(seeds))] = text;
         }
+        execute_csv(text, below(3) ? 1000 : below(40), below(text.size()));
         execute(text, below(2) ? parse_vw : parse_svmlight, int(below(5)));
     }
     std::printf("%llu executions: %llu rows, %llu bad lines\n", (unsigned long long)executions,

@@ -174,7 +174,7 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
     bad = [BadLine(*each) for each in rows.bad]
     if block.overlong:
         what = f"a line of {block.overlong:,} bytes, longer than max_line"
-        bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
+        bad = [BadLine(0, 0, 0, bytes(block.buffer[: -_native.PADDING]), what)]
     return Part(
         block.file,
         block.offset,

@@ -238,17 +238,19 @@ class Stream:
             from .jsonl import of_jsonl
 
             return of_jsonl(self, self._blocks(), table)
-        from .tables import of_arrow, of_csv
-
         if self.format in ("parquet", "arrow"):
-            return of_arrow(self, self.sources, table)
-        return of_csv(self, self._blocks(records=True), self.sources, table)
+            from .tables import of_arrow
 
-    def _blocks(self, **how: Any) -> Iterator[Block]:
-        start = self.start
-        return blocks(
-            self.sources, self.sizes, self.max_line, file=start.file, offset=start.offset, follow=self.follow, **how
-        )
+            return of_arrow(self, self.sources, table)
+        from .delimited import of_csv
+        from .records import Records
+
+        records = Records("\t" if self.format == "tsv" else ",", self.max_line)
+        return of_csv(self, self._blocks(how=records), records, table)
+
+    def _blocks(self, **options: Any) -> Iterator[Block]:
+        start, where = self.start, (self.sources, self.sizes, self.max_line)
+        return blocks(*where, file=start.file, offset=start.offset, follow=self.follow, **options)
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""

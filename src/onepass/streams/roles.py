@@ -42,7 +42,12 @@ class Roles:
         )  # fmt: skip
 
     def settle(self, columns: list[str], where: str) -> Roles:
-        """With the label found; columns that are not there are an error."""
+        """With the label found; columns that are not there, or there twice, are an error."""
+        if len(set(columns)) != len(columns):
+            twice = next(name for name in columns if columns.count(name) > 1)
+            raise InputError(
+                f"{where}: two columns are called {twice!r}; rename one of them, or for CSV give names with header=[…]"
+            )
         label = self.label
         if label is None:
             usual = [name for name in columns if name.lower() in USUAL_LABELS]

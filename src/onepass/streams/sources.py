@@ -10,15 +10,13 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
-
-import numpy as np
 
 from .. import _native
 from ..errors import InputError, LineError, ParameterError
 
-__all__ = ["FORMATS", "Block", "Sizes", "Source", "blocks", "count_of", "detect", "shorten", "sources_of"]
+__all__ = ["FORMATS", "Block", "Cut", "Lines", "Sizes", "Source", "blocks", "detect", "shorten", "sources_of"]
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
 SUFFIXES = {
@@ -287,6 +285,43 @@ class Block:
     idle: bool = False  # nothing more for now: the file is followed
     overlong: int = 0  # instead of lines, one line of so many bytes was left out
     left_in: Any = None  # the TextFile that has them still, for whoever parses them to read
+    cut: Cut = field(default_factory=lambda: Cut(0))
+    header: bool = False  # does it begin with the names of columns?
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a buffer has before the end of its last whole line, or record. Only records are counted."""
+
+    size: int
+    records: int = 0
+    lines: int = 0  # physical ones
+    well_quoted: bool = True  # is every record so?
+
+
+class Lines:
+    """How text is cut into blocks: behind the end of a line."""
+
+    beyond = 0  # bytes after max_line that show whether a line is longer
+
+    def cut(self, buffer: bytearray | bytes, filled: int, whole: bool) -> Cut:
+        """What the buffer has before the end of its last whole line. `whole`: the text ends there."""
+        return Cut(buffer.rfind(b"\n", 0, filled) + 1)
+
+    def line_end(self, buffer: bytearray, start: int, filled: int, whole: bool) -> int:
+        """The last byte of the first end of a line from `start` on; below 0 where there is none that is whole."""
+        return buffer.find(b"\n", start, filled)
+
+    def begun(self, buffer: bytearray, filled: int, whole: bool) -> int:
+        """How many of the last bytes may be the beginning of an end of a line."""
+        return 0
+
+    def lines_within(self, buffer: bytearray, size: int) -> int:
+        """Of a line that is too long."""
+        return int(size > 0 and buffer[size - 1] == 10)
+
+    def ends_line(self, byte: int) -> bool:
+        return byte == 10
 
 
 @dataclass(frozen=True)
@@ -303,12 +338,12 @@ class Sizes:
 
 def blocks(
     sources: list[Source], sizes: Sizes, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
-    records: bool = False, leave: bool = False, spare: list[bytearray] | None = None,
+    how: Lines | None = None, leave: bool = False, spare: list[bytearray] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """The sources as blocks of about so many bytes, from `offset` of source number `file` on.
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
-    With `records`, quotes may hold line ends (CSV), and a block ends only outside of them.
+    `how` says where blocks may end: by default after any line.
     With `leave`, blocks may be in files still. Buffers that nobody uses any more may be put into `spare`: fresh memory
     costs more than reading into it.
     """
@@ -328,7 +363,7 @@ def blocks(
                     offset += block.size
             last = number == len(sources) - 1
             reused = [] if spare is None else spare
-            yield from _of_one(opened, number, sizes, max_line, offset, follow and last, records, reused)
+            yield from _of_one(opened, number, sizes, max_line, offset, follow and last, how or Lines(), reused)
         except EOFError as error:
             raise InputError(f"{source.name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
@@ -361,59 +396,80 @@ def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int
 
 
 def _of_one(
-    file: Ahead, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, records: bool,
+    file: Ahead, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, how: Lines,
     spare: list[bytearray],
 ) -> Iterator[Block]:  # fmt: skip
-    capacity, kept, dropped = sizes.at(offset), b"", 0
+    limit = max_line + how.beyond
+    capacity, kept = sizes.at(offset), b""
+    overlong: _Overlong | None = None
     while True:
         while capacity < len(kept):
-            capacity = min(2 * capacity, max_line)
+            capacity = min(2 * capacity, limit)
         buffer = _buffer(capacity + _native.PADDING, spare)
-        buffer[: len(kept)] = kept
-        filled = len(kept)
-        view = memoryview(buffer)
-        ended = False
-        while filled < capacity:
-            got = file.readinto(view[filled:capacity])
-            if got == 0:
-                ended = True
-                break
-            filled += got
-        if ended and not follow and filled and buffer[filled - 1] != 10:
+        filled, ended = _fill(file, buffer, kept, capacity)
+        whole = ended and not follow
+        if whole and filled and not how.ends_line(buffer[filled - 1]):
             buffer[filled] = 10  # the last line is ended too
-            cut = filled + 1
-        else:
-            cut = _cut(buffer, filled, records)
-        if dropped:  # inside a line that is too long: look for its end
-            end = buffer.find(b"\n", 0, cut)
-            if end < 0:
-                dropped += filled
-                kept = b""
-                if ended and not follow:
-                    yield Block(number, offset, buffer, 0, overlong=dropped)
-                    return
-                continue
-            dropped += end
-            yield Block(number, offset, buffer, 0, overlong=dropped)
-            offset += dropped + 1
-            kept, dropped, capacity = bytes(view[end + 1 : filled]), 0, sizes.at(offset)
-            continue
-        if cut == 0 and filled >= capacity:
-            if capacity >= max_line:
-                dropped, kept, capacity = filled, b"", sizes.at(offset)
-            else:
-                kept, capacity = bytes(view[:filled]), min(2 * capacity, max_line)
-            continue
-        if cut:
-            yield Block(number, offset, buffer, cut)
-        kept = bytes(view[cut:filled])
-        offset += cut
-        capacity = sizes.at(offset)
-        if ended:
-            if not follow:
-                return
+            filled += 1
+        cut = Cut(0) if overlong is not None else how.cut(buffer, filled, whole)
+        used = cut.size
+        if used:
+            yield Block(number, offset, buffer, used, cut=cut)
+        elif overlong is None and filled >= limit:
+            overlong = _Overlong(how, bytes(buffer[:200]))
+            used = overlong.take(buffer, limit - 1, filled, whole)
+        elif overlong is not None:
+            used = overlong.take(buffer, 0, filled, whole)
+        kept = bytes(memoryview(buffer)[used:filled])
+        if overlong is None:
+            offset += used
+        elif overlong.ended:
+            yield overlong.block(number, offset)
+            offset += overlong.length + 1
+            overlong = None
+        wider = not used and filled >= capacity
+        capacity = min(2 * capacity, limit) if wider else sizes.at(offset)
+        if whole and not kept:
+            return
+        if ended and follow:
             yield Block(number, offset, buffer, 0, idle=True)
             time.sleep(0.1)
+
+
+def _fill(file: Ahead, buffer: bytearray, kept: bytes, capacity: int) -> tuple[int, bool]:
+    """How many bytes there are now, after those that were kept; and whether the file has no more."""
+    buffer[: len(kept)] = kept
+    filled = len(kept)
+    view = memoryview(buffer)
+    while filled < capacity:
+        got = file.readinto(view[filled:capacity])
+        if got == 0:
+            return filled, True
+        filled += got
+    return filled, False
+
+
+class _Overlong:
+    """A line longer than max_line, of which only the beginning is kept."""
+
+    def __init__(self, how: Lines, beginning: bytes) -> None:
+        self.how, self.beginning = how, beginning
+        self.length = 0  # up to the last byte of its end
+        self.lines = 0
+        self.ended = False
+
+    def take(self, buffer: bytearray, start: int, filled: int, whole: bool) -> int:
+        """How many bytes of the buffer belong to it. Its end is not before `start`."""
+        end = self.how.line_end(buffer, start, filled, whole)
+        used = end + 1 if end >= 0 else filled - self.how.begun(buffer, filled, whole)
+        self.ended = end >= 0 or whole
+        self.length += used - (end >= 0)
+        self.lines += self.how.lines_within(buffer, used)
+        return used
+
+    def block(self, number: int, offset: int) -> Block:
+        text = bytearray(self.beginning + bytes(_native.PADDING))
+        return Block(number, offset, text, 0, overlong=self.length, cut=Cut(0, 1, max(1, self.lines)))
 
 
 def _buffer(length: int, spare: list[bytearray]) -> bytearray:
@@ -422,20 +478,6 @@ def _buffer(length: int, spare: list[bytearray]) -> bytearray:
         if len(buffer) == length:
             return buffer
     return bytearray(length)
-
-
-def count_of(byte: bytes, buffer: bytearray, size: int) -> int:
-    """How often a byte stands in the first `size`: bytearray.count takes twenty times as long."""
-    return int(np.count_nonzero(np.frombuffer(buffer, dtype=np.uint8, count=size) == byte[0]))
-
-
-def _cut(buffer: bytearray, filled: int, records: bool) -> int:
-    """Where the last whole line ends."""
-    cut = buffer.rfind(b"\n", 0, filled) + 1
-    if records:
-        while cut and count_of(b'"', buffer, cut) % 2:
-            cut = buffer.rfind(b"\n", 0, cut - 1) + 1
-    return cut
 
 
 def line_error(name: str, line: int, column: int, text: bytes, what: str) -> LineError:

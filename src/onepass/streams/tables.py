@@ -1,4 +1,4 @@
-"""Tables as sparse rows, through Arrow: CSV, TSV, Parquet, Arrow IPC.
+"""Arrow tables as sparse rows: those of Parquet and Arrow IPC, and what CSV is read as (delimited.py).
 
 A number is the feature of its column's name, a string the feature name=value, a missing value or a zero no feature at
 all: what a model makes of the same row as a mapping.
@@ -6,9 +6,7 @@ all: what a model makes of the same row as a mapping.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,14 +17,13 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import InputError
 from .crossing import crossed
-from .parts import BadLine, Part, in_order
+from .parts import BadLine, Part
+from .records import too_long
 from .roles import Roles, words
-from .sources import Block, Source, count_of
+from .sources import Block, Source
 
-__all__ = ["MISSING", "Coded", "coded_part", "of_arrow", "of_csv"]
+__all__ = ["Coded", "coded_of", "coded_part", "finite", "of_arrow"]
 
-MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
-SAMPLE = 1 << 20  # bytes of a CSV file that show what kinds its columns hold
 TOGETHER = 1 << 16  # rows of a record batch taken at once
 CROSSED = 1 << 10  # so too where interactions make many features of few
 
@@ -60,9 +57,8 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
     else:
         starts, index, value = _placed(coded, _columns(coded, stream.hash_bits, table))
     if block.overlong:
-        what = f"a line of {block.overlong:,} bytes, longer than max_line"
-        coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[:200]), what)]
-        coded.lines = 1
+        coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[: -_native.PADDING]), too_long(block.overlong))]
+        coded.lines = block.cut.lines
     return Part(
         block.file,
         block.offset,
@@ -103,216 +99,6 @@ def _placed(coded: Coded, columns: NDArray[np.int32]) -> tuple[Any, Any, Any]:
         return coded.starts, coded.codes if same else columns[coded.codes], coded.values
     rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
     return rows.starts, rows.index, rows.value
-
-
-# -- CSV and TSV ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A CSV file's columns, the kinds that its first rows show, and what each is for."""
-
-    columns: list[str]
-    kinds: dict[str, Any]  # of the columns that are read
-    roles: Roles
-    delimiter: str
-    header: bool
-
-    def table(self, data: Any, first: bool) -> Any:
-        """Bytes as an Arrow table; raises ArrowInvalid at anything unexpected."""
-        from pyarrow import csv as reader
-
-        return reader.read_csv(
-            data,
-            reader.ReadOptions(
-                use_threads=False, column_names=self.columns, skip_rows=int(first and self.header), block_size=1 << 30
-            ),
-            reader.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            reader.ConvertOptions(
-                column_types=self.kinds, include_columns=list(self.kinds), null_values=MISSING, strings_can_be_null=True
-            ),
-        )
-
-
-def layout(source: Source, stream: Any) -> Layout:
-    """Read the beginning of a CSV source, without using it up."""
-    import pyarrow
-
-    first = source.beginning(SAMPLE).removeprefix(b"\xef\xbb\xbf")
-    delimiter = "\t" if stream.format == "tsv" else ","
-    text = first[: first.rfind(b"\n") + 1 or len(first)].decode("utf-8", "replace").replace("\0", "")
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    row = next(rows, [])
-    header = stream.header
-    columns = row if header is True else [str(i) for i in range(len(row))] if header is False else list(header)
-    if len(set(columns)) != len(columns):
-        twice = next(name for name in columns if columns.count(name) > 1)
-        raise InputError(f"{source.name}: two columns are called {twice!r}; give names with header=[…]")
-    roles = Roles.of(stream).settle(columns, source.name) if columns else Roles(label=False)
-    sample = [row for row in rows if len(row) == len(columns)] + ([row] if header is not True else [])
-    values = dict(zip(columns, zip(*sample, strict=True), strict=True)) if sample else {name: () for name in columns}
-    kinds = {name: _kind(name, values[name], roles, pyarrow) for name in columns}
-    return Layout(columns, {name: kind for name, kind in kinds.items() if kind}, roles, delimiter, header is True)
-
-
-NUMBER = r"^\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
-WHOLE = r"^\s*-?\d{1,18}\s*$"
-TRUTH = r"^(?i:true|false)$"
-
-
-def _kind(name: str, values: Sequence[str], roles: Roles, pyarrow: Any) -> Any:
-    """What a column holds: what most of its values look like; a value that does not is then malformed."""
-    if name == roles.id or name in roles.text or name in roles.categorical:
-        return pyarrow.string()
-    if name == roles.weight:
-        return pyarrow.float64()
-    if name not in (roles.label, roles.time) and not roles.is_feature(name):
-        return None
-    from pyarrow import compute
-
-    column = pyarrow.array(values, pyarrow.string())
-    there = column.filter(compute.invert(compute.is_in(column, pyarrow.array(MISSING))))
-
-    def matches(form: str) -> NDArray[np.bool_]:
-        return np.asarray(compute.match_substring_regex(there, form).to_numpy(zero_copy_only=False), dtype=bool)
-
-    def mostly(form: str) -> bool:
-        return 2 * int(np.count_nonzero(matches(form))) > len(there)
-
-    if name == roles.label and mostly(WHOLE) and bool(np.all(matches(WHOLE) | ~matches(NUMBER))):
-        return pyarrow.int64()
-    number = len(there) == 0 or mostly(NUMBER)
-    return pyarrow.float64() if number else pyarrow.bool_() if mostly(TRUTH) else pyarrow.string()
-
-
-def of_csv(stream: Any, blocks: Iterator[Block], sources: list[Source], table: Any) -> Iterator[Part]:
-    """CSV in blocks of whole records, read on several threads."""
-    shape = layout(sources[0], stream)
-
-    def parse(block: Block) -> Coded:
-        first = block.offset <= 3
-        if first and block.size and shape.header:
-            _same_header(sources[block.file], block, shape)
-        return _csv_rows(shape, block, first)
-
-    for block, coded in in_order(blocks, parse, stream.threads):
-        yield coded_part(coded, stream, table, block)
-
-
-def _same_header(source: Source, block: Block, shape: Layout) -> None:
-    line = bytes(block.buffer[: block.buffer.find(b"\n", 0, block.size)]).decode("utf-8", "replace")
-    row = next(csv.reader([line], delimiter=shape.delimiter), [])
-    if row != shape.columns:
-        raise InputError(
-            f"{source.name} has the columns {', '.join(row[:20])}; expected {', '.join(shape.columns[:20])}"
-        )
-
-
-def _csv_rows(shape: Layout, block: Block, first: bool) -> Coded:
-    import pyarrow
-
-    data = pyarrow.py_buffer(memoryview(block.buffer)[: block.size])
-    bad: list[BadLine] = []
-    lines = count_of(b"\n", block.buffer, block.size)
-    try:
-        if block.buffer.find(b"\0", 0, block.size) >= 0:
-            raise pyarrow.ArrowInvalid("NUL")
-        table = _read(shape, data, first)
-        coded = coded_of(table, shape.roles)
-        if not _finite(coded):
-            raise pyarrow.ArrowInvalid("infinite")
-    except pyarrow.ArrowInvalid:
-        good, bad = _sieve(shape, bytes(data), first)
-        coded = coded_of(_read(shape, pyarrow.py_buffer(good), False), shape.roles)
-    coded.bad, coded.lines = bad, lines
-    coded.line_of = lambda row: _line_of(shape, bytes(data), first, {each.line for each in bad}, row)
-    return coded
-
-
-def _line_of(shape: Layout, data: bytes, first: bool, bad: set[int], row: int) -> tuple[int, bytes]:
-    """Where a row of a block begins, and its text."""
-    physical = data.decode("utf-8", "surrogateescape").split("\n")
-    reader = csv.reader((line + "\n" for line in physical[:-1]), delimiter=shape.delimiter)
-    begin, rows = 0, -1
-    for record in reader:
-        header = first and begin == 0 and shape.header
-        rows += bool(record) and not header and begin not in bad
-        if rows == row:
-            break
-        begin = reader.line_num
-    text = "\n".join(physical[begin : reader.line_num]).encode("utf-8", "surrogateescape")
-    return begin, text.rstrip(b"\r")
-
-
-def _read(shape: Layout, data: Any, first: bool) -> Any:
-    import pyarrow
-
-    only_header = first and shape.header and bytes(data).find(b"\n") >= data.size - 1
-    if data.size == 0 or only_header:
-        return pyarrow.table({name: pyarrow.array([], kind) for name, kind in shape.kinds.items()})
-    return shape.table(pyarrow.BufferReader(data), first)
-
-
-def _finite(coded: Coded) -> bool:
-    numbers = [coded.values, *([coded.weight] if coded.weight is not None else [])]
-    if coded.y.dtype.kind == "f":
-        numbers.append(coded.y[~np.isnan(coded.y)])
-    positive = coded.weight is None or bool(np.all(coded.weight >= 0))
-    return positive and all(bool(np.all(np.isfinite(each))) for each in numbers)
-
-
-def _sieve(shape: Layout, data: bytes, first: bool) -> tuple[bytes, list[BadLine]]:
-    """A block in which something is wrong, record by record: the good ones, and what is wrong with the others."""
-    physical = data.decode("utf-8", "surrogateescape").split("\n")
-    reader = csv.reader((line + "\n" for line in physical[:-1]), delimiter=shape.delimiter)
-    good: list[str] = []
-    bad: list[BadLine] = []
-    begin = 0
-    while True:
-        try:
-            record = next(reader)
-            what = None
-        except StopIteration:
-            break
-        except csv.Error as error:
-            record, what = [], str(error)
-        text = "\n".join(physical[begin : reader.line_num])
-        if not (first and begin == 0 and shape.header) and (record or what):
-            what = what or _wrong(shape, record, text)
-            if what is None:
-                good.append(text + "\n")
-            else:
-                raw = text.encode("utf-8", "surrogateescape")
-                bad.append(BadLine(len(good), begin, 0, raw.rstrip(b"\r"), what))
-        begin = reader.line_num
-    return "".join(good).encode("utf-8", "surrogateescape"), bad
-
-
-def _wrong(shape: Layout, record: list[str], text: str) -> str | None:
-    """What is wrong with a record, if anything."""
-    import pyarrow
-    from pyarrow import compute
-
-    if "\0" in text:
-        return "a NUL byte"
-    if any("\udc80" <= c <= "\udcff" for c in text):
-        return "not UTF-8 text"
-    if len(record) != len(shape.columns):
-        return f"expected {len(shape.columns)} columns, got {len(record)}"
-    for name, value in zip(shape.columns, record, strict=True):
-        kind = shape.kinds.get(name)
-        if kind is None or value in MISSING:
-            continue
-        if pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind):
-            try:
-                number = compute.cast(pyarrow.array([value.strip(" \t")]), kind)[0].as_py()
-            except pyarrow.ArrowInvalid:
-                return f"column {name!r} must be a number, as in the rows before, got {value[:80]!r}"
-            if abs(float(number)) == float("inf"):
-                return f"column {name!r} must be a finite number, got {value[:80]!r}"
-            if name == shape.roles.weight and number < 0:
-                return f"the weight in column {name!r} must be >= 0, got {value[:80]!r}"
-    return None
 
 
 # -- any Arrow table --------------------------------------------------------------------------------------------------
@@ -450,13 +236,22 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
             roles = roles or wanted.settle(batch.schema.names, source.name)
             coded = coded_of(batch, roles)
             coded.line_of = partial(_row_text, batch)
-            if not _finite(coded):
+            if not finite(coded):
                 coded = _finite_rows(batch, roles, coded)
             yield coded_part(coded, stream, table, Block(number, at - len(batch), bytearray(), len(batch)))
         if at < skip:
             raise InputError(
                 f"{source.name} has {at:,} rows, and the position to resume from is behind {skip:,} of them"
             )
+
+
+def finite(coded: Coded) -> bool:
+    """Is no number infinite, nor a weight below 0?"""
+    numbers = [coded.values, *([coded.weight] if coded.weight is not None else [])]
+    if coded.y.dtype.kind == "f":
+        numbers.append(coded.y[~np.isnan(coded.y)])
+    positive = coded.weight is None or bool(np.all(coded.weight >= 0))
+    return positive and all(bool(np.all(np.isfinite(each))) for each in numbers)
 
 
 def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:

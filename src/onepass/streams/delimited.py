@@ -1,0 +1,360 @@
+"""CSV and TSV: where records end is native/records.hpp's to say, what stands in them Arrow's.
+
+A block of which Arrow refuses a record is read again in halves, until only the records that it refuses are left out:
+so a record is malformed or not whatever stands beside it, and however the file is cut.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .chunk import Position
+from .parts import BadLine, Part, in_order
+from .records import Record, Records
+from .roles import Roles
+from .sources import Block, Source
+from .tables import Coded, coded_of, coded_part, finite
+
+__all__ = ["of_csv"]
+
+MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
+SAMPLE = 1 << 20  # bytes of a file that show what kinds its columns hold
+MARK = b"\xef\xbb\xbf"
+NUMBER = r"^\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+TRUTH = r"^(true|True|TRUE|false|False|FALSE)$"
+# What Arrow takes for numbers and truth values, and more; and what undecodable bytes become.
+NUMBERS = re.compile(
+    r"[ \t]*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan(\(\w*\))?)[ \t]*", re.IGNORECASE | re.ASCII
+)
+TRUTHS = frozenset(["true", "True", "TRUE", "1", "false", "False", "FALSE", "0"])
+STRANGE = re.compile("[\udc80-\udcff]")
+FEW = 256  # records that are looked at one by one where Arrow refuses some of them
+WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*")
+EXACT = 2.0**53  # doubles hold whole numbers below
+LARGEST = 1 << 63
+
+
+def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Part]:
+    """CSV in blocks of whole records, read on several threads."""
+    layout = _layout(stream, records)
+
+    def parse(block: Block) -> Coded:
+        if block.header:
+            _require_same_header(stream.sources[block.file], block, layout)
+        return _csv_rows(layout, block)
+
+    for block, coded in in_order(_with_headers(stream, blocks), parse, stream.threads):
+        yield coded_part(coded, stream, table, block)
+
+
+def _with_headers(stream: Any, blocks: Iterator[Block]) -> Iterator[Block]:
+    """Blocks that know whether they begin with the names of the columns: in each file, the first that has a record."""
+    file, expected = stream.start.file, stream.header is True and not _begun(stream)
+    for block in blocks:
+        if block.file != file:
+            file, expected = block.file, stream.header is True
+        if expected and block.cut.records:
+            block.header, expected = True, False
+        yield block
+
+
+def _begun(stream: Any) -> bool:
+    """Does the stream start behind the names of the columns, not only behind empty lines?"""
+    start: Position = stream.start
+    if not 0 < start.offset < SAMPLE:
+        return start.offset > 0
+    before = stream.sources[start.file].beginning(start.offset) if start.file < len(stream.sources) else b""
+    return bool(before.removeprefix(MARK).strip(b"\r\n"))
+
+
+# -- what the columns are ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of CSV files, the kinds that the first rows show, and what each is for."""
+
+    columns: list[str]
+    kinds: dict[str, Any]  # of the columns that are read
+    unseen: frozenset[str]  # those without a value in the first rows
+    roles: Roles
+    records: Records
+
+    def table(self, data: Any, kinds: dict[str, Any] | None = None) -> Any:
+        """Records as an Arrow table; raises ArrowInvalid at anything unexpected."""
+        import pyarrow
+        from pyarrow import csv as reader
+
+        kinds = self.kinds if kinds is None else kinds
+        convert = reader.ConvertOptions(
+            column_types=kinds, include_columns=list(kinds), null_values=MISSING, strings_can_be_null=True
+        )
+        read = reader.ReadOptions(use_threads=False, column_names=self.columns, block_size=1 << 30)
+        return reader.read_csv(pyarrow.BufferReader(data), read, _dialect(self.records), convert)
+
+
+def _dialect(records: Records, **more: Any) -> Any:
+    from pyarrow import csv as reader
+
+    return reader.ParseOptions(delimiter=records.separator, newlines_in_values=True, **more)
+
+
+def _layout(stream: Any, records: Records) -> Layout:
+    """From the beginnings of the files, without using them up: the first names, and the first file that has rows."""
+    import pyarrow
+
+    columns = list(stream.header) if not isinstance(stream.header, bool) else []
+    roles = Roles.of(stream).settle(columns, stream.sources[0].name) if columns else Roles(label=False)
+    there: dict[str, Any] = {}
+    for source in stream.sources:
+        last = source is stream.sources[-1]
+        first, rows = _beginning(source, stream.header is True, records, wait=stream.follow and last)
+        if first is not None and not columns:
+            columns = _header(source, first, records) if stream.header else _numbered(rows, records)
+            roles = Roles.of(stream).settle(columns, source.name) if columns else roles
+        there = _values(rows, columns, records)
+        if there:
+            break
+    kinds = {name: _kind(name, there.get(name, []), roles, pyarrow) for name in columns}
+    unseen = frozenset(name for name in columns if not len(there.get(name, [])))
+    return Layout(columns, {name: kind for name, kind in kinds.items() if kind}, unseen, roles, records)
+
+
+def _beginning(source: Source, header: bool, records: Records, wait: bool) -> tuple[Record | None, bytes]:
+    """The first record, and the rows of a megabyte; of more where that has not even one. `wait`: one will come."""
+    size = SAMPLE
+    while True:
+        data = source.beginning(size)
+        text, whole = data.removeprefix(MARK), len(data) < size and not wait
+        first = records.of(text, len(text), whole, 1 + header)
+        if len(first) > header or whole:
+            break
+        if len(data) < size:
+            time.sleep(0.1)
+        elif size > 2 * (SAMPLE + records.max_line):
+            _require_first(source, first or not text.strip(b"\r\n"), records)
+            break
+        else:
+            size *= 4
+    rows = text[first[header].begin :] if len(first) > header else b""
+    cut = records.cut(rows, len(rows), whole)
+    if not cut.well_quoted:
+        rows = b"".join(record.text + b"\n" for record in records.of(rows, len(rows), whole) if not record.what)
+    return first[0] if first else None, rows if not cut.well_quoted else rows[: cut.size]
+
+
+def _require_first(source: Source, there: object, records: Records) -> None:
+    if not there:
+        most = f"{records.max_line:,}"
+        raise InputError(f"{source.name}: its first line is longer than max_line, {most} bytes; allow longer ones")
+
+
+def _header(source: Source, record: Record, records: Records) -> list[str]:
+    """The names of columns."""
+    where = f"{source.name}:{record.line + 1}: the first line, which says what the columns are,"
+    if record.what:
+        raise InputError(f"{where} is malformed: {record.what}; the line is {record.text[:120]!r}")
+    try:
+        text = record.text.decode("utf-8")
+        if "\0" in text:
+            raise InputError(f"{where} has a NUL byte; is it CSV?")
+        return _fields(text, records)
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.start + 1} is {record.text[error.start]:#04x}"
+        raise InputError(f"{where} is not UTF-8 text: {byte}; convert the file to UTF-8") from None
+    except csv.Error as error:
+        raise InputError(f"{where} cannot be read: {error}") from None
+
+
+def _numbered(rows: bytes, records: Records) -> list[str]:
+    """The names of columns without a header: as many numbers as the first row has fields."""
+    first = b"".join(record.text for record in records.of(rows, len(rows), most=1))
+    return [str(number) for number in range(len(_fields(first.decode("latin-1"), records)))]
+
+
+def _fields(text: str, records: Records) -> list[str]:
+    return next(csv.reader([text], delimiter=records.separator, strict=True), [])
+
+
+def _require_same_header(source: Source, block: Block, layout: Layout) -> None:
+    _require_first(source, not block.overlong, layout.records)
+    row = _header(source, layout.records.of(block.buffer, block.size, most=1)[0], layout.records)
+    if row != layout.columns:
+        raise InputError(
+            f"{source.name} has the columns {', '.join(row[:20])}; expected {', '.join(layout.columns[:20])}"
+        )
+
+
+def _values(rows: bytes, columns: list[str], records: Records) -> dict[str, Any]:
+    """The values of the columns that are not missing, as bytes; records that have more or fewer are left out."""
+    import pyarrow
+    from pyarrow import compute
+    from pyarrow import csv as reader
+
+    if not rows or not columns:
+        return {}
+    table = reader.read_csv(
+        pyarrow.BufferReader(rows),
+        reader.ReadOptions(use_threads=False, column_names=columns, block_size=1 << 30),
+        _dialect(records, invalid_row_handler=lambda row: "skip"),
+        reader.ConvertOptions(column_types=dict.fromkeys(columns, pyarrow.binary())),
+    )
+    missing = pyarrow.array(MISSING, pyarrow.binary())
+    there = (column.filter(compute.invert(compute.is_in(column, missing))) for column in table.columns)
+    return dict(zip(columns, there, strict=True)) if table.num_rows else {}
+
+
+def _kind(name: str, there: Any, roles: Roles, pyarrow: Any) -> Any:
+    """What a column holds: what most of its values look like; a value that does not is then malformed."""
+    if name == roles.id or name in roles.text or name in roles.categorical:
+        return pyarrow.string()
+    if name == roles.weight:
+        return pyarrow.float64()
+    if name not in (roles.label, roles.time) and not roles.is_feature(name):
+        return None
+    from pyarrow import compute
+
+    def mostly(form: str) -> bool:
+        return bool(2 * compute.sum(compute.match_substring_regex(there, form)).as_py() > len(there))
+
+    number = len(there) == 0 or mostly(NUMBER)
+    return pyarrow.float64() if number else pyarrow.bool_() if mostly(TRUTH) else pyarrow.string()
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _csv_rows(layout: Layout, block: Block) -> Coded:
+    header = int(block.header)
+    begin = 0
+    if header:
+        first = layout.records.of(block.buffer, block.size, most=2)
+        begin = first[1].begin if len(first) > 1 else block.size
+    data = memoryview(block.buffer)[begin : block.size]
+    found = cache(lambda: layout.records.of(block.buffer, block.size)[header:])
+    coded = _accepted(layout, data, block.cut.records - header) if block.cut.well_quoted else None
+    bad: list[BadLine] = []
+    if coded is None:
+        coded, bad = _sieved(layout, found())
+    coded.bad, coded.lines = bad, block.cut.lines
+    refused = {each.line for each in bad}
+    rows = cache(lambda: [record for record in found() if record.line not in refused])
+    coded.line_of = lambda row: (rows()[row].line, rows()[row].text)
+    return coded
+
+
+def _accepted(layout: Layout, data: Any, records: int) -> Coded | None:
+    """So many records as rows; None where there is something wrong with any of them."""
+    import pyarrow
+
+    if records == 0:
+        empty = {name: pyarrow.array([], kind) for name, kind in layout.kinds.items()}
+        return coded_of(pyarrow.table(empty), layout.roles)
+    if not layout.columns or b"\0" in bytes(data):
+        return None
+    try:
+        table = layout.table(data)
+        if table.num_rows != records:
+            return None
+        coded = coded_of(table, layout.roles)
+        if not finite(coded):
+            return None
+        if coded.y.dtype.kind == "f" and bool(np.any(np.abs(coded.y) >= EXACT)):
+            label = layout.table(data, {layout.roles.label: pyarrow.string()}).column(0)
+            coded.y = _exactly(label.to_pylist())
+    except pyarrow.ArrowInvalid:
+        return None
+    return coded
+
+
+def _exactly(texts: Sequence[str | None]) -> NDArray[Any]:
+    """Labels some of which are too large for a double to be told from their neighbours: whole ones stay whole."""
+    y = [int(text) if text and WHOLE.fullmatch(text) else text and float(text) for text in texts]
+    fit = all(isinstance(value, int) and -LARGEST <= value < LARGEST for value in y)
+    return np.array(y, dtype=np.int64 if fit else object)
+
+
+def _sieved(layout: Layout, found: list[Record]) -> tuple[Coded, list[BadLine]]:
+    """The rows of a block in which something is wrong, and what is wrong with the other records."""
+    good: list[Record] = []
+    bad: list[BadLine] = []
+    refused = dict(_refused(layout, [record for record in found if not record.what]))
+    for record in found:
+        what = record.what or refused.get(record)
+        if what is None:
+            good.append(record)
+        else:
+            bad.append(BadLine(len(good), record.line, 0, record.text, what))
+    coded = _accepted(layout, _joined(good), len(good))
+    if coded is None:
+        raise InputError("some rows of CSV can be read alone, but not together; please report the file as a bug")
+    return coded, bad
+
+
+def _joined(records: list[Record]) -> bytes:
+    return b"".join(record.text + b"\n" for record in records)
+
+
+def _refused(layout: Layout, records: list[Record]) -> Iterator[tuple[Record, str]]:
+    """The records that Arrow refuses, and why."""
+    if not records or _accepted(layout, _joined(records), len(records)) is not None:
+        return
+    if len(records) <= FEW:
+        wrong = {record: what for record in records if (what := _wrong(layout, record.text))}
+        if wrong:
+            yield from wrong.items()
+            yield from _refused(layout, [record for record in records if record not in wrong])
+            return
+        if len(records) == 1:
+            yield records[0], "it cannot be read as a row"
+            return
+    half = len(records) // 2
+    yield from _refused(layout, records[:half])
+    yield from _refused(layout, records[half:])
+
+
+def _wrong(layout: Layout, raw: bytes) -> str | None:
+    """What is certainly wrong with a record, if anything: Arrow does not say for which record it refuses a block."""
+    if b"\0" in raw:
+        return "a NUL byte"
+    try:
+        record = _fields(raw.decode("utf-8", "surrogateescape"), layout.records)
+    except csv.Error:  # a very long field
+        return None
+    if len(record) != len(layout.columns):
+        return f"expected {len(layout.columns)} columns, got {len(record)}"
+    for name, value in zip(layout.columns, record, strict=True):
+        kind = layout.kinds.get(name)
+        what = None if kind is None or value in MISSING else _wrong_value(name, value, str(kind), layout)
+        if what:
+            return what
+    return None
+
+
+def _wrong_value(name: str, value: str, kind: str, layout: Layout) -> str | None:
+    if STRANGE.search(value):
+        return f"column {name!r} is not UTF-8 text"
+    if kind == "string" or (kind == "bool" and value in TRUTHS):
+        return None
+    if kind == "bool" or not NUMBERS.fullmatch(value):
+        if name in layout.unseen:
+            what = "has no value in the first rows, and must then be a number or be named in categorical="
+            return f"column {name!r} {what}, got {value[:80]!r}"
+        form = "true or false" if kind == "bool" else "a number"
+        return f"column {name!r} must be {form}, as in the rows before, got {value[:80]!r}"
+    if math.isinf(number := float(value.partition("(")[0])):
+        return f"column {name!r} must be a finite number, got {value[:80]!r}"
+    if name == layout.roles.weight and number < 0:
+        return f"the weight in column {name!r} must be >= 0, got {value[:80]!r}"
+    return None
