@@ -23,14 +23,13 @@ from .chunk import Position
 from .parts import BadLine, Part, in_order
 from .records import Record, Records
 from .roles import Roles
-from .sources import Block, Source
+from .sources import MARK, Block, Source
 from .tables import Coded, coded_of, coded_part, finite
 
 __all__ = ["of_csv"]
 
 MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
 SAMPLE = 1 << 20  # bytes of a file that show what kinds its columns hold
-MARK = b"\xef\xbb\xbf"
 NUMBER = r"^\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 TRUTH = r"^(true|True|TRUE|false|False|FALSE)$"
 # What Arrow takes for numbers and truth values, and more; and what undecodable bytes become.
