@@ -6,50 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.learners import LEARNERS
 
 import onepass as op
 from onepass import continual, drift, reductions, registry, transforms
 from onepass.learner_checks import check_wrapped
 from onepass.learner_wrappers import WRAPPERS
 
-THREE = ["a", "b", "c"]
-SMALL = ["pa1:C=0.1", "arow", "perceptron@average"]
-
-# Kinds whose constructor needs arguments, or would make a large learner, and variants of the others.
-MADE: dict[str, list[Callable[[], Any]]] = {
-    "EnsembleModel": [lambda: op.EnsembleModel(SMALL), lambda: op.EnsembleModel(["pa1", "nlms"], "regression")],
-    "ExpertEnsemble": [lambda: op.ExpertEnsemble(SMALL), lambda: op.ExpertEnsemble(["pa1"], task="regression")],
-    "LinearModel": [op.LinearModel, lambda: op.LinearModel("ftrl:lam1=0.1", hash_bits=5)],
-    "LinearClassifier": [
-        op.LinearClassifier,
-        lambda: op.LinearClassifier("sgd:loss=logistic", readout="average"),
-        lambda: op.LinearClassifier("arow", hash_bits=6),
-        lambda: op.LinearClassifier("perceptron", readout="pocket"),
-    ],
-    "LinearRegressor": [op.LinearRegressor, lambda: op.LinearRegressor("rls")],
-    "KernelClassifier": [
-        op.KernelClassifier,
-        lambda: op.KernelClassifier("perceptron", budget="forgetron:B=5"),
-        lambda: op.KernelClassifier("pa1", kernel="polynomial:degree=2", budget="bpann:B=6"),
-    ],
-    "LaSVMClassifier": [op.LaSVMClassifier, lambda: op.LaSVMClassifier(cache_mb=0, kernel="linear")],
-    "Replay": [continual.Replay, lambda: continual.Replay(kernel="rbf:gamma=0.5", D=10)],
-    "Pipeline": [
-        lambda: transforms.StandardScaler(with_mean=False) | op.LinearClassifier(),
-        lambda: op.KMeans(2, batch_size=5) | op.LinearRegressor(),
-    ],
-    "ErrorCorrectingOutputCodes": [lambda: reductions.ErrorCorrectingOutputCodes(classes=THREE)],
-    "CostSensitive": [lambda: reductions.CostSensitive(classes=THREE)],
-    "FilterTree": [lambda: reductions.FilterTree(classes=THREE)],
-    "DriftReset": [drift.DriftReset, lambda: drift.DriftReset(op.LinearRegressor())],
-    "DriftFade": [lambda: drift.DriftFade(learners=3)],
-}
-
-CASES = [
-    pytest.param(make, id=kind if number == 0 else f"{kind}-{number}")
-    for kind in registry.KINDS
-    for number, make in enumerate(MADE.get(kind, [lambda kind=kind: registry.class_of(kind)()]))
-]
+CASES = [pytest.param(make, id=name) for name, make in LEARNERS.items()]
 IDS = [str(case.id) for case in CASES]
 
 

@@ -301,7 +301,11 @@ def test_malformed_costs(name: str) -> None:
     ):
         refuses(model, LabelError, message, lambda b=bad: model.learn_one(x, b))
         refuses(model, LabelError, rf"y\[1\].*{message}", lambda b=bad: model.learn_many(STREAM.X[:2], [good, b]))
-    refuses(model, LabelError, "mapping", lambda: model.learn_many(STREAM.X[:2], [good, 10]))
+    one, many = model.copy(), model.copy()
+    many.learn_many(STREAM.X[:2], [good, 10])  # a label among costs is 0 for it and 1 for the others
+    for row, answer in zip(STREAM.X, (good, 10), strict=False):
+        one.learn_one(row, answer)
+    assert saved(many) == saved(one)
     refuses(model, InputError, "rows", lambda: model.learn_many(STREAM.X[:2], [good]))
     refuses(model, LabelError, "4 classes", lambda: model.learn_many(STREAM.X[:2], np.ones((2, 3))))
     refuses(

@@ -161,7 +161,7 @@ def test_regression_by_sampling() -> None:
     np.testing.assert_allclose(model.predict(s.X), mean, rtol=1e-12)
     assert model.predict_one(s.X[0]) == model.predict_many(s.X)[0]
     assert model.score(s.X, s.y) == pytest.approx(r2_score(s.y, mean), rel=1e-12)
-    for bad in (NAN, "1", None, [1.0], True):
+    for bad in (NAN, "1", None, [1.0], 1j):
         refuses(model, LabelError, "y must", lambda b=bad: model.learn_one(s.X[0], b))
 
 

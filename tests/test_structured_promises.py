@@ -212,7 +212,7 @@ ROWS = np.arange(6.0).reshape(2, 3)
         (lambda m: m.learn_one(ROWS, 1), FeatureError, "one row"),
         (lambda m: m.learn_one(ROWS[0], 7), LabelError, "declared"),
         (lambda m: m.learn_one(ROWS[0], None), LabelError, "None"),
-        (lambda m: m.learn_one(ROWS[0], [1]), LabelError, "declared"),
+        (lambda m: m.learn_one(ROWS[0], [1]), LabelError, "hashable"),
         (lambda m: m.partial_fit(ROWS, [1, 7]), LabelError, "declared"),
         (lambda m: m.partial_fit(ROWS, [1]), InputError, "2 rows"),
         (lambda m: m.partial_fit(ROWS, [0.5, 1.5]), LabelError, "continuous"),

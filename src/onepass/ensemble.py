@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from .core import Array, Rule
 from .ensemble_model import EnsembleModel
 from .errors import LabelError, ParameterError, RowError
+from .labels import sorted_classes
 from .learner import LearnerTraits, traits_of
 from .model import LinearModel
 from .model_estimator import ModelEstimator
@@ -91,7 +92,7 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
         with self._all_or_nothing():
             table = self._validated(X, reset=True)
             answers: NDArray[Any] = read_targets(y, table.rows) if self._regresses else read_labels(y, table.rows)
-            classes = None if self._regresses else self._declare(np.unique(answers))
+            classes = None if self._regresses else self._declare(sorted_classes(answers))
             importance = self._weights_of(sample_weight, table, whole=True)
             model = self._begin(classes)
             passes, order, generator = read_order(self.passes, self.shuffle, self.random_state)
@@ -119,8 +120,8 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
                     raise LabelError(
                         "classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])"
                     )
-                model = self._begin(None if self._regresses else self._declare(np.unique(np.asarray(classes))))
-            elif classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
+                model = self._begin(None if self._regresses else self._declare(sorted_classes(classes)))
+            elif classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
                 raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
             model.learn_many(table, answers, self._weights_of(sample_weight, table))
         return self

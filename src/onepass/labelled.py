@@ -14,7 +14,7 @@ from . import store
 from .batches import as_importance
 from .core import Array
 from .errors import InputError, LabelError, RowError
-from .labels import not_hashable, plain, require_label
+from .labels import not_hashable, plain, require_label, sorted_classes
 from .learner import LearnerTraits
 from .stateful import State, StatefulEstimator, one_weight, rows_of
 from .tables import class_array, read_labels, read_passes
@@ -154,10 +154,10 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
                 if classes is None:
                     example = "partial_fit(X, y, classes=[…])"
                     raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-                known = np.unique(np.asarray(classes))
+                known = sorted_classes(classes)
                 state = self._declared(known)
                 self._class_dtype = known.dtype
-            elif classes is not None and set(np.asarray(classes).tolist()) != set(state.classes):
+            elif classes is not None and set(sorted_classes(classes).tolist()) != set(state.classes):
                 raise LabelError(f"classes={classes!r} differ from the first call's {state.classes!r}")
             weights = self._weights_of(sample_weight, table)
             self._learn_labels(state, table, labels.tolist(), weights)

@@ -17,13 +17,16 @@ __all__ = [
     "alike",
     "as_label_sets",
     "as_labels",
+    "as_target",
     "as_targets",
     "distinct",
     "indices_of",
+    "label_array",
     "not_hashable",
     "plain",
     "require_few",
     "require_label",
+    "sorted_classes",
     "sorts_before",
 ]
 
@@ -77,8 +80,42 @@ def not_hashable(label: Any, row: int | None = None) -> LabelError:
 
 
 def alike(labels: Sequence[Any]) -> bool:
-    """Are these of one kind that an array can hold as they are?"""
-    return len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float))
+    """Are these of one kind that an array can hold as they are?
+
+    Not texts that end in NUL, which NumPy cuts off, and not integers beyond 64 bits with a sign: of these and smaller
+    ones it makes floats, which blurs them.
+    """
+    if len({type(label) for label in labels}) != 1 or not isinstance(labels[0], (str, bool, int, float)):
+        return False
+    if isinstance(labels[0], str):
+        return not any(label.endswith("\0") for label in labels)
+    if type(labels[0]) is int:
+        return all(-(2**63) <= label < 2**63 for label in labels)
+    return True
+
+
+def label_array(labels: Sequence[Any]) -> NDArray[Any]:
+    """Labels as an array: of their own type where `alike`, else of Python's objects, as they are."""
+    return np.array(labels) if alike(labels) else as_labels(labels)
+
+
+def sorted_classes(labels: Any) -> NDArray[Any]:
+    """The distinct labels of a table, in order."""
+    given = labels if isinstance(labels, np.ndarray) else label_array([plain(label) for label in _listed(labels)])
+    try:
+        return np.asarray(np.unique(given))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in given.ravel().tolist()})
+        raise LabelError(
+            f"the labels of a table must be of one type that sorts, got {', '.join(kinds)}; make them all texts or all "
+            "numbers, or use learn_many, which takes any"
+        ) from None
+
+
+def _listed(labels: Any) -> list[Any]:
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+        raise LabelError(f"expected a list of labels, got {short(labels)}")
+    return list(labels)
 
 
 def sorts_before(a: Any, b: Any) -> bool:
@@ -107,7 +144,7 @@ def as_labels(y: Any) -> NDArray[Any]:
 def as_label_sets(y: Any, rows: int) -> list[list[Any]]:
     """A collection of labels for every row."""
     try:
-        collections = [[plain(label) for label in members] for members in y if not isinstance(members, str)]
+        collections = [[plain(label) for label in members] for members in y if not isinstance(members, (str, bytes))]
     except TypeError:
         raise LabelError("y must hold a collection of labels for every row") from None
     if len(collections) != rows:
@@ -119,9 +156,12 @@ def as_targets(y: Any) -> NDArray[np.float64]:
     """Real targets, finite."""
     try:
         given = np.asarray(y)
-        if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(v, str) for v in given.flat)):
+        if given.dtype == object and given.ndim == 1:
+            targets = np.array([_number(value) for value in given], dtype=np.float64)
+        elif given.dtype.kind in "biuf" or given.ndim != 1:
+            targets = np.ascontiguousarray(given, dtype=np.float64)
+        else:
             raise TypeError
-        targets = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise LabelError(f"y must hold numbers for regression, got {short(y)}") from None
     if given.ndim != 1:
@@ -130,6 +170,24 @@ def as_targets(y: Any) -> NDArray[np.float64]:
     if len(bad):
         raise LabelError(f"y must hold finite numbers, but y[{bad[0]}] is {targets[bad[0]]}")
     return targets
+
+
+def as_target(y: Any) -> float:
+    """One real target, finite."""
+    try:
+        target = _number(y)
+    except (TypeError, ValueError, OverflowError):
+        target = math.nan
+    if not math.isfinite(target):
+        raise LabelError(f"y must be a finite number, got {short(y)}")
+    return target
+
+
+def _number(value: Any) -> float:
+    """Neither a text nor a date nor a row, of which NumPy and `float` would make numbers."""
+    if isinstance(value, (str, bytes, np.datetime64, np.timedelta64, np.complexfloating)) or np.ndim(value):
+        raise TypeError
+    return float(value)
 
 
 class Distinct(NamedTuple):

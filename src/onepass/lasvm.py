@@ -17,6 +17,7 @@ from .batches import as_importance
 from .class_weights import WeightedClasses
 from .core import Array
 from .errors import LabelError, ParameterError
+from .labels import label_array, sorted_classes
 from .lasvm_model import LasvmModel, Settings
 from .learner import LearnerTraits
 from .model_estimator import ModelEstimator
@@ -146,12 +147,12 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
                 if classes is None:
                     example = "partial_fit(X, y, classes=[…])"
                     raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-                declared = np.unique(np.asarray(classes))
+                declared = sorted_classes(classes)
                 model = self._new_model(declared.tolist())
                 self._class_dtype = declared.dtype
-            elif classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
+            elif classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
                 raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
-            importance = self._importance(sample_weight, table, labels, np.array(model.classes))
+            importance = self._importance(sample_weight, table, labels, label_array(model.classes))
             self._model = model
             model.learn_many(table, labels, importance)
         return self

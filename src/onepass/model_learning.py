@@ -139,12 +139,9 @@ def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: R
         y = [[label] for label in sets.tolist()]  # a plain column: sets of one
     collections = as_label_sets(y, rows)
     model._check_labels([label for members in collections for label in members])
-    table = {label: index for index, label in enumerate(model.classes)}
-    if all(label in table for members in collections for label in members):
-        marks = np.zeros((rows, len(table)), dtype=np.uint8)
-        for row, members in enumerate(collections):
-            marks[row, [table[label] for label in members]] = 1
-        return [run(model, batch, None, c, read, marks)]
+    known = set(model.classes)
+    if all(label in known for members in collections for label in members):
+        return [run(model, batch, None, c, read, _marks(model, collections))]
     if read and read != model._predictions:
         raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
     _check(model, batch)  # labels that are new on the way: one by one
@@ -164,6 +161,15 @@ def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: R
     return [predictions]
 
 
+def _marks(model: RuleModel, collections: list[list[Any]]) -> NDArray[np.uint8]:
+    """Rows × outputs: is the label in the set? Before any label is known there is one output, in no set."""
+    table = {label: index for index, label in enumerate(model.classes)}
+    marks = np.zeros((len(collections), int(model._engine.rows)), dtype=np.uint8)
+    for row, members in enumerate(collections):
+        marks[row, [table[label] for label in members]] = 1
+    return marks
+
+
 def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
     """One row, letting its labels in."""
     fresh = [label for label in dict.fromkeys(members) if label not in model.classes]
@@ -171,8 +177,7 @@ def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None
         for label in fresh:
             model._new_label(label)
         classes = model.classes
-        marks = np.array([[label in members for label in classes]], dtype=np.uint8)
-        said = run(model, row, None, c, read, marks)
+        said = run(model, row, None, c, read, _marks(model, [members]))
     return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
 
 

@@ -16,7 +16,7 @@ from .batches import Batch, as_batch, is_mappings
 from .core import Array, Readout, Rule
 from .decoders import Features, difference
 from .errors import InputError, LabelError, NumericalError, ParameterError, RowError
-from .labels import as_targets
+from .labels import as_target, as_targets
 from .learner import LearnerTraits
 from .learner_base import joined
 from .linear import LinearWeights
@@ -201,7 +201,7 @@ class Ranker(LinearWeights):
             n = len(examples) if isinstance(examples, list) else examples.rows
             weights = self._weights_of(sample_weight, Batch(n, 1), whole=whole)
             importance = np.ones(n) if weights is None else weights
-            stream = Stream(examples, _relevances(y, n), importance, read_queries(qid, n))
+            stream = Stream(examples, _relevances(y, n, by_table=by_table), importance, read_queries(qid, n))
             if n and not whole:
                 self._query_of(stream).can_meet(model, examples)
         return model, stream
@@ -372,14 +372,15 @@ def _overflow(model: LinearModel, row: int) -> NumericalError:
 
 
 def _relevance(y: Any) -> float:
-    if isinstance(y, (str, bytes)) or np.ndim(y) != 0:
-        raise LabelError(f"y must be a finite number, the example's relevance, got {y!r:.80}")
-    return float(as_targets([y])[0])
-
-
-def _relevances(y: Any, rows: int) -> Array:
     try:
-        relevance = as_targets(column_or_1d(y, warn=True))
+        return as_target(y)
+    except LabelError as error:
+        raise LabelError(f"{error}, as the example's relevance") from None
+
+
+def _relevances(y: Any, rows: int, *, by_table: bool = True) -> Array:
+    try:
+        relevance = as_targets(column_or_1d(y, warn=True) if by_table else y)
     except LabelError:
         raise
     except ValueError as error:

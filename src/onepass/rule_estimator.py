@@ -15,6 +15,7 @@ from .batches import Batch, as_importance
 from .class_weights import WeightedClasses
 from .core import Array, Rule
 from .errors import LabelError, ParameterError
+from .labels import label_array, sorted_classes
 from .learner import LearnerTraits
 from .model_estimator import ModelEstimator
 from .rule_model import RuleModel
@@ -135,7 +136,7 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
         with self._all_or_nothing():
             table = self._validated(X, reset=True)
             labels = read_labels(y, table.rows)
-            classes = np.unique(labels)
+            classes = sorted_classes(labels)
             self._class_dtype = classes.dtype
             model = self._begin(classes.tolist())
             importance = self._importance(sample_weight, table, labels, classes, whole=True)
@@ -151,7 +152,7 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
             table = self._validated(X, reset=model is None)
             labels = read_labels(y, table.rows)
             model = self._declare_classes(classes)
-            importance = self._importance(sample_weight, table, labels, np.array(model.classes))
+            importance = self._importance(sample_weight, table, labels, label_array(model.classes))
             model.learn_many(table, labels, importance)
         return self
 
@@ -162,10 +163,10 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
             if classes is None:
                 example = "partial_fit(X, y, classes=[…])"
                 raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-            declared = np.unique(np.asarray(classes))
+            declared = sorted_classes(classes)
             self._class_dtype = declared.dtype
             return self._begin(declared.tolist())
-        if classes is not None and set(np.asarray(classes).tolist()) != set(model.classes):
+        if classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
             raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
         return model
 

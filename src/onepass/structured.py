@@ -15,11 +15,12 @@ from . import decoders, store
 from .batches import Batch, as_batch, is_mappings, to_row
 from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, ParameterError, RowError
+from .labels import as_labels, label_array, not_hashable, plain, require_label, sorted_classes
 from .learner import LearnerTraits
 from .linear import LinearWeights
 from .model import LinearModel
 from .parameter_values import decode_all, encode_all, template
-from .tables import read_labels, read_passes
+from .tables import class_array, read_labels, read_passes
 
 __all__ = ["StructuredLearner", "WeightView"]
 
@@ -165,7 +166,7 @@ class StructuredLearner(LinearWeights):
         model = self._new_model()
         examples = self._examples(model, X, y, sample_weight, reset=True, whole=True)
         if self.decoder is None:
-            self._declare(np.unique(np.asarray(examples[1])))
+            self._declare(sorted_classes(examples[1]))
         self._model = model
         self._suboptimal = 0
         for _ in range(passes):
@@ -181,7 +182,7 @@ class StructuredLearner(LinearWeights):
         if classes is not None and self.decoder is not None:
             raise ParameterError("classes= goes with decoder=None; a decoder knows its own labels")
         first = self._model is None
-        declared = None if classes is None else np.unique(np.asarray(classes))
+        declared = None if classes is None else sorted_classes(classes)
         if not first and declared is not None and set(declared.tolist()) != set(self._blocks.labels):
             raise LabelError(f"classes={classes!r} differ from the labels so far, {list(self._blocks.labels)!r}")
         model = self._model or self._new_model()
@@ -206,7 +207,10 @@ class StructuredLearner(LinearWeights):
     def _decoded(self, inputs: list[Any]) -> Any:
         decoder, w = self._decoder(), WeightView(self._fitted())
         answers = [decoder.decode(w, x) for x in inputs]
-        return np.array(answers, dtype=self.classes_.dtype) if self.decoder is None else answers
+        if self.decoder is not None:
+            return answers
+        dtype = self.classes_.dtype
+        return as_labels(answers) if dtype.hasobject else np.array(answers, dtype=dtype)
 
     def predict_many(self, X: Any) -> Any:
         """The answers to inputs in any shape; without a decoder, None before any label is known."""
@@ -274,7 +278,7 @@ class StructuredLearner(LinearWeights):
             inputs = self._inputs(X, reset=reset, by_table=by_table)
             if not inputs:
                 raise InputError("X holds no examples; there is nothing to learn")
-            answers = self._answers(y, len(inputs))
+            answers = self._answers(y, len(inputs), by_table=by_table)
             c = self._weights_of(weight, Batch(len(inputs), 1), whole=whole)
             decoder = self._knowing(answers)
             for row, (x, answer) in enumerate(zip(inputs, answers, strict=True)):
@@ -328,13 +332,13 @@ class StructuredLearner(LinearWeights):
             return x
         return dict(zip(self._column_names(len(row)), row.tolist(), strict=True))
 
-    def _answers(self, y: Any, rows: int) -> list[Any]:
+    def _answers(self, y: Any, rows: int, *, by_table: bool = True) -> list[Any]:
         if self.decoder is not None:
             if isinstance(y, (str, bytes, Mapping)) or not hasattr(y, "__len__"):
                 raise LabelError(f"y must be a list of answers, got {y!r:.80} ({type(y).__name__})")
             answers = list(y)
         else:
-            answers = read_labels(y, rows).tolist()
+            answers = [plain(label) for label in (read_labels(y, rows) if by_table else as_labels(y)).tolist()]
         if len(answers) != rows:
             raise InputError(f"X has {rows} inputs, y has {len(answers)} answers")
         return answers
@@ -348,18 +352,20 @@ class StructuredLearner(LinearWeights):
         """The decoder; without one, blocks that have room for these labels too."""
         if self.decoder is not None:
             return self.decoder
-        labels = list(self._blocks.labels)
-        for y in answers:
-            label = y.item() if isinstance(y, np.generic) else y
-            if label is None or (isinstance(label, float) and not math.isfinite(label)):
-                raise LabelError(f"a label must not be {label!r}")
-            if label in labels:
-                continue
+        known = dict.fromkeys(self._blocks.labels)
+        before = len(known)
+        for row, label in enumerate(answers):
+            try:
+                if label in known:
+                    continue
+            except TypeError:
+                raise not_hashable(label, row if len(answers) > 1 else None) from None
             if self._declared:
-                raise LabelError(f"label {label!r} is not one of the declared classes {labels!r}")
-            labels.append(label)
+                raise LabelError(f"label {label!r} is not one of the declared classes {list(known)!r}")
+            require_label(plain(label))
+            known[plain(label)] = None
         try:
-            return self._blocks if len(labels) == len(self._blocks.labels) else decoders.Multiclass(tuple(labels))
+            return self._blocks if len(known) == before else decoders.Multiclass(tuple(known))
         except ParameterError as error:
             raise LabelError(str(error)) from None
 
@@ -425,12 +431,8 @@ class StructuredLearner(LinearWeights):
         if labels is None:
             raise AttributeError(f"{type(self.decoder).__name__} lists no labels")
         if self.decoder is None and self._declared:
-            return np.array(labels, dtype=self._class_dtype)
-        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
-            return np.array(labels)
-        out = np.empty(len(labels), dtype=object)
-        out[:] = labels
-        return out
+            return class_array(list(labels), self._class_dtype)
+        return label_array(labels)
 
     def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
         """Each feature's part in the score of an answer (by default the predicted one), largest first."""

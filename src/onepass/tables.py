@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .batches import Batch, as_batch, as_importance
 from .core import Array
 from .errors import InputError, LabelError, ParameterError, RowError
-from .labels import alike, as_labels, as_targets
+from .labels import as_targets, label_array, plain
 from .learner_base import EstimatorBase
 
 __all__ = [
@@ -125,6 +125,8 @@ def as_regressor(tags: Any) -> Any:
 
 def read_labels(y: Any, rows: int) -> NDArray[Any]:
     """The labels of a table, one for each row."""
+    if isinstance(y, (list, tuple)):
+        y = _column(y)
     try:
         labels = np.asarray(column_or_1d(y, warn=True))
         if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
@@ -136,6 +138,17 @@ def read_labels(y: Any, rows: int) -> NDArray[Any]:
     if len(labels) != rows:
         raise InputError(f"X has {rows} rows, y has {len(labels)} labels")
     return labels
+
+
+def _column(y: Any) -> Any:
+    """A list of labels as they are: NumPy would make texts of numbers among texts, and floats of large integers."""
+    labels = [plain(label) for label in y]
+    if any(isinstance(label, (list, tuple, np.ndarray)) for label in labels):
+        return y  # a column in two dimensions, of which scikit-learn warns
+    numbers = all(isinstance(label, (bool, int, float)) for label in labels)
+    if numbers and all(type(label) is not int or abs(label) < 2**53 for label in labels):
+        return np.array(labels)
+    return label_array(labels)
 
 
 def read_targets(y: Any, rows: int) -> Array:
@@ -153,9 +166,7 @@ def read_targets(y: Any, rows: int) -> Array:
 
 def class_array(labels: list[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:
     """`classes_`: of the type that the labels had, or one that holds them all."""
-    if dtype is not None:
-        return np.array(labels, dtype=dtype)
-    return np.array(labels) if alike(labels) else as_labels(labels)
+    return label_array(labels) if dtype is None else np.array(labels, dtype=dtype)
 
 
 def read_passes(passes: Any) -> int:

@@ -36,6 +36,9 @@ class CostReduction(Reduction):
     name = "CostSensitive"
 
     def _read(self, y: Any) -> tuple[list[Any], Any]:
+        return self._costs_of(y)
+
+    def _costs_of(self, y: Any) -> tuple[list[Any], Array]:
         if not isinstance(y, Mapping):
             new, k = self.labels.one(y)
             costs = np.ones(len(self.labels) + len(new))
@@ -57,7 +60,7 @@ class CostReduction(Reduction):
 
     def read_answers(self, y: Any, rows: int) -> Any:
         """Labels; or costs as a list of mappings, or as a table with a column per label."""
-        if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], Mapping):
+        if isinstance(y, (list, tuple)) and any(isinstance(answer, Mapping) for answer in y):
             if len(y) != rows:
                 raise InputError(f"X has {rows} rows, y has {len(y)}")
             return list(y)
@@ -93,9 +96,7 @@ class CostReduction(Reduction):
             self.labels = table
             for row, costs in enumerate(y):
                 try:
-                    if not isinstance(costs, Mapping):
-                        raise LabelError(f"expected a mapping of labels to costs like the first, got {costs!r:.80}")
-                    new, values = self._read(costs)
+                    new, values = self._costs_of(costs)
                 except LabelError as error:
                     raise LabelError(f"y[{row}]: {error}. Nothing of this call was learned") from None
                 table.add(new)
@@ -287,7 +288,7 @@ class Tree(CostReduction):
     def _read(self, y: Any) -> tuple[list[Any], Any]:
         if not isinstance(y, Mapping):
             return self.labels.one(y)
-        _, costs = super()._read(y)
+        _, costs = self._costs_of(y)
         self._complete(costs)
         return [], costs
 

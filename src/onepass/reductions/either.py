@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..errors import InputError, LabelError
-from ..labels import as_targets
+from ..errors import InputError
+from ..labels import as_target, as_targets
 from .examples import Rows, read_one
 from .scheme import Reduction
 
@@ -36,9 +34,7 @@ class EitherTask(Reduction):
         if self.task != "regression":
             new, _ = self.labels.one(y)
             return new, y
-        if isinstance(y, (bool, str)) or np.ndim(y):
-            raise LabelError(f"y must be a number for regression, got {y!r:.80}")
-        return [], float(as_targets(np.array([y]))[0])
+        return [], as_target(y)
 
     def _read_many(self, y: Any) -> tuple[list[Any], Any]:
         return ([], y) if self.task == "regression" else (self.labels.many(y)[0], y)

@@ -14,7 +14,7 @@ from .. import store
 from ..batches import Batch
 from ..core import Array
 from ..errors import LabelError, ParameterError, RowError
-from ..labels import alike
+from ..labels import alike, sorted_classes
 from ..learner import LearnerTraits, traits_of
 from ..tables import TableEstimator, class_array, read_labels, read_order
 from .examples import read_one, read_rows
@@ -109,7 +109,7 @@ class ReductionEstimator(TableEstimator):
             if classes is not None and set(listed(classes)) != set(listed(self.classes)):
                 raise LabelError(f"classes={classes!r} differ from the constructor's {self.classes!r}")
             return None
-        distinct = np.unique(np.asarray(classes))
+        distinct = sorted_classes(classes)
         self._class_dtype = distinct.dtype
         return list(distinct.tolist())
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from .. import _native, hashing
 from ..errors import DamagedFileError, InputError, ParameterError
+from ..labels import as_labels, label_array
 from .chunk import COLUMNS, Position, whole
 from .parts import BadLine, Part
 
@@ -240,5 +241,4 @@ def _objects(values: list[Any]) -> Any:
         sets = np.empty(len(values), dtype=object)
         sets[:] = [None if value is None else tuple(value) for value in values]
         return sets
-    plain = values and all(isinstance(value, str) for value in values)
-    return np.array(values) if plain else np.array(values, dtype=object)
+    return label_array(values) if values and isinstance(values[0], str) else as_labels(values)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..datasets.rows import CSR
 from ..errors import InputError, ParameterError, short
+from ..labels import label_array
 
 __all__ = ["Chunk", "Position", "known", "whole"]
 
@@ -130,8 +131,7 @@ class Chunk:
             name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS
         }
         y = self.y[keep]
-        kinds = {type(each) for each in y} if y.dtype == object else set()
-        parts["y"] = np.array(y.tolist()) if len(kinds) == 1 and kinds != {tuple} else whole(y)
+        parts["y"] = label_array(y.tolist()) if y.dtype == object else whole(y)
         X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
         return replace(self, X=X, **parts)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..labels import label_array
 from .parts import BadLine, Part, in_order
 from .roles import USUAL_LABELS, Roles, words
 from .sources import Block
@@ -73,13 +74,14 @@ def _rows(block: Block, roles: Roles) -> Coded:
 
 def _array(values: list[Any], rows: int) -> Any:
     kinds = {type(value) for value in values}
+    large = any(isinstance(value, int) and abs(value) >= 2**53 for value in values)
     if kinds == {int}:
-        return np.array(values)
-    if kinds and kinds <= {int, float, type(None)} and kinds != {type(None)}:
+        return label_array(values)
+    if kinds and kinds <= {int, float, type(None)} and kinds != {type(None)} and not large:  # which floats would blur
         return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
     if kinds == {type(None)}:
         return np.full(rows, np.nan)
-    return np.array(values) if len(kinds) == 1 else np.array(values, dtype=object)
+    return label_array(values)
 
 
 def _row(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, Any]]:

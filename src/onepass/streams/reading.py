@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import InputError, ParameterError
+from ..labels import label_array, plain
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
 from .parts import BadLine, Parsing, Part, of_text
@@ -320,8 +321,8 @@ class Stream:
                 if not isinstance(row, tuple | list) or len(row) != 2:
                     place = at.example - len(rows) + number + 1
                     raise ParameterError(f"example {place}: expected a pair (x, y), got {type(row).__name__}")
-            labels = [y for _, y in rows]
-            y = np.array(labels) if len({type(label) for label in labels}) == 1 else np.array(labels, dtype=object)
+            labels = [plain(y) for _, y in rows]
+            y = label_array(labels)
             X = [x if self.expansion is None else expand_one(self.expansion, numbers_of(x)) for x, _ in rows]
             nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
             yield Chunk(**{**nothing, "X": X, "y": y, "position": at})

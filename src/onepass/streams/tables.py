@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
+from ..labels import label_array
 from .crossing import crossed
 from .parts import BadLine, Part
 from .records import too_long
@@ -193,15 +194,24 @@ def _column(column: Any) -> NDArray[Any]:
     import pyarrow
 
     types = pyarrow.types
-    if types.is_integer(column.type) or types.is_floating(column.type):
+    if types.is_floating(column.type) or (types.is_integer(column.type) and not _would_blur(column)):
         return np.ascontiguousarray(column.to_numpy())
     if types.is_null(column.type):
         return np.full(len(column), np.nan)
     values = column.to_pylist()
     if types.is_boolean(column.type) and None not in values:
         return np.array(values, dtype=bool)
-    strings = values and None not in values and isinstance(values[0], str)
-    return np.array(values) if strings else np.array(values, dtype=object)
+    return label_array(values)
+
+
+def _would_blur(column: Any) -> bool:
+    """Integers with gaps become floats: would these be others then?"""
+    import pyarrow.compute
+
+    if not column.null_count:
+        return False
+    span = pyarrow.compute.min_max(column).as_py()
+    return span["min"] is not None and not -(2**53) < span["min"] <= span["max"] < 2**53
 
 
 def _weights(table: Any, name: str | None) -> NDArray[np.float64] | None:

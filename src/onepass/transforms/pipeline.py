@@ -24,6 +24,7 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from .. import registry
 from ..batches import Batch
 from ..errors import InputError, NumericalError, ParameterError, checked_parts
+from ..labels import alike
 from ..learner import FORMS, VERBS, LearnerTraits, State, traits_of
 from ..learner_base import LearnerBase, joined, part
 from ..tables import TableEstimator
@@ -208,8 +209,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
                     self._commit(self._advance(part_of(rows, 0, row))[0])
                     raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
         self._commit(states)
-        same = len({type(each) for each in predictions}) == 1 and isinstance(predictions[0], str | bool | int | float)
-        return np.array(predictions) if same else predictions
+        return np.array(predictions) if alike(predictions) else predictions
 
     def transform_many(self, X: Any) -> Any:
         return self._changed(self._transforms[0]._read(X))

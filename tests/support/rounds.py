@@ -1,0 +1,119 @@
+"""`learn_many` against the loop of `learn_one`, on examples of which some are refused.
+
+Malformed input is refused for the whole call. Where the update of a well-formed row overflows, the rows before it are
+learned, and the error says which row it is. Whatever is refused, the learner can be saved, and predicts as it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass.errors import OnepassError, RowError
+from onepass.learner_checks import _bytes as state_of
+from onepass.learner_checks import _reopened as reopened
+from onepass.learner_streams import LearnerStream, streams_for
+
+REDUCED = ("One", "Error", "Cost", "Filter", "one-vs", "costs", "expansion", "tree")
+
+
+def streams(name: str, learner: Any) -> list[LearnerStream]:
+    """Small streams in every form that the learner takes; with three labels for what makes two of many."""
+    three = learner.traits.answers == "class" and any(part in name for part in REDUCED)
+    return streams_for(learner.traits, ("a", "b", "c") if three else ("a", "b"))
+
+
+def learn_one(learner: Any, x: Any, y: Any, c: float = 1.0) -> None:
+    more = {} if c == 1.0 else {"importance": c}
+    learner.learn_one(x, y, **more) if learner.traits.supervised else learner.learn_one(x, **more)
+
+
+def learn_many(learner: Any, X: Any, y: Any, c: Sequence[float]) -> None:
+    more = {} if all(weight == 1.0 for weight in c) else {"importance": np.array(c)}
+    learner.learn_many(X, y, **more) if learner.traits.supervised else learner.learn_many(X, **more)
+
+
+def table_of(form: str, xs: list[Any]) -> Any:
+    """Rows as one table, in their form."""
+    if form == "rows":
+        return np.array(xs)
+    if form == "csr":
+        import scipy.sparse
+
+        return scipy.sparse.csr_matrix(scipy.sparse.vstack(xs))
+    return xs
+
+
+def with_number(form: str, x: Any, value: float) -> Any:
+    """The row with this number in it; a mapping gets a new name with it too, which a refusal must not register."""
+    if form == "rows":
+        x = np.array(x)
+        x[1] = value
+        return x
+    if form == "csr":
+        x = x.tolil()
+        x[0, 1] = value
+        return x.tocsr()
+    return {**x, "f1": value, "fresh": value}
+
+
+def answers_of(learner: Any, x: Any) -> str:
+    """What it says of a row."""
+    verb = "transform_one" if learner.traits.answers == "row" else "predict_one"
+    try:
+        said = getattr(learner, verb)(x)
+    except OnepassError as error:
+        return f"{type(error).__name__}: {error}"
+    if isinstance(said, np.ndarray):
+        return repr(said.tolist())
+    return repr(said.toarray().tolist()) if hasattr(said, "toarray") else repr(said)
+
+
+def is_whole(learner: Any, x: Any) -> None:
+    """What it has learned can be saved and opened, and says the same."""
+    again = reopened(learner)
+    assert state_of(again) == state_of(learner), "it reopens in another state"
+    assert answers_of(again, x) == answers_of(learner, x), "it reopens with other predictions"
+
+
+def agree(learner: Any, form: str, xs: list[Any], ys: list[Any], cs: Sequence[float]) -> str:
+    """`learn_many` of these does as the loop of `learn_one`: what both did. `learner` stays as it is."""
+    one, many = learner.copy(), learner.copy()
+    start = state_of(learner)
+    refused, at = None, len(xs)
+    for row, (x, y, c) in enumerate(zip(xs, ys, cs, strict=True)):
+        before = state_of(one)
+        said = answers_of(one, probe := xs[0] if row else x)
+        try:
+            learn_one(one, x, y, c)
+        except Exception as error:
+            refused, at = error, row
+            assert isinstance(error, OnepassError), f"learn_one raises {type(error).__name__}: {error}"
+            assert state_of(one) == before, f"learn_one refused a row, but changed ({error})"
+            assert answers_of(one, probe) == said, f"learn_one refused a row, but predicts otherwise ({error})"
+            break
+    got = None
+    try:
+        learn_many(many, table_of(form, xs), ys if learner.traits.supervised else None, cs)
+    except Exception as error:
+        got = error
+        assert isinstance(error, OnepassError), f"learn_many raises {type(error).__name__}: {error}"
+    assert type(got) is type(refused), f"learn_one {told(refused)}, learn_many {told(got)}"
+    if got is None or isinstance(got, RowError):
+        assert state_of(many) == state_of(one), f"learn_many differs from the loop of learn_one; it {told(got)}"
+    else:
+        assert state_of(many) == start, f"learn_many refused the call, but changed ({got})"
+    if isinstance(got, RowError):
+        assert isinstance(refused, RowError)
+        assert (got.row, refused.row) == (at, 0), f"row {at} was refused, not {got.row}; alone row 0, not {refused.row}"
+        assert f"row {at}" in str(got), f"the message does not name row {at}: {got}"
+        assert ("rows before it were learned" in str(got)) == (at > 0), f"not so in row {at}: {got}"
+    for each in (one, many):
+        is_whole(each, xs[0])
+    return type(refused).__name__ if refused is not None else "learned"
+
+
+def told(error: Exception | None) -> str:
+    return "learned all" if error is None else f"raised {type(error).__name__}: {error}"
