@@ -291,7 +291,7 @@ def test_a_cache_is_what_learn_reads(tmp_path: Path) -> None:
     [
         (["a.vw", "b.xyz"], 2, "give --to"),
         (["a.vw"], 2, "Give IN and OUT"),
-        (["a.vw", "a.vw"], 2, "is what would be read"),
+        (["a.vw", "a.vw"], 2, "is the same file as IN a.vw"),
         (["words.csv", "b.vw", "--label", "y"], 1, "VW's labels are numbers, got 'yes'"),
         (["words.csv", "b.svm", "--label", "y"], 1, "svmlight's labels are numbers"),
         (["a.vw", "b.vw", "-b", "4"], 2, "--to cache"),

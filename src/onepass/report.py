@@ -6,11 +6,11 @@ import dataclasses
 import html
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import files
 from . import metrics as metrics_module
 from .charts import NARROW, SERIES, STYLE, WIDE, Line, calibration_chart, line_chart
 from .errors import ParameterError
@@ -106,17 +106,7 @@ def write(path: str | os.PathLike[str], runs: Mapping[str, Run], heading: str | 
     target, text = Path(path), page(runs, heading)
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no such folder to write the report into")
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=target.absolute().parent, prefix=target.name, suffix=".part", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.close()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, target)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    files.write(target, text)
 
 
 # -- one run ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ whoever can write the file can also write its checksum. Loading runs no code who
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import itertools
 import json
@@ -21,13 +20,13 @@ import math
 import os
 import re
 import reprlib
-import stat
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import files
 from .errors import DamagedFileError, ForeignFileError, NewerFileError, ParameterError
 
 __all__ = [
@@ -80,8 +79,8 @@ def write(
     where = os.fspath(path)
     data = _pack(kind, config, arrays)
     try:
-        # A link stays a link: the file it points to is replaced.
-        _replace(os.path.realpath(where), data)
+        with files.replaced(where, special=False) as file:
+            file.write(data)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(error.errno, f"saving the model failed: {reason}{_advice(error)}", where) from error
@@ -102,59 +101,6 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, N
             f"{where}: expected a onepass model file, found a directory; give the file's path"
         ) from None
     return from_bytes(data, where)
-
-
-def _replace(target: str, data: bytearray) -> None:
-    mode = _mode_of(target)
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".onepass-{os.urandom(8).hex()}.tmp")
-    with contextlib.ExitStack() as stack:
-        # Opened first: a folder that cannot be synced should fail before anything is replaced.
-        handle = None if os.name == "nt" else os.open(folder, os.O_RDONLY)
-        if handle is not None:
-            stack.callback(os.close, handle)
-        try:
-            # Never wider than the file it replaces, not even while it is empty; 0o666 leaves it to the umask.
-            wanted = 0o666 if mode is None else mode
-            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, wanted)) as file:
-                if mode is not None and hasattr(os, "fchmod"):
-                    with contextlib.suppress(OSError):  # some file systems have no permission bits
-                        os.fchmod(file.fileno(), mode)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:  # KeyboardInterrupt too must leave nothing behind
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        if handle is not None:
-            _sync_folder(handle)
-
-
-def _mode_of(target: str) -> int | None:
-    """Permission bits of the file to be replaced; None where there is none."""
-    try:
-        status = os.stat(target)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "expected a file name, found a directory")
-    if not stat.S_ISREG(status.st_mode):
-        # Renaming over /dev/stdout or a pipe would replace the device itself.
-        raise OSError(errno.EINVAL, "expected a regular file, found a device, pipe or socket")
-    return stat.S_IMODE(status.st_mode) & 0o777
-
-
-def _sync_folder(handle: int) -> None:
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some network and FUSE file systems cannot sync a folder; there the rename is all one can do.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            reason = error.strerror or str(error)
-            detail = f"the new file is in place but may not survive a power cut ({reason}); save again"
-            raise OSError(error.errno, detail) from error
 
 
 def _advice(error: OSError) -> str:

@@ -7,6 +7,7 @@ or a data set was missing, 130 interrupted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from ..errors import OnepassError, ParameterError
+from ..files import named
 from .reading import in_words_of_the_command
 
 __all__ = ["main"]
@@ -60,6 +62,8 @@ class OnepassGroup(click.Group):
         kwargs["standalone_mode"] = False
         try:
             code = super().main(*args, **kwargs)
+            with named("standard output"):
+                sys.stdout.flush()
         except click.ClickException as error:
             fail(error.format_message(), error.exit_code)
         except ParameterError as error:
@@ -70,11 +74,12 @@ class OnepassGroup(click.Group):
                 ". ".join([in_words_of_the_command(error), *(note for note in notes if "prequential:" not in note)]), 1
             )
         except BrokenPipeError:
-            # Whoever read our output has seen enough. Python would complain once more when it closes stdout.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            _printed()  # if not: whoever read our output has seen enough
             sys.exit(1)
         except OSError as error:
-            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # files that are full say which they are
+            name = error.filename or ("standard output" if not _printed() or full else "")
+            fail(f"{name}: {error.strerror}" if name else str(error), 1)
         except ImportError as error:
             if not str(error).startswith("ONEPASS_ISA="):
                 raise
@@ -90,6 +95,16 @@ class OnepassGroup(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             fail("interrupted", 130)
+
+
+def _printed() -> bool:
+    """Can what was printed be written? Where it cannot, Python would complain once more when it closes the stream."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return False
+    return True
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import sys
-from pathlib import Path
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from ..files import write
+from .paths import Input, Output, summary_stream
 from .reading import as_reading, reading_options
 from .significance import Pairs
 from .tuning import Tuning, as_json
@@ -30,7 +31,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
 
 
 @click.command("compare", context_settings={"show_default": True})
-@click.argument("sources", nargs=-1, metavar="SOURCE…")
+@click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
 @click.option(
     "--rules",
     "-r",
@@ -68,10 +69,10 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
     help="Examples from one report to the next.",
 )
 @click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
-@click.option("--report", type=click.Path(dir_okay=False), metavar="R.html", help="All curves and numbers as one page.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False), metavar="R.json", help="The table as data.")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="P.svg", help="All curves as one picture.")
-@click.option("--save-best", type=click.Path(dir_okay=False), metavar="MODEL", help="Write the best model here.")
+@click.option("--report", type=Output(), metavar="R.html", help="All curves and numbers as one page.")
+@click.option("--json", "json_path", type=Output(), metavar="R.json", help="The table as data.")
+@click.option("--plot", type=Output(), metavar="P.svg", help="All curves as one picture.")
+@click.option("--save-best", type=Output(whole=True), metavar="MODEL", help="Write the best model here.")
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
 @click.option("--quiet", is_flag=True, help="No leaderboard on the way, only at the end.")
 @click.pass_context
@@ -89,7 +90,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       onepass compare train.vw --rules arow,scw1,vw,arow@average,auto --tune 10%
       onepass compare train.vw --report compare.html --plot compare.svg --save-best best.model
     """
-    from ..report import write
+    from .. import report
     from .drawing import picture
 
     race = Race(given)
@@ -100,14 +101,14 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     if not race.entries:
         click.echo("no labelled example; nothing was compared")
         return
-    click.echo(race.words())
+    click.echo(race.words(), file=summary_stream())
     runs = {entry.name: entry.keeper.run for entry in race.ranked()}
     if given["report"]:
-        write(given["report"], runs)
+        report.write(given["report"], runs)
     if given["plot"]:
-        Path(given["plot"]).write_text(picture(runs), encoding="utf-8")
+        write(given["plot"], picture(runs))
     if given["json_path"]:
-        Path(given["json_path"]).write_text(race.to_json(), encoding="utf-8")
+        write(given["json_path"], race.to_json())
     if given["save_best"]:
         race.ranked()[0].model.save(given["save_best"])
     if race.skipped:

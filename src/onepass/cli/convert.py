@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -12,6 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
+from ..files import is_regular, replaced, write
+from .paths import Input, Output, writes
 from .reading import as_reading, reading_options
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\
 
 
 @click.command("convert", context_settings={"show_default": True})
-@click.argument("sources", nargs=-1, metavar="IN… OUT", required=True)
+@click.argument("sources", nargs=-1, type=Input(), metavar="IN…")
+@click.argument("out", type=Output(), metavar="OUT")
 @reading_options
 @click.option("--to", type=click.Choice(TO), show_default="from OUT's name", help="The format to write.")
 @click.option(
@@ -45,7 +46,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
     Examples keep label, weight, id and features; strings of a table become features name=value, as in learning. To a
     table (csv, parquet, …) from rows without fixed columns, IN is read twice, and each feature becomes a column.
-    Names go into svmlight as numbers; OUT.names lists them. A cache is what `learn --cache` reads.
+    Names go into svmlight as numbers; OUT.names lists them. OUT may be - (with --to), a pipe or a device. A cache is
+    what `learn --cache` reads.
 
     \b
     Examples:
@@ -53,17 +55,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       onepass convert train.vw.gz train.parquet
       onepass convert train.vw train.vw.cache -b 18
     """
-    *sources, out = given["sources"]
-    if not sources:
+    out = given["out"]
+    if not given["sources"]:
         raise click.UsageError("from what, to what? Give IN and OUT")
     to = given["to"] or SUFFIXES.get(Path(out).suffix.lower())
     if to is None:
         raise click.UsageError(f"{out}: cannot tell the format from this name; give --to")
     if given["hash_bits"] is not None and to != "cache":
         raise click.UsageError("--hash-bits goes with --to cache; other formats have names")
-    if any(os.path.exists(each) and os.path.exists(out) and os.path.samefile(each, out) for each in sources):
-        raise click.UsageError(f"{out} is what would be read: give another name")
-    given["sources"] = tuple(sources)
+    if to == "cache" and not is_regular(out):
+        raise click.UsageError(f"{out}: a cache is read at any place, which only a regular file allows")
+    if to == "svmlight" and is_regular(out):
+        writes(f"{out}.names", "OUT.names")
     reading = as_reading(given, given["hash_bits"])
     how: dict[str, Any] = {"on_error": "skip" if given["on_error"] == "skip" else "raise"}
     job = Conversion(lambda **more: reading.stream(**how, **more), to, out)
@@ -77,7 +80,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 
 class Conversion:
-    """One stream, written anew under a temporary name and renamed when it is whole."""
+    """One stream, written anew; a file is replaced when it is whole."""
 
     def __init__(self, stream: Any, to: str, out: str) -> None:
         self.stream, self.to, self.out = stream, to, out
@@ -93,20 +96,8 @@ class Conversion:
             for chunk in self._chunks(self.stream(cache=self.out)):
                 self.rows += len(chunk)
             return
-        folder = os.path.dirname(os.path.abspath(self.out))
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".onepass-")
-        try:
-            with open(handle, "wb") as file:
-                self._write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, self.out)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with replaced(self.out) as file:
+            self._write(file)
 
     def _chunks(self, stream: Stream) -> Iterator[Chunk]:
         for chunk in stream.batches():
@@ -180,8 +171,10 @@ class Conversion:
             pairs.sort()
             line = f"{_number(y)} " + " ".join(f"{j}:{value!r}" for j, value in pairs)
             file.write(line.rstrip().encode() + b"\n")
-        if numbers:
-            Path(f"{self.out}.names").write_text("".join(f"{j} {name}\n" for name, j in numbers.items()), "utf-8")
+        if numbers and not is_regular(self.out):
+            click.echo(f"{self.out}: names are numbers now; only beside a file does OUT.names list them", err=True)
+        elif numbers:
+            write(f"{self.out}.names", "".join(f"{j} {name}\n" for name, j in numbers.items()))
 
     def _table(self, file: IO[bytes]) -> None:
         """Two readings: which features there are, then a column for each."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import sys
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ..files import is_regular, write
+from .paths import Output, summary_stream
 
 if TYPE_CHECKING:
     from ..evaluate import Run
@@ -43,11 +47,9 @@ RULES = (
     show_default="a twentieth of the stream",
     help="Examples from one report to the next, and in the window.",
 )
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png", help="Draw the errors.")
+@click.option("--plot", type=Output(), metavar="FILE.png", help="Draw the errors.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, only the table.")
-def command(
-    rules: tuple[str, ...], examples: int, seed: int, every: int | None, plot: Path | None, quiet: bool
-) -> None:
+def command(rules: tuple[str, ...], examples: int, seed: int, every: int | None, plot: str | None, quiet: bool) -> None:
     """Compare rules on a drifting stream; needs no data.
 
     The classes are the two sides of a plane that makes a full turn over the stream, and 5% of the labels
@@ -85,14 +87,17 @@ def command(
     finally:
         line.clear()
 
-    click.echo(f"{examples:,} examples, each predicted before it was learned: {stream!r}")
-    click.echo(f"{stream.noise:.0%} of the labels are wrong: no rule can do better than that for long.\n")
-    click.echo(summary(rules, runs))
+    out = summary_stream()
+    click.echo(f"{examples:,} examples, each predicted before it was learned: {stream!r}", file=out)
+    click.echo(f"{stream.noise:.0%} of the labels are wrong: no rule can do better than that for long.\n", file=out)
+    click.echo(summary(rules, runs), file=out)
     if rules == RULES:
-        click.echo("\nsgd takes ever smaller steps unless its schedule is constant, and so falls behind the drift.")
+        click.echo(
+            "\nsgd takes ever smaller steps unless its schedule is constant, and so falls behind the drift.", file=out
+        )
     if plot is not None:
         _draw(figure, plot, rules, runs)
-        click.echo(f"\nerrors drawn in {plot}")
+        click.echo(f"\nerrors drawn in {plot}", file=out)
 
 
 def summary(names: tuple[str, ...], runs: list[Run]) -> str:
@@ -159,7 +164,7 @@ class ProgressLine:
         self.width = len(text)
 
 
-def _figure(path: Path) -> Any:
+def _figure(path: str) -> Any:
     """A figure that `path` can hold; what would fail at the end fails here, before the work."""
     from ..errors import MissingDependencyError
 
@@ -172,16 +177,19 @@ def _figure(path: Path) -> Any:
         ) from error
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     known = figure.canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
+    if _kind(path) not in known:
         raise click.BadParameter(
             f"{path}: expected a name ending in one of {', '.join(sorted(known))}", param_hint="--plot"
         )
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"{path}: there is no such folder", param_hint="--plot")
     return figure
 
 
-def _draw(figure: Any, path: Path, names: tuple[str, ...], runs: list[Run]) -> None:
+def _kind(path: str) -> str:
+    """Of the picture; what goes to a pipe or a device has no name that says it."""
+    return os.path.splitext(path)[1][1:].lower() if is_regular(path) else "png"
+
+
+def _draw(figure: Any, path: str, names: tuple[str, ...], runs: list[Run]) -> None:
     ax = figure.add_subplot()
     for name, run in zip(names, runs, strict=True):
         run.plot(ax, label=name)
@@ -189,4 +197,6 @@ def _draw(figure: Any, path: Path, names: tuple[str, ...], runs: list[Run]) -> N
     figure.legend(loc="outside upper center", ncols=2)  # where it covers no curve
     ax.set_ylabel(f"error over the last {runs[0].every:,} examples")
     ax.set_ylim(bottom=0)
-    figure.savefig(path, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format=_kind(path))
+    write(path, picture.getvalue())

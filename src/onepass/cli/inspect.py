@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .paths import Input
+
 if TYPE_CHECKING:
     from ..model import LinearModel
     from .checkpoint import Checkpoint
@@ -14,7 +16,7 @@ __all__ = ["command"]
 
 
 @click.command("inspect", context_settings={"show_default": True})
-@click.argument("model_path", metavar="MODEL", type=click.Path())
+@click.argument("model_path", metavar="MODEL", type=Input())
 @click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the heaviest weights.")
 @click.option("--all", "every", is_flag=True, help="All weights that are not 0, as lines name:weight.")
 def command(model_path: str, top: int, every: bool) -> None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import portfolio
+from ..files import write
 from . import kernels
+from .paths import Input, Output, reads, summary_stream, writes
 from .reading import Reading, as_reading, reading_options
 from .vw import VWCommand, rule_of, said_of_rules, vw_options
 
@@ -27,7 +29,6 @@ __all__ = ["command"]
 RULE = portfolio.DEFAULT
 # For --regret; and for relevances, rows without labels, kernels and the pocket, which RULE is not for.
 WITH_A_BOUND = "pa1:C=0.1"
-_FILE = click.Path(dir_okay=False)
 _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → where it is kept
     "reading": ("format", "label", "no_label", "weight", "id", "time", "ngram", "index_base", "header", "hash_bits"),
     "options": ("task", "every", "window", "passes", "holdout", "test_only"),
@@ -35,7 +36,7 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 
 
 @click.command("learn", cls=VWCommand, context_settings={"show_default": True})
-@click.argument("sources", nargs=-1, metavar="SOURCE…")
+@click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
 @click.option(
     "--rule",
     "-r",
@@ -76,13 +77,20 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
 )
 @click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, pocket.")
 @click.option("--intercept/--no-intercept", " /--noconstant", default=True, help="Learn a constant too.")
-@click.option("--save", "-f", "--final_regressor", type=_FILE, metavar="MODEL", help="Write the model here.")
-@click.option("--resume", type=_FILE, metavar="MODEL", help="Go on with the run that this file remembers.")
+@click.option(
+    "--save",
+    "-f",
+    "--final_regressor",
+    type=Output(whole=True, instead_of=("--resume", "--start-from")),
+    metavar="MODEL",
+    help="Write the model here.",
+)
+@click.option("--resume", type=Input(), metavar="MODEL", help="Go on with the run that this file remembers.")
 @click.option(
     "--start-from",
     "-i",
     "--initial_regressor",
-    type=_FILE,
+    type=Input(),
     metavar="MODEL",
     help="Begin with the weights of this model.",
 )
@@ -110,23 +118,23 @@ _SHAPES = {  # options that a resumed run takes from its checkpoint: ours → wh
     is_flag=True,
     help="Keep the rows and compare with the best fixed weights in hindsight; classes or numbers.",
 )
-@click.option("--report", type=_FILE, metavar="R.html", help="Write the curves as one page.")
-@click.option("--json", "json_path", type=_FILE, metavar="R.json", help="The same as data.")
+@click.option("--report", type=Output(), metavar="R.html", help="Write the curves as one page.")
+@click.option("--json", "json_path", type=Output(), metavar="R.json", help="The same as data.")
 @click.option(
     "--predictions",
     "-p",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=Output(),
     metavar="FILE",
     help="Write each prediction, made before its example was learned.",
 )
 @click.option("--audit", "-a", is_flag=True, help="Print every example's features with their weights.")
 @click.option(
-    "--invert_hash", type=_FILE, metavar="FILE", help="Write the weights as text, by name; -b keeps all names."
+    "--invert_hash", type=Output(), metavar="FILE", help="Write the weights as text, by name; -b keeps all names."
 )
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
-@click.option("--quarantine", type=_FILE, metavar="FILE", help="With --on-error skip: write those lines here.")
+@click.option("--quarantine", type=Output(), metavar="FILE", help="With --on-error skip: write those lines here.")
 @click.option("--cache", "-c", is_flag=True, help="Keep the parsed rows in SOURCE.cache for the next time.")
-@click.option("--cache-file", "--cache_file", type=_FILE, metavar="FILE", help="The same, in this file.")
+@click.option("--cache-file", "--cache_file", type=Output(whole=True), metavar="FILE", help="The same, in this file.")
 @click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
 @click.option(
     "--progress",
@@ -183,7 +191,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     if not given["quiet"]:
         from .summary import summary
 
-        out = sys.stderr if _stdout_taken(given) else sys.stdout
+        out = sys.stderr if given["audit"] else summary_stream()
         click.echo(summary(job, perf_counter() - began, given), file=out)
     if job.counts["skipped"]:
         ctx.exit(3)
@@ -191,10 +199,6 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 def _check(given: dict[str, Any]) -> None:
     """What would fail at the end fails here, before the work."""
-    for name in ("save", "report", "json_path", "invert_hash", "quarantine"):
-        path = given[name]
-        if path is not None and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise click.UsageError(f"{path}: there is no such folder")
     if given["quarantine"] and given["on_error"] != "skip":
         raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
     if given["checkpoint_every"] and not (given["save"] or given["resume"]):
@@ -370,21 +374,22 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     reading.sources = [*given["sources"], *given["data"]] or reading.sources
     from ..streams.sources import sources_of
 
+    if not (given["sources"] or given["data"]):
+        for source in reading.sources:
+            reads(source, "SOURCE")
     files = [source.name for source in sources_of(reading.sources)]
     saved.check_sources(kept.seen, files, reading.sources)
-    given["save"] = given["save"] or path
-    for name in ("predictions", "quarantine"):
-        given[f"{name}_length"] = kept.lengths.get(name)
-    _cut_back(given["quarantine"], given["quarantine_length"])
+    if given["save"] is None:
+        writes(path, "--resume", instead_of=("--resume",))
+        given["save"] = path
+    given["predictions_length"] = kept.lengths.get("predictions")
     job = _job(given, reading, options, rule=None, make=None)
+    if given["quarantine"] is not None:
+        from .outputs import cut_back
+
+        cut_back(given["quarantine"], kept.lengths.get("quarantine"))
     job.resume(model, kept, arrays)
     return job
-
-
-def _cut_back(path: str | None, length: int | None) -> None:
-    """Lines that were written after the checkpoint will be met again."""
-    if path is not None and length is not None and os.path.exists(path) and os.path.getsize(path) > length:
-        os.truncate(path, length)
 
 
 def _job(given: dict[str, Any], reading: Reading, options: Any, *, rule: Any, make: Any) -> Job:
@@ -392,7 +397,10 @@ def _job(given: dict[str, Any], reading: Reading, options: Any, *, rule: Any, ma
     from .outputs import Audit, Predictions
     from .progress import Display, display
 
-    cache = given["cache_file"] or (f"{reading.sources[0]}.cache" if given["cache"] else None)
+    cache = given["cache_file"]
+    if given["cache"] and cache is None:
+        cache = f"{reading.sources[0]}.cache"
+        writes(cache, "--cache")
     how = {
         "on_error": "skip" if given["on_error"] == "skip" else "raise",
         "quarantine": given["quarantine"],
@@ -447,16 +455,15 @@ def _how_to_resume(job: Job) -> str:
 
 def _reports(job: Job, given: dict[str, Any]) -> None:
     if given["report"] is not None:
-        from ..report import write
+        from .. import report
 
         title = ", ".join(os.path.basename(name) for name in job.reading.sources[:3])
         runs = {f"pass {number + 1}": run for number, run in enumerate(job.runs)}
         held = {f"{name} held out, all so far": _held_out(run) for name, run in runs.items() if run.holdout}
         runs = {**held, **runs} if len(runs) > 1 else {title: job.run}
-        write(given["report"], runs, f"{len(job.runs)} passes over {title}")
+        report.write(given["report"], runs, f"{len(job.runs)} passes over {title}")
     if given["json_path"] is not None:
-        with open(given["json_path"], "w", encoding="utf-8") as file:
-            file.write(job.run.to_json())
+        write(given["json_path"], job.run.to_json())
 
 
 def _held_out(run: Run) -> Run:
@@ -466,7 +473,3 @@ def _held_out(run: Run) -> Run:
     curves = {metric: dict.fromkeys(VIEWS, run.holdout[metric]) for metric in run.metrics}
     last = {metric: run.holdout[metric][-1] for metric in run.metrics}
     return dataclasses.replace(run, values=last, t=run.holdout["t"], curves=curves, holdout={})
-
-
-def _stdout_taken(given: dict[str, Any]) -> bool:
-    return bool(given["audit"]) or given["predictions"] in ("-", "/dev/stdout")

@@ -3,46 +3,65 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ..errors import InputError
+from ..files import abandon, is_regular, opened, replaced
 
 if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk
 
-__all__ = ["Audit", "Predictions", "text_of", "weight_lines", "write_weights"]
+__all__ = ["Audit", "Predictions", "cut_back", "text_of", "weight_lines", "write_weights"]
 
 
 class Predictions:
-    """One line for each example: the prediction, and the example's id where it has one."""
+    """One line for each example: the prediction, and the example's id where it has one. Written as the work goes on."""
 
     def __init__(self, path: str, length: int | None = None) -> None:
         """`length`: a run that is resumed goes on after so many bytes."""
         self.path = path
-        self.own = path not in ("-", "/dev/stdout")
-        self.file: IO[str] = sys.stdout
-        if self.own and length is not None and os.path.exists(path):
-            os.truncate(path, length)
-            self.file = open(path, "a", encoding="utf-8")
-        elif self.own:
-            self.file = open(path, "w", encoding="utf-8")
+        self.regular = is_regular(path)
+        goes_on = length is not None and self.regular and os.path.exists(path)
+        if goes_on:
+            cut_back(path, length)
+        self.file = opened(path, "ab" if goes_on else "wb")
 
     def add(self, said: Any, ids: Any) -> None:
-        self.file.write(text_of(said, ids))
+        self.write(text_of(said, ids))
+
+    def write(self, text: str) -> None:
+        try:
+            self.file.write(text.encode("utf-8", "replace"))
+        except OSError:
+            abandon(self.file)  # else what is left would be written once more at the end
+            raise
 
     def flush(self) -> None:
         self.file.flush()
 
     def length(self) -> int | None:
-        return os.path.getsize(self.path) if self.own else None
+        """Bytes so far; None where nothing can be cut back to them."""
+        return os.path.getsize(self.path) if self.regular else None
 
     def close(self) -> None:
-        self.file.flush()
-        if self.own:
-            self.file.close()
+        self.file.close()
+
+
+def cut_back(path: str, length: int | None) -> None:
+    """Leave out what was written after a checkpoint: it is written again."""
+    if length is None or not is_regular(path) or not os.path.exists(path):
+        return
+    size = os.path.getsize(path)
+    if size < length:
+        raise InputError(
+            f"--resume: {path} has {size:,} bytes, of which that run had written {length:,}; give the file that it "
+            "wrote, or the name of a new one for what comes from here on"
+        )
+    os.truncate(path, length)
 
 
 def text_of(said: Any, ids: Any) -> str:
@@ -122,5 +141,5 @@ def weight_lines(model: LinearModel, spelled: Mapping[int, list[str]] | None = N
 
 def write_weights(path: str, model: LinearModel, spelled: Mapping[int, list[str]]) -> None:
     """The same in a file (VW's --invert_hash)."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in weight_lines(model, spelled))
+    with replaced(path) as file:
+        file.writelines(f"{line}\n".encode("utf-8", "replace") for line in weight_lines(model, spelled))

@@ -5,27 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from pathlib import Path
+from typing import TextIO
 
 import click
+
+from .paths import Output, summary_stream
 
 __all__ = ["command"]
 
 
-def _file(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """What would fail at the end fails here, before the work."""
-    if path is None:
-        return None
-    suffix = f".{parameter.name}"
-    if path.suffix.lower() != suffix:
-        raise click.BadParameter(f"{path}: expected a name ending in {suffix}", param_hint=f"--{parameter.name}")
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"{path}: there is no such folder", param_hint=f"--{parameter.name}")
-    return path
-
-
 PROMPT = "Enter: the next round, q: quit "
-_PATH = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("play", context_settings={"show_default": True})
@@ -48,9 +37,9 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 @click.option("--intercept/--no-intercept", default=True, help="Learn b in s = w·x + b, or keep it at 0.")
 @click.option("--step", is_flag=True, help="Wait for Enter after each round; q quits.")
 @click.option("--ascii", is_flag=True, help="Plain letters, for a terminal without Braille patterns.")
-@click.option("--svg", type=_PATH, callback=_file, metavar="FILE.svg", help="Draw all rounds in one picture.")
-@click.option("--png", type=_PATH, callback=_file, metavar="FILE.png", help="The same, with matplotlib.")
-@click.option("--gif", type=_PATH, callback=_file, metavar="FILE.gif", help="One moving picture, with matplotlib.")
+@click.option("--svg", type=Output(suffix=".svg"), metavar="FILE.svg", help="Draw all rounds in one picture.")
+@click.option("--png", type=Output(suffix=".png"), metavar="FILE.png", help="The same, with matplotlib.")
+@click.option("--gif", type=Output(suffix=".gif"), metavar="FILE.gif", help="One moving picture, with matplotlib.")
 def command(
     rule: str,
     rounds: int,
@@ -61,9 +50,9 @@ def command(
     intercept: bool,
     step: bool,
     ascii: bool,
-    svg: Path | None,
-    png: Path | None,
-    gif: Path | None,
+    svg: str | None,
+    png: str | None,
+    gif: str | None,
 ) -> None:
     """Step through a rule on a 2-D stream and see its boundary move; needs no data.
 
@@ -95,23 +84,24 @@ def command(
     if gif is not None:
         played.gif(gif)
 
-    terminal = sys.stdout.isatty()
-    letters = {"ascii": ascii or not _encodes("⠿┌→·←"), "color": terminal and not os.environ.get("NO_COLOR")}
+    out = summary_stream()
+    terminal = out.isatty()
+    letters = {"ascii": ascii or not _encodes("⠿┌→·←", out), "color": terminal and not os.environ.get("NO_COLOR")}
     waits = step and terminal and sys.stdin.isatty()
-    click.echo(textwrap.fill(played.heading, 80))
+    click.echo(textwrap.fill(played.heading, 80), file=out)
     for frame in played.frames:
-        click.echo()
-        click.echo(played.text(frame.t, **letters))
+        click.echo(file=out)
+        click.echo(played.text(frame.t, **letters), file=out)
         if waits and frame is not played.frames[-1] and not _go_on():
             return
-    click.echo(f"\n{played.summary}")
+    click.echo(f"\n{played.summary}", file=out)
     for path in files:
-        click.echo(f"drawn in {path}")
+        click.echo(f"drawn in {path}", file=out)
 
 
-def _encodes(text: str) -> bool:
+def _encodes(text: str, out: TextIO) -> bool:
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(out.encoding or "ascii")
     except (LookupError, UnicodeEncodeError):
         return False
     return True

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InputError
+from .paths import STDOUT, Input, Output
 from .reading import Reading, as_reading, reading_options
 
 if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk, Stream
+    from .outputs import Predictions
 
 __all__ = ["command"]
 
@@ -21,13 +23,13 @@ COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "tex
 
 
 @click.command("predict", context_settings={"show_default": True})
-@click.argument("model_path", metavar="MODEL", type=click.Path())
-@click.argument("sources", nargs=-1, metavar="SOURCE…")
+@click.argument("model_path", metavar="MODEL", type=Input())
+@click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
 @reading_options
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=Output(),
     default="-",
     metavar="FILE",
     show_default="the terminal",
@@ -38,7 +40,7 @@ COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "tex
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
 @click.option(
     "--quarantine",
-    type=click.Path(dir_okay=False),
+    type=Output(),
     metavar="FILE",
     help="With --on-error skip: write those lines here.",
 )
@@ -60,6 +62,7 @@ def command(
       zcat new.vw.gz | onepass predict clicks.model - --format vw > clicks.txt
     """
     from .checkpoint import read
+    from .outputs import Predictions
 
     if proba and scores:
         raise click.UsageError("--proba and --scores: give one of them")
@@ -78,14 +81,9 @@ def command(
         "follow": given["follow"],
     }
     stream, chunks = _open(reading, how, "label" in given and given["label"] is not None)
-    out = sys.stdout if output == "-" else open(output, "w", encoding="utf-8")
-    try:
+    with contextlib.closing(Predictions(output)) as out:
         judged = _write(model, chunks, out, "proba" if proba else "scores" if scores else "")
-    finally:
-        out.flush()
-        if output != "-":
-            out.close()
-    if not given["quiet"] and output != "-":
+    if not given["quiet"] and output != STDOUT:
         click.echo(judged.words(stream.skipped), err=True)
     if stream.skipped:
         ctx.exit(3)
@@ -190,9 +188,9 @@ class Judged:
         return "; ".join(parts)
 
 
-def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str) -> Judged:
+def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table: str) -> Judged:
     from .judging import members, scores_of
-    from .outputs import _word, text_of
+    from .outputs import _word
     from .rows import check_bases, inside
 
     judged = Judged(model)
@@ -210,7 +208,7 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: IO[str], table: str
         said = members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
         judged.add(chunk, said)
         if not table:
-            out.write(text_of(said, chunk.id))
+            out.add(said, chunk.id)
             continue
         values = model.probabilities(scores) if table == "proba" else scores
         if not header:

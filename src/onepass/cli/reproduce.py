@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shutil
 import sys
+from glob import escape
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import click
 
+from .paths import Folder, Input, writes
+
 __all__ = ["command"]
 
 
 @click.command("reproduce", context_settings={"show_default": True})
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=Input(), metavar="[NAME]")
 @click.option("--quick", is_flag=True, help="Fewer rows, choices and seeds: under two minutes on two cores.")
 @click.option("--seeds", type=click.IntRange(min=1), show_default="the protocol's", help="Repetitions of each cell.")
 @click.option(
@@ -27,8 +30,8 @@ __all__ = ["command"]
 @click.option("--only", metavar="WORDS", help="Sets, learners or budgets, with commas between them: only their cells.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reproduce"),
+    type=Folder(),
+    default="reproduce",
     metavar="FOLDER",
     help="Where table, pictures and finished cells go.",
 )
@@ -41,7 +44,7 @@ def command(
     seeds: int | None,
     jobs: int | None,
     only: str | None,
-    out: Path,
+    out: str,
     done: bool,
     protocol: bool,
     quiet: bool,
@@ -85,10 +88,14 @@ def command(
     from ..experiments.running import run
     from ..experiments.writing import write
 
-    out.mkdir(parents=True, exist_ok=True)  # what would fail at the end fails here
+    home = Path(out)
+    home.mkdir(parents=True, exist_ok=True)  # what would fail at the end fails here
+    stem = experiment.name + ("-quick" if quick else "")
+    for path in (home / f"{stem}.md", home / f"{stem}.json", *home.glob(f"{escape(stem)}-*.svg")):
+        writes(str(path), "--out")
     line = ProgressLine(quiet)
     source = name if name.endswith(".py") else None
-    folder = out / "cells" / experiment.name
+    folder = home / "cells" / experiment.name
     try:
         results = run(
             experiment,
@@ -105,7 +112,7 @@ def command(
         line.clear()
     given = {"--quick": quick or None, "--seeds": seeds, "--only": only, "--done": done or None}
     options = "".join(f" {flag}" + ("" if value is True else f" {value}") for flag, value in given.items() if value)
-    paths = write(experiment, results, out, f"onepass reproduce {name}{options}")
+    paths = write(experiment, results, home, f"onepass reproduce {name}{options}")
     click.echo(_without_protocol(paths[0].read_text(encoding="utf-8")))
     click.echo(f"written: {', '.join(map(str, paths))}")
     missing = sorted({result.missing for result in results if result.missing})

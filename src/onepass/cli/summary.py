@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .kernels import learner_of, support
+from .paths import STDOUT
 from .progress import peak_memory, short
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
     speed = (counts["examples"] - job.examples_before) / max(seconds, 1e-9)
     rows.append(("time", f"{seconds:.1f} s, {short(speed)} examples/s, at most {peak_memory() >> 20} MB"))
     for what, name in (("model", "save"), ("report", "report"), ("predictions", "predictions")):
-        if given.get(name) not in (None, "-"):
+        if given.get(name) not in (None, STDOUT):
             rows.append((what, str(given[name])))
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in rows)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .paths import Input
 from .vw_hints import ELSEWHERE, SHORT
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ FROM_0, ABOVE_0 = Finite(min=0), Finite(min=0, min_open=True)
 def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         [
-            click.option("-d", "--data", multiple=True, metavar="FILE", help="As SOURCE (Vowpal Wabbit's flag)."),
+            click.option("-d", "--data", multiple=True, type=Input(), metavar="FILE",
+                         help="As SOURCE (Vowpal Wabbit's flag)."),
             click.option("--loss_function", type=click.Choice(LOSSES),
                          help="Vowpal Wabbit's own update on this loss: --rule vw:loss=…"),
             click.option("-l", "--learning_rate", type=float, metavar="ETA",

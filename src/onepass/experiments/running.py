@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from .. import files
 from ..errors import OnepassError, ParameterError
 from .framework import Cell, Experiment, Numbers, Result, Results
 
@@ -93,13 +94,7 @@ class Kept:
 
     def write(self, cell: Cell, seed: int, numbers: Numbers) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.path(cell, seed)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            temporary.write_text(json.dumps({"key": self.key(cell, seed), "numbers": numbers}), encoding="utf-8")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        files.write(self.path(cell, seed), json.dumps({"key": self.key(cell, seed), "numbers": numbers}))
 
 
 NOT_RUN = "cells that were not run yet; go on without --done"

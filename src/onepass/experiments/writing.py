@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import files
 from .framework import Check, Experiment, Report, Results, Spread
 from .running import describe
 
@@ -24,12 +25,12 @@ def write(experiment: Experiment, results: Results, folder: Path, command: str) 
     folder.mkdir(parents=True, exist_ok=True)
     stem = experiment.name + ("-quick" if results.quick else "")
     report = experiment.report(results)
-    files = {f"{stem}-{name}.svg": svg for name, svg in report.pictures.items()}
-    text = _page(experiment, results, report, list(files), command)
-    files = {f"{stem}.md": text, f"{stem}.json": _json(experiment, results, report, command), **files}
-    for name, content in files.items():
-        (folder / name).write_text(content, encoding="utf-8")
-    return [folder / name for name in files]
+    pictures = {f"{stem}-{name}.svg": svg for name, svg in report.pictures.items()}
+    text = _page(experiment, results, report, list(pictures), command)
+    pages = {f"{stem}.md": text, f"{stem}.json": _json(experiment, results, report, command), **pictures}
+    for name, content in pages.items():
+        files.write(folder / name, content)
+    return [folder / name for name in pages]
 
 
 def _page(experiment: Experiment, results: Results, report: Report, pictures: Sequence[str], command: str) -> str:

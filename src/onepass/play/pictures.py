@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import itertools
 import math
 import textwrap
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import files
 from ..errors import MissingDependencyError
 from .frames import Frame
 from .geometry import balanced, ticks
@@ -34,7 +36,9 @@ def png(played: Play, path: str, columns: int, dpi: int) -> None:
             draw(played, frame, ax, inches=2.85, letters=9.5)
     figure.suptitle(played.heading, fontsize=11, fontweight="bold", x=0.01, ha="left")
     draw_legend(played, figure, ncols=columns)
-    figure.savefig(path, dpi=dpi, format="png")
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=dpi, format="png")
+    files.write(path, picture.getvalue())
 
 
 def gif(played: Play, path: str, seconds: float, dpi: int) -> None:
@@ -48,7 +52,9 @@ def gif(played: Play, path: str, seconds: float, dpi: int) -> None:
         images.append(image_of(figure, dpi))
     milliseconds = [round(1000 * seconds)] * len(images)
     milliseconds[-1] *= 3  # time to look at where it ended
-    images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=milliseconds, loop=0)
+    picture = io.BytesIO()
+    images[0].save(picture, format="GIF", save_all=True, append_images=images[1:], duration=milliseconds, loop=0)
+    files.write(path, picture.getvalue())
 
 
 def new_figure(what: str, width: float, height: float, layout: str | None = "constrained") -> Any:

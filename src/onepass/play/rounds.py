@@ -6,13 +6,12 @@ import dataclasses
 import math
 import os
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import core, rules
+from .. import core, files, rules
 from ..core import Array, Rule
 from ..errors import ParameterError
 from . import characters, pictures, svg
@@ -175,7 +174,7 @@ class Play:
         """All rounds in one SVG, at most `columns` to a row, for light and dark pages; also written to `path`."""
         picture = svg.strip(self, whole("columns", columns, 1))
         if path is not None:
-            Path(path).write_text(picture, encoding="utf-8")
+            files.write(path, picture)
         return picture
 
     def _repr_html_(self) -> str:

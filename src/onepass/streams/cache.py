@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native, hashing
+from .. import _native, files, hashing
 from ..errors import DamagedFileError, InputError, ParameterError
 from ..labels import as_labels, label_array
 from .chunk import COLUMNS, Position, whole
@@ -77,37 +77,26 @@ def _padded(length: int) -> int:
 
 
 def _writing(path: str, key: str, parts: Iterator[Part], table: Any) -> Iterator[Part]:
-    unfinished = f"{path}.{os.getpid()}.unfinished"
     known = 0
     text = key.encode()
-    try:
-        with _said(path):
-            file = open(unfinished, "wb")
-        with file:
-            file.write(MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
-            for part in parts:
-                names = [] if table is None else table.names(known, len(table))
-                known += len(names)
-                with _said(path):
-                    _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
-                yield part
-            with _said(path):
-                _write(file, (0, 0, 0, 0), {}, [])
-                file.flush()
-                os.fsync(file.fileno())
-        with _said(path):
-            os.replace(unfinished, path)
-    finally:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
+    with _said(path), files.replaced(path, special=False) as file:
+        file.write(MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
+        for part in parts:
+            names = [] if table is None else table.names(known, len(table))
+            known += len(names)
+            _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
+            yield part
+        _write(file, (0, 0, 0, 0), {}, [])
 
 
 @contextmanager
 def _said(path: str) -> Iterator[None]:
-    """Where the cache cannot be written: by its own name, not that of the file it is written under."""
+    """Where the cache cannot be written; errors of reading bear other names."""
     try:
         yield
     except OSError as error:
+        if error.filename != path:
+            raise
         raise InputError(f"cannot write the cache {path}: {error.strerror}; name another, or leave it out") from error
 
 

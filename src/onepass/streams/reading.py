@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import _native
+from .. import _native, files
 from ..errors import InputError, ParameterError
 from ..labels import label_array, plain
 from .chunk import COLUMNS, Chunk, Position, join, mappings
@@ -124,6 +124,7 @@ class Stream:
                 raise ParameterError("source: expected at least one file, got none")
         self._check_start()
         if self.sources:
+            self._check_files()
             self.format = self.format or detect(self.sources[0])
         if self.multilabel and self.format not in ("vw", "svmlight"):
             raise ParameterError(f"multilabel=True: sets of labels are read from vw and svmlight, not {self.format}")
@@ -177,13 +178,24 @@ class Stream:
 
     def _check_start(self) -> None:
         """Is the position one of this kind of source?"""
-        at, files = self.start, len(self.sources)
-        if not files and (at.file, at.offset, at.line, at.skip) != (0, 0, 1, 0):
+        at, count = self.start, len(self.sources)
+        if not count and (at.file, at.offset, at.line, at.skip) != (0, 0, 1, 0):
             raise ParameterError(f"start={at}: a place in a file, and the source is an iterable of examples")
-        if files and at.file >= files:
-            raise ParameterError(f"start={at}: file number {at.file}, counted from 0; there are {files}")
-        if files and at != Position() and (at.file, at.offset, at.skip) == (0, 0, 0):
+        if count and at.file >= count:
+            raise ParameterError(f"start={at}: file number {at.file}, counted from 0; there are {count}")
+        if count and at != Position() and (at.file, at.offset, at.skip) == (0, 0, 0):
             raise ParameterError(f"start={at}: at the beginning of the first file, where nothing has come before")
+
+    def _check_files(self) -> None:
+        """Nothing that is read is written to."""
+        ledger = files.Ledger()
+        written = {"quarantine=": self.quarantine, "cache=": self.cache}
+        if any(path is not None for path in written.values()):
+            for source in self.sources:
+                ledger.reads(source.name if source.file is None else source.file, "source")
+        for said, path in written.items():
+            if path is not None:
+                ledger.writes(path, said)
 
     def _sizes(self) -> Sizes:
         if self.block_size is None and self.interactions is None and self.format in ("vw", "svmlight"):
@@ -261,7 +273,7 @@ class Stream:
         pieces: list[Chunk] = []
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
-            self._quarantined = array("q", [quarantine.size()])
+            self._quarantined = array("q", [quarantine.length])
             for part in parts:
                 if part.file != file:
                     _require_all_there(row, at)
@@ -303,7 +315,7 @@ class Stream:
             raise error
         self.skipped += 1
         quarantine.write(f"{name}:{line}\t{error.column}\t{bad.what}\t".encode() + bad.text + b"\n")
-        self._quarantined.append(quarantine.size())
+        self._quarantined.append(quarantine.length)
 
     def quarantine_length(self, at: Position) -> int:
         """How long the quarantine was at a position that this stream has given; the rest is met again from there."""
@@ -376,19 +388,24 @@ class _Quarantine:
     def __init__(self, path: Any, append: bool) -> None:
         self.path, self.mode = path, "ab" if append else "wb"
         self.file: IO[bytes] | None = None
+        self.length = 0  # in bytes, from the beginning of the file
 
     def __enter__(self) -> _Quarantine:
         if self.path is not None:
-            self.file = open(self.path, self.mode)
+            if self.mode == "ab" and files.is_regular(self.path) and os.path.exists(self.path):
+                self.length = os.path.getsize(self.path)
+            self.file = files.opened(self.path, self.mode)
         return self
 
     def write(self, line: bytes) -> None:
         if self.file is not None:
-            self.file.write(line)
-            self.file.flush()
-
-    def size(self) -> int:
-        return 0 if self.file is None else self.file.tell()
+            try:
+                self.file.write(line)
+                self.file.flush()
+            except OSError:
+                files.abandon(self.file)
+                raise
+            self.length += len(line)
 
     def __exit__(self, *error: object) -> None:
         if self.file is not None:
