@@ -70,7 +70,11 @@ class Source:
         if self.reopens and file.plain:
             file.close()
             return open(self.name, "rb")
-        return io.BytesIO(file.read())
+        try:
+            return io.BytesIO(file.read())
+        finally:
+            if self.reopens:
+                file.close()
 
     def open(self) -> Ahead:
         """Its bytes, decompressed."""
