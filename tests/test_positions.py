@@ -208,7 +208,7 @@ def test_a_position_behind_positions(tmp_path: Path) -> None:
         assert (rows, stream.skipped) == (whole, skipped)
 
 
-GOOD = {"file": 0, "offset": 6, "line": 2, "skip": 1, "example": 2, "skipped": 0}
+GOOD = {"file": 0, "offset": 6, "line": 2, "skip": 1, "example": 2, "skipped": 0, "labels": ""}
 WRONG: dict[str, Any] = {
     "not a mapping": (17, "expected a Position"),
     "a text": ("abc", "expected a Position"),
@@ -223,6 +223,8 @@ WRONG: dict[str, Any] = {
     "a text inside": ({**GOOD, "file": "0"}, "file must be"),
     "None": ({**GOOD, "line": None}, "line must be"),
     "beyond files": ({**GOOD, "offset": 1 << 63}, "offset must be"),
+    "no kind of labels": ({**GOOD, "labels": "colours"}, "labels must be one of numbers, strings"),
+    "kinds of labels": ({**GOOD, "labels": ["numbers"]}, "labels must be one of"),
     "a Position": (Position(file=-1), "file must be"),
     "more rows left out than came": ({**GOOD, "skip": 3}, "only 2 came before"),
     "another file": ({**GOOD, "file": 1}, "file number 1, counted from 0; there are 1"),
@@ -274,7 +276,7 @@ def test_positions_among_examples() -> None:
 @pytest.mark.parametrize("seed", range(1))
 def test_a_table_is_resumed_within_its_batches(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of Parquet and Arrow are counted, not the batches that they happen to come in."""
-    from onepass.streams import tables
+    from onepass.streams import arrow
 
     sizes = np.random.default_rng(seed).integers(1, 60, size=4).tolist()
     for format in ("parquet", "arrow"):
@@ -282,8 +284,8 @@ def test_a_table_is_resumed_within_its_batches(tmp_path: Path, seed: int, monkey
         files = Files(format, made(format, "plain", tmp_path / format), tmp_path / format)
         whole = files.read(WAYS[0])[0]
         for given, taken in itertools.product(sizes, sizes):
-            monkeypatch.setattr(tables, "TOGETHER", given)
+            monkeypatch.setattr(arrow, "TOGETHER", given)
             positions = [chunk.position for chunk in files.stream(WAYS[1]).batches(5)]
-            monkeypatch.setattr(tables, "TOGETHER", taken)
+            monkeypatch.setattr(arrow, "TOGETHER", taken)
             for at in positions:
                 assert files.read(WAYS[1], at)[0] == whole[at.example :]

@@ -34,7 +34,7 @@ from .parts import BadLine, Part
 __all__ = ["cached"]
 
 MAGIC = b"onepass rows\n\0\0\0"
-VERSION = 3
+VERSION = 4
 FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of all that follows
 SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
 UNBOUNDED = 1 << 31  # of numbers that are no names
@@ -107,7 +107,7 @@ def _width(hash_bits: int | None, names: int | None) -> int:
 
 def _write_part(file: IO[bytes], part: Part, names: list[str], width: int) -> None:
     head: dict[str, Any] = {"names": names, "arrays": {}, "objects": {}}
-    head |= {name: getattr(part, name) for name in (*PLACES, "hash_bits")}
+    head |= {name: getattr(part, name) for name in (*PLACES, "labels", "hash_bits")}
     head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in part.bad]
     value: NDArray[Any] = np.asarray(part.value, dtype=np.float64)
     narrow = value.astype(np.float32)
@@ -176,7 +176,7 @@ class _Reader:
             if table is not None and hash_bits is None and not np.array_equal(columns, np.arange(len(columns))):
                 arrays["index"] = columns[arrays["index"]]
                 arrays["index"].flags.writeable = False
-            places = {name: head[name] for name in (*PLACES, "hash_bits", "bad")}
+            places = {name: head[name] for name in (*PLACES, "labels", "hash_bits", "bad")}
             yield Part(**places, **arrays, table=table if hash_bits is None else None, sound=True)
         if not met:
             yield from parsed
@@ -199,6 +199,7 @@ class _Reader:
         try:
             head = json.loads(bytes(self.data[at : at + length]))
             head |= {name: operator.index(head[name]) for name in PLACES}
+            head["labels"] = str(head["labels"])
             head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad) for bad in head["bad"]]
             head.setdefault("hash_bits", -1)  # which is never asked for
             arrays: dict[str, Any] = {

@@ -14,7 +14,10 @@ from ..datasets.rows import CSR
 from ..errors import InputError, ParameterError, short
 from ..labels import label_array
 
-__all__ = ["Chunk", "Position", "known", "whole"]
+__all__ = ["LABELS", "Chunk", "Position", "exact", "known", "whole"]
+
+
+LABELS = ("numbers", "strings", "truth values")  # what all labels of a stream are
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Position:
 
     At byte `offset` of the text (of what it is unpacked, where it is compressed) a line begins; in Parquet and Arrow
     `offset` counts rows. `line` is the line there, from 1; `example` and `skipped` count the rows and the malformed
-    lines before this place. It means the same however the stream is cut into blocks. JSON-able: `to_dict`.
+    lines before this place. `labels` is what JSON Lines, Parquet and Arrow have shown by then of what labels are: one
+    of LABELS, or nothing. It means the same however the stream is cut into blocks. JSON-able: `to_dict`.
     """
 
     file: int = 0
@@ -32,12 +36,13 @@ class Position:
     skip: int = 0
     example: int = 0
     skipped: int = 0
+    labels: str = ""
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def of(cls, given: Position | Mapping[str, int] | None) -> Self:
+    def of(cls, given: Position | Mapping[str, Any] | None) -> Self:
         """Itself, or from what `to_dict` gave."""
         if given is None:
             return cls()
@@ -57,7 +62,9 @@ def _wrong_place(values: dict[Any, Any]) -> str | None:
         return f"{' and '.join(missing)} are missing" if len(missing) > 1 else f"{missing[0]} is missing"
     if unknown := [name for name in values if name not in names]:
         return f"it has no {unknown[0]!r}"
-    for name in names:
+    if values["labels"] not in ("", *LABELS):
+        return f"labels must be one of {', '.join(LABELS)} or empty, got {short(values['labels'])}"
+    for name in names[:-1]:
         value, least = values[name], int(name == "line")
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 63:
             return f"{name} must be a whole number from {least} on, got {short(value)}"
@@ -158,6 +165,16 @@ def whole(y: NDArray[Any]) -> NDArray[Any]:
     return as_integers if fits else y
 
 
+def exact(values: list[Any]) -> NDArray[Any]:
+    """Labels or the like of one kind as an array that holds each as it is: NaN or None where there is none."""
+    there = [value for value in values if value is not None]
+    gaps, kinds = len(there) < len(values), {type(value) for value in there}
+    largest = max((abs(value) for value in there if type(value) is int), default=0)
+    if kinds <= {int, float} and (gaps or kinds != {int}) and largest <= 1 << 53:  # what is larger a double would round
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return label_array(values)
+
+
 def take(X: CSR, rows: NDArray[np.intp]) -> CSR:
     """Some rows, copied."""
     lengths = (X.indptr[1:] - X.indptr[:-1])[rows]
@@ -211,6 +228,12 @@ def _joined(parts: list[Chunk], name: str) -> Any:
         value if value is not None else np.full(len(part), SILENT[name], dtype=object if name == "id" else None)
         for value, part in zip(values, parts, strict=True)
     ]
-    if len({each.dtype.kind for each in filled}) > 1 and any(each.dtype.kind in "OU" for each in filled):
+    kinds = {each.dtype.kind for each in filled}
+    if len(kinds) > 1 and (kinds & {"O", "U", "b"} or any(_large(each) for each in filled)):
         filled = [each.astype(object) for each in filled]
     return np.concatenate(filled)
+
+
+def _large(values: NDArray[Any]) -> bool:
+    """Is there a whole number that a double would round?"""
+    return values.dtype.kind == "i" and len(values) > 0 and not -(2**53) <= values.min() <= values.max() <= 2**53

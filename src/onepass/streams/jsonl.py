@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ..labels import label_array
+from ..errors import short
+from .chunk import exact
+from .labels import LabelKind, kind_of
 from .parts import BadLine, Part, in_order
 from .roles import USUAL_LABELS, Roles, words
 from .sources import Block
@@ -18,10 +21,14 @@ from .tables import Coded, coded_part
 __all__ = ["of_jsonl"]
 
 
+NESTED = 100  # objects and lists within each other
+
+
 def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Part]:
-    roles = Roles.of(stream)
+    roles, labels = Roles.of(stream), LabelKind(stream.start.labels)
     # One thread: the interpreter's own parser does the work and holds its lock, so that others would wait for it.
-    for block, coded in in_order(blocks, lambda block: _rows(block, roles), 1):
+    # Besides, every block is to know what labels were in those before.
+    for block, coded in in_order(blocks, lambda block: _rows(block, roles, labels), 1):
         yield coded_part(coded, stream, table, block)
 
 
@@ -33,7 +40,7 @@ class _Wrong(Exception):
         self.column = column
 
 
-def _rows(block: Block, roles: Roles) -> Coded:
+def _rows(block: Block, roles: Roles, labels: LabelKind) -> Coded:
     codes: dict[str, int] = {}
     starts, flat, values = [0], [], []
     answers: dict[str, list[Any]] = {"label": [], "weight": [], "id": [], "time": []}
@@ -45,6 +52,7 @@ def _rows(block: Block, roles: Roles) -> Coded:
             continue
         try:
             row, answer = _row(line, roles)
+            _require_kind(answer["label"], labels)
         except _Wrong as wrong:
             bad.append(BadLine(len(starts) - 1, number, wrong.column, line.rstrip(b"\r"), str(wrong)))
             continue
@@ -55,8 +63,7 @@ def _rows(block: Block, roles: Roles) -> Coded:
         numbers.append(number)
         for key, value in answer.items():
             answers[key].append(value)
-    rows = len(starts) - 1
-    arrays = {role: _array(values, rows) for role, values in answers.items()}
+    arrays = {role: exact(values) for role, values in answers.items()}
     return Coded(
         np.array(starts, dtype=np.int32),
         np.array(flat, dtype=np.int32),
@@ -68,34 +75,27 @@ def _rows(block: Block, roles: Roles) -> Coded:
         arrays["time"] if roles.time else None,
         bad,
         len(lines),
+        labels=labels.kind,
         line_of=lambda row: (numbers[row], lines[numbers[row]].rstrip(b"\r")),
     )
 
 
-def _array(values: list[Any], rows: int) -> Any:
-    kinds = {type(value) for value in values}
-    large = any(isinstance(value, int) and abs(value) >= 2**53 for value in values)
-    if kinds == {int}:
-        return label_array(values)
-    if kinds and kinds <= {int, float, type(None)} and kinds != {type(None)} and not large:  # which floats would blur
-        return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-    if kinds == {type(None)}:
-        return np.full(rows, np.nan)
-    return label_array(values)
+def _require_kind(label: Any, labels: LabelKind) -> None:
+    """Refuse a label that would be another class than one that looks alike: 1 and "1", 1 and true."""
+    if label is not None and not labels.take(kind := kind_of(label)):
+        raise _Wrong(f"the labels before are {labels.kind}, and {short(label)} is one of {kind}")
 
 
 def _row(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, Any]]:
     if b"\0" in line:
         raise _Wrong("a NUL byte", line.index(b"\0"))
-    try:
-        given = json.loads(line, parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise _Wrong("not UTF-8 text", error.start) from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        column = len(line.decode()[: error.pos].encode()) if isinstance(error, json.JSONDecodeError) else 0
-        raise _Wrong(f"not JSON: {getattr(error, 'msg', 'nested too deep')}", column) from None
+    given = _parsed(line)
     if not isinstance(given, dict):
         raise _Wrong(f"expected an object {{…}}, got {type(given).__name__}")
+    if line.count(b"{") + line.count(b"[") > NESTED:
+        _require_shallow(given)
+    if b"\\u" in line:
+        _require_text(given)
     answer: dict[str, Any] = {"label": None, "weight": 1.0, "id": None, "time": None}
     label = roles.label
     if label is None:
@@ -105,7 +105,8 @@ def _row(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, 
         label = usual[0] if usual else None
     row: list[tuple[str, float]] = []
     named = {label: "label", roles.weight: "weight", roles.id: "id", roles.time: "time"}
-    for name, value in _flat(given, ""):
+    values = given if not any(isinstance(value, dict) for value in given.values()) else _flattened(given, named)
+    for name, value in values.items():
         role = named.get(name)
         if role is not None:
             answer[role] = _answer(role, name, value, answer[role])
@@ -114,26 +115,100 @@ def _row(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, 
     return row, answer
 
 
+def _parsed(line: bytes) -> Any:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise _Wrong("not UTF-8 text", error.start) from None
+    try:
+        return json.loads(text.removeprefix("\ufeff"), parse_constant=_no_constant, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise _Wrong(f"not JSON: {error.msg}", len(text[: error.pos].encode())) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
+        raise _Wrong(f"a number of more than {sys.get_int_max_str_digits():,} digits") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Wrong(f"two values are called {next(name for name in made if names.count(name) > 1)!r}")
+    return made
+
+
+def _too_deep() -> _Wrong:
+    return _Wrong(f"nested too deep: at most {NESTED} objects and lists within each other")
+
+
+def _require_shallow(given: Any) -> None:
+    level = [given]
+    for _ in range(NESTED):
+        level = [
+            each
+            for outer in level
+            for each in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(each, dict | list)
+        ]
+    if level:
+        raise _too_deep()
+
+
+def _require_text(given: Any) -> None:
+    """What JSON can spell, and neither a file of ours nor NumPy hold."""
+    if isinstance(given, str):
+        if "\0" in given:
+            raise _Wrong("a NUL character, \\u0000")
+        if any("\ud800" <= character <= "\udfff" for character in given):
+            raise _Wrong("half of a surrogate pair, which is no character")
+    elif isinstance(given, dict | list):
+        for each in (*given.keys(), *given.values()) if isinstance(given, dict) else given:
+            _require_text(each)
+
+
 def _no_constant(name: str) -> float:
     raise _Wrong(f"{name} is not a number of JSON, nor one to learn from")
 
 
-def _flat(given: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    for name, value in given.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
+def _flattened(given: dict[str, Any], whole: Container[str | None]) -> dict[str, Any]:
+    """With the values of the objects within; one that is called as one of `whole` is not taken apart."""
+    out: dict[str, Any] = {}
+    for name, value in _flat(given, "", whole):
+        if name in out:
+            raise _Wrong(f"two values are called {name!r}")
+        out[name] = value
+    return out
+
+
+def _flat(given: dict[str, Any], prefix: str, whole: Container[str | None]) -> Iterator[tuple[str, Any]]:
+    for inner, value in given.items():
+        name = prefix + inner
+        if isinstance(value, dict) and name not in whole:
+            yield from _flat(value, f"{name}.", whole)
         else:
-            yield prefix + name, value
+            yield name, value
 
 
 def _answer(role: str, name: str, value: Any, default: Any) -> Any:
     if value is None:
         return default
-    if isinstance(value, list) or (isinstance(value, float) and not math.isfinite(value)):
-        raise _Wrong(f"the {role} {name!r} must be a finite number or a string, got {str(value)[:80]}")
-    if role == "weight" and (isinstance(value, str | bool) or value < 0):
-        raise _Wrong(f"the weight {name!r} must be a number >= 0, got {str(value)[:80]}")
-    return value
+    if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
+        raise _Wrong(f"the {role} {name!r} must be a finite number or a string, got {short(value)}")
+    if role == "label" and isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise _Wrong(f"the label {name!r} must be a whole number of at most 64 bits, got {short(value)}")
+    if role != "weight":
+        return value
+    if isinstance(value, str | bool) or value < 0 or _as_float(value) == math.inf:
+        raise _Wrong(f"the weight {name!r} must be a finite number >= 0, got {short(value)}")
+    return float(value)
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _features(name: str, value: Any, roles: Roles) -> list[tuple[str, float]]:
@@ -141,16 +216,15 @@ def _features(name: str, value: Any, roles: Roles) -> list[tuple[str, float]]:
         return []
     if name in roles.text:
         if not isinstance(value, str):
-            raise _Wrong(f"{name!r} must be text, got {str(value)[:80]}")
+            raise _Wrong(f"{name!r} must be text, got {short(value)}")
         return [(word, 1.0) for word in words(name, value, roles.ngram)]
-    if isinstance(value, str) or (name in roles.categorical and not isinstance(value, list)):
-        return [(f"{name}={value}", 1.0)]
     if isinstance(value, list):
         raise _Wrong(f"{name!r} is a list; expected a number, a string, true, false or null")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    if isinstance(value, str):
+        return [(f"{name}={value}", 1.0)]
+    number = value if type(value) is float else _as_float(value)
     if not math.isfinite(number):
-        raise _Wrong(f"{name!r} must be a finite number, got {str(value)[:80]}")
+        raise _Wrong(f"{name!r} must be a finite number, got {short(value)}")
+    if name in roles.categorical:
+        return [(f"{name}={value}", 1.0)]
     return [(name, number)] if number else []

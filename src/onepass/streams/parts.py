@@ -61,6 +61,7 @@ class Part:
     idle: bool = False
     table: Any = None
     hash_bits: int | None = None
+    labels: str = ""  # what they are, by the end of this part: see Position
     sound: bool = False  # are the rows known to be well formed?
 
     def __len__(self) -> int:

@@ -252,7 +252,7 @@ class Stream:
 
             return of_jsonl(self, self._blocks(), table)
         if self.format in ("parquet", "arrow"):
-            from .tables import of_arrow
+            from .arrow import of_arrow
 
             return of_arrow(self, self.sources, table)
         from .delimited import of_csv
@@ -269,7 +269,7 @@ class Stream:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""
         at = self.start
         file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: where the stream begins in the part
-        self.skipped = at.skipped
+        self.skipped, labels = at.skipped, at.labels
         pieces: list[Chunk] = []
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
@@ -278,6 +278,7 @@ class Stream:
                 if part.file != file:
                     _require_all_there(row, at)
                     file, line = part.file, 1
+                labels = part.labels or labels
                 if row > len(part):  # what was one block for the stream that gave the position is several here
                     row, line = row - len(part), line + part.lines
                     continue
@@ -286,7 +287,7 @@ class Stream:
                     while row < stop:
                         until = stop if size is None else min(stop, row + size - held)
                         example += until - row
-                        at = Position(file, part.offset, line, until, example, self.skipped)
+                        at = Position(file, part.offset, line, until, example, self.skipped, labels)
                         pieces.append(part.cut(row, until, at))
                         held += until - row
                         row = until
@@ -300,7 +301,7 @@ class Stream:
                             pieces, held = [], 0
                         self._meet(bad, file, line, quarantine)
                 line, row = line + part.lines, 0
-                at = Position(file, part.offset + part.size, line, 0, example, self.skipped)
+                at = Position(file, part.offset + part.size, line, 0, example, self.skipped, labels)
                 if part.idle and pieces:
                     yield replace(join(pieces), position=at)
                     pieces, held = [], 0

@@ -6,9 +6,8 @@ all: what a model makes of the same row as a mapping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,14 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
-from ..labels import label_array
+from .chunk import exact
 from .crossing import crossed
 from .parts import BadLine, Part
 from .records import too_long
 from .roles import Roles, words
-from .sources import Block, Source
+from .sources import Block
 
-__all__ = ["Coded", "coded_of", "coded_part", "finite", "of_arrow"]
-
-TOGETHER = 1 << 16  # rows of a record batch taken at once
-CROSSED = 1 << 10  # so too where interactions make many features of few
+__all__ = ["Coded", "coded_of", "coded_part", "finite"]
 
 
 @dataclass
@@ -44,6 +40,7 @@ class Coded:
     bad: list[BadLine]
     lines: int
     distinct: bool = False  # no code stands twice in a row
+    labels: str = ""  # what they are: see Position
     line_of: Callable[[int], tuple[int, bytes]] = lambda row: (row, b"")  # a row's line in its block, and its text
 
 
@@ -74,6 +71,7 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         time=coded.time,
         bad=coded.bad,
         idle=block.idle,
+        labels=coded.labels,
         table=None if hashed else table,
         hash_bits=stream.hash_bits,
     )
@@ -190,28 +188,13 @@ def _labels(table: Any, roles: Roles, rows: int) -> NDArray[Any]:
 
 
 def _column(column: Any) -> NDArray[Any]:
-    """Numbers as numbers (NaN: missing), anything else as Python's own objects (None: missing)."""
+    """Numbers as numbers (NaN: missing), where they fit; anything else as Python's own objects (None: missing)."""
     import pyarrow
 
     types = pyarrow.types
-    if types.is_floating(column.type) or (types.is_integer(column.type) and not _would_blur(column)):
+    if types.is_floating(column.type) or (types.is_signed_integer(column.type) and not column.null_count):
         return np.ascontiguousarray(column.to_numpy())
-    if types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    values = column.to_pylist()
-    if types.is_boolean(column.type) and None not in values:
-        return np.array(values, dtype=bool)
-    return label_array(values)
-
-
-def _would_blur(column: Any) -> bool:
-    """Integers with gaps become floats: would these be others then?"""
-    import pyarrow.compute
-
-    if not column.null_count:
-        return False
-    span = pyarrow.compute.min_max(column).as_py()
-    return span["min"] is not None and not -(2**53) < span["min"] <= span["max"] < 2**53
+    return exact(column.to_pylist())
 
 
 def _weights(table: Any, name: str | None) -> NDArray[np.float64] | None:
@@ -226,35 +209,6 @@ def _plain(table: Any, name: str | None) -> NDArray[Any] | None:
     return None if name is None else _column(table.column(name))
 
 
-# -- Parquet and Arrow IPC -------------------------------------------------------------------------------------------
-
-
-def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
-    """Record batches; offsets of positions count rows."""
-    wanted = Roles.of(stream)
-    for number in range(stream.start.file, len(sources)):
-        source = sources[number]
-        skip = stream.start.offset if number == stream.start.file else 0
-        roles = None
-        together = TOGETHER if stream.expansion is None else CROSSED
-        at = 0
-        for whole in _record_batches(source, stream.format, together):
-            batch = whole.slice(max(0, skip - at))
-            at += len(whole)
-            if at <= skip:
-                continue
-            roles = roles or wanted.settle(batch.schema.names, source.name)
-            coded = coded_of(batch, roles)
-            coded.line_of = partial(_row_text, batch)
-            if not finite(coded):
-                coded = _finite_rows(batch, roles, coded)
-            yield coded_part(coded, stream, table, Block(number, at - len(batch), bytearray(), len(batch)))
-        if at < skip:
-            raise InputError(
-                f"{source.name} has {at:,} rows, and the position to resume from is behind {skip:,} of them"
-            )
-
-
 def finite(coded: Coded) -> bool:
     """Is no number infinite, nor a weight below 0?"""
     numbers = [coded.values, *([coded.weight] if coded.weight is not None else [])]
@@ -262,58 +216,3 @@ def finite(coded: Coded) -> bool:
         numbers.append(coded.y[~np.isnan(coded.y)])
     positive = coded.weight is None or bool(np.all(coded.weight >= 0))
     return positive and all(bool(np.all(np.isfinite(each))) for each in numbers)
-
-
-def _finite_rows(batch: Any, roles: Roles, coded: Coded) -> Coded:
-    import pyarrow
-
-    rows = np.repeat(np.arange(len(coded.y)), np.diff(coded.starts))
-    wrong = np.zeros(len(coded.y), dtype=bool)
-    wrong[rows[~np.isfinite(coded.values)]] = True
-    for column in (coded.y, coded.weight):
-        if column is not None and column.dtype.kind == "f":
-            wrong |= np.isinf(column)
-    if coded.weight is not None:
-        wrong |= coded.weight < 0
-    good = batch.filter(pyarrow.array(~wrong))
-    result = coded_of(good, roles)
-    for row in np.flatnonzero(wrong).tolist():
-        before = int(np.count_nonzero(~wrong[:row]))
-        result.bad.append(
-            BadLine(before, row, 0, _row_text(batch, row)[1], "a number is infinite, or a weight below 0")
-        )
-    result.lines = len(wrong)
-    kept = np.flatnonzero(~wrong).tolist()
-    result.line_of = lambda row: _row_text(batch, kept[row])
-    return result
-
-
-def _row_text(batch: Any, row: int) -> tuple[int, bytes]:
-    return row, str(batch.slice(row, 1).to_pylist()[0]).encode()
-
-
-def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:
-    import pyarrow
-
-    file = source.random_access()
-    try:
-        for batch in _batches_in(file, format, pyarrow, together):
-            for start in range(0, batch.num_rows, together):
-                yield pyarrow.Table.from_batches([batch.slice(start, together)])
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
-    finally:
-        file.close()
-
-
-def _batches_in(file: Any, format: str, pyarrow: Any, together: int) -> Iterator[Any]:
-    if format == "parquet":
-        from pyarrow import parquet
-
-        return iter(parquet.ParquetFile(file).iter_batches(batch_size=together))
-    try:
-        reader = pyarrow.ipc.open_file(file)
-        return (reader.get_batch(i) for i in range(reader.num_record_batches))
-    except pyarrow.ArrowInvalid:
-        file.seek(0)
-        return iter(pyarrow.ipc.open_stream(file))

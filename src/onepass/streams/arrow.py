@@ -1,0 +1,186 @@
+"""Parquet and Arrow IPC as sparse rows, record batch by record batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .labels import LabelKind, kind_of_column
+from .parts import BadLine, Part
+from .roles import Roles
+from .sources import Block, Source
+from .tables import Coded, coded_of, coded_part, finite
+
+__all__ = ["of_arrow"]
+
+TOGETHER = 1 << 16  # rows of a record batch taken at once
+CROSSED = 1 << 10  # so too where interactions make many features of few
+
+
+def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
+    """Record batches; offsets of positions count rows."""
+    wanted = Roles.of(stream)
+    labels = LabelKind(stream.start.labels)
+    for number in range(stream.start.file, len(sources)):
+        source = sources[number]
+        skip = stream.start.offset if number == stream.start.file else 0
+        roles = None
+        together = TOGETHER if stream.expansion is None else CROSSED
+        at = 0
+        for whole in _record_batches(source, stream.format, together):
+            if roles is None:
+                roles = wanted.settle(whole.schema.names, source.name)
+                _require_label_kind(whole.schema, roles, labels, source.name)
+            batch = whole.slice(max(0, skip - at))
+            at += len(whole)
+            if at > skip:
+                coded = _coded(batch, roles)
+                coded.labels = labels.kind
+                yield coded_part(coded, stream, table, Block(number, at - len(batch), bytearray(), len(batch)))
+        if at < skip:
+            raise InputError(f"{source.name} has {at:,} rows; the position to resume from is behind {skip:,} of them")
+
+
+def _require_label_kind(schema: Any, roles: Roles, labels: LabelKind, name: str) -> None:
+    """Refuse a file whose labels are of another kind than those of the files before it: they would be other classes."""
+    if not roles.label:
+        return
+    type = schema.field(roles.label).type
+    kind = kind_of_column(type)
+    if kind is None:
+        raise InputError(
+            f"{name}: the label {roles.label!r} holds {type}, not numbers, strings or truth values; convert it, or say "
+            "label= another column"
+        )
+    if kind and not labels.take(kind, f"in {name}"):
+        raise InputError(
+            f"{name}: the label {roles.label!r} holds {kind} ({type}), but {labels.kind} {labels.where}; give files "
+            "whose labels are of one kind"
+        )
+
+
+def _coded(batch: Any, roles: Roles) -> Coded:
+    """The rows of a batch; those in which something is wrong as bad lines."""
+    try:
+        coded = coded_of(batch, roles)
+        well_formed = finite(coded) and not _has_nul(batch, roles, coded)
+    except UnicodeDecodeError:
+        well_formed = False
+    if not well_formed:
+        return _sieved(batch, roles)
+    coded.line_of = partial(_row_text, batch)
+    return coded
+
+
+def _has_nul(batch: Any, roles: Roles, coded: Coded) -> bool:
+    """NumPy's strings end before the NULs at their end, so that labels would become equal."""
+    from pyarrow import compute
+
+    columns = (batch.column(name) for name in (roles.label, roles.id, roles.time) if name)
+    return any("\0" in name for name in coded.names) or any(
+        bool(compute.any(compute.match_substring(_texts(column), "\0")).as_py())
+        for column in columns
+        if _texts(column) is not None
+    )
+
+
+def _texts(column: Any) -> Any:
+    """A column of strings, taken out of its dictionary; None where it holds something else."""
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return column.cast(kind) if types.is_string(kind) or types.is_large_string(kind) else None
+
+
+def _sieved(batch: Any, roles: Roles) -> Coded:
+    """The good rows, and what is wrong with the others."""
+    import pyarrow
+
+    wrong = _wrong_texts(batch, roles)
+    legible = [row for row in range(len(batch)) if row not in wrong]
+    numbers = coded_of(batch.take(pyarrow.array(legible, pyarrow.int64())), roles)
+    what = "a number is infinite, or a weight below 0"
+    wrong |= {legible[row]: what for row in np.flatnonzero(_not_finite(numbers)).tolist()}
+    kept = [row for row in legible if row not in wrong]
+    result = coded_of(batch.take(pyarrow.array(kept, pyarrow.int64())), roles)
+    for row in sorted(wrong):
+        before = int(np.searchsorted(kept, row))
+        result.bad.append(BadLine(before, row, 0, _row_text(batch, row)[1], wrong[row]))
+    result.lines = len(batch)
+    result.line_of = lambda row: _row_text(batch, kept[row])
+    return result
+
+
+def _not_finite(coded: Coded) -> NDArray[np.bool_]:
+    """Of every row: is a number infinite, or its weight below 0?"""
+    rows = np.repeat(np.arange(len(coded.y)), np.diff(coded.starts))
+    wrong = np.zeros(len(coded.y), dtype=bool)
+    wrong[rows[~np.isfinite(coded.values)]] = True
+    for column in (coded.y, coded.weight):
+        if column is not None and column.dtype.kind == "f":
+            wrong |= np.isinf(column)
+    if coded.weight is not None:
+        wrong |= coded.weight < 0
+    return wrong
+
+
+def _wrong_texts(batch: Any, roles: Roles) -> dict[int, str]:
+    """The rows with texts that are not UTF-8, or have a NUL."""
+    import pyarrow
+
+    wrong: dict[int, str] = {}
+    for name in batch.column_names:
+        used = roles.is_feature(name) or name in (roles.label, roles.id, roles.time)
+        column = _texts(batch.column(name)) if used else None
+        if column is None:
+            continue
+        for row, text in enumerate(column.cast(pyarrow.large_binary()).to_pylist()):
+            if text is not None and (what := _wrong_text(text)):
+                wrong.setdefault(row, f"column {name!r}: {what}")
+    return wrong
+
+
+def _wrong_text(text: bytes) -> str | None:
+    try:
+        return "a NUL byte" if "\0" in text.decode() else None
+    except UnicodeDecodeError:
+        return "not UTF-8 text"
+
+
+def _row_text(batch: Any, row: int) -> tuple[int, bytes]:
+    try:
+        return row, str(batch.slice(row, 1).to_pylist()[0]).encode()
+    except UnicodeDecodeError as error:
+        return row, bytes(error.object)
+
+
+def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]:
+    import pyarrow
+
+    file = source.random_access()
+    try:
+        for batch in _batches_in(file, format, pyarrow, together):
+            for start in range(0, batch.num_rows, together):
+                yield pyarrow.Table.from_batches([batch.slice(start, together)])
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise InputError(f"{source.name} is not a whole {format} file: {error}") from error
+    finally:
+        file.close()
+
+
+def _batches_in(file: Any, format: str, pyarrow: Any, together: int) -> Iterator[Any]:
+    if format == "parquet":
+        from pyarrow import parquet
+
+        return iter(parquet.ParquetFile(file).iter_batches(batch_size=together))
+    try:
+        reader = pyarrow.ipc.open_file(file)
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+    except pyarrow.ArrowInvalid:
+        file.seek(0)
+        return iter(pyarrow.ipc.open_stream(file))

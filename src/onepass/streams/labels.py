@@ -1,0 +1,46 @@
+"""What the labels of a stream are: numbers, strings or truth values; all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .chunk import LABELS
+
+__all__ = ["LabelKind"]
+
+NUMBERS, STRINGS, TRUTH_VALUES = LABELS
+
+
+class LabelKind:
+    """The first label of the stream decides; formats that know a column's kind beforehand need none of this."""
+
+    def __init__(self, begun: str) -> None:
+        """`begun`: what the labels before were, where the stream is resumed."""
+        self.kind = begun
+        self.where = "in the rows before"
+
+    def take(self, kind: str, where: str = "") -> bool:
+        """Are labels of this kind what all those before were?"""
+        if not self.kind:
+            self.kind, self.where = kind, where or self.where
+        return self.kind == kind
+
+
+def kind_of(label: Any) -> str:
+    """Of a number, string or truth value."""
+    return STRINGS if isinstance(label, str) else TRUTH_VALUES if isinstance(label, bool) else NUMBERS
+
+
+def kind_of_column(type: Any) -> str | None:
+    """Of a column of Arrow's; None where it can have no labels, the empty text where it has none."""
+    from pyarrow import types
+
+    if types.is_dictionary(type):
+        type = type.value_type
+    if types.is_null(type):
+        return ""
+    if types.is_integer(type) or types.is_floating(type):
+        return NUMBERS
+    if types.is_string(type) or types.is_large_string(type):
+        return STRINGS
+    return TRUTH_VALUES if types.is_boolean(type) else None
