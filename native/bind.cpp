@@ -1,4 +1,6 @@
 // onepass._native: the binding, and the choice of instruction set.
+#include <nanobind/stl/shared_ptr.h>
+
 #include <cstdlib>
 #include <stdexcept>
 
@@ -210,6 +212,7 @@ static PyType_Slot slots[] = {
 
 NB_MODULE(_native, module) {
     choose(first_loops());
+    bind_lock(module);
     bind_kernels(module);
     bind_lasvm(module);
     bind_learners(module);
@@ -300,6 +303,7 @@ NB_MODULE(_native, module) {
         .def_prop_rw(
             "on_new_label", [](Engine& self) { return self.on_new_label; },
             [](Engine& self, nb::object hook) { self.on_new_label = hook; }, nb::arg().none())
+        .def_rw("lock", &Engine::lock)
         .def_prop_ro("names", [](Engine& self) { return self.features.names(); })
         .def_prop_ro("classes", [](Engine& self) { return self.classes; })
         .def_prop_ro("columns", [](Engine& self) { return self.columns; })

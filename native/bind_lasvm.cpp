@@ -6,16 +6,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "arrays.hpp"
 #include "bind_kernels.hpp"
 #include "features.hpp"
 #include "lasvm.hpp"
+#include "lock.hpp"
 #include "signal_watch.hpp"
 
 namespace onepass {
@@ -203,25 +201,25 @@ class LasvmEngine {
         kernel_loops->prepare(svm.kernel, out);
         return out;
     }
+    // One writer or reader at a time; a kernel that comes back to its own model is refused, not left to hang.
     struct Owned {
-        LasvmEngine* engine;
-        ~Owned() {
-            engine->owner_.store(std::thread::id());
-            engine->busy_.unlock();
-        }
-    };
-    Owned own() {
-        if (!busy_.try_lock()) {
-            if (owner_.load() == std::this_thread::get_id()) {
+        LasvmEngine& engine;
+        explicit Owned(LasvmEngine& engine) : engine(engine) {
+            engine.lock_.acquire();
+            if (engine.inside_) {
+                engine.lock_.release();
                 PyErr_SetString(PyExc_RuntimeError, "a model cannot be used from inside its own kernel");
                 throw nb::python_error();
             }
-            nb::gil_scoped_release release;  // whoever learns a batch may need the interpreter to finish
-            busy_.lock();
+            engine.inside_ = true;
         }
-        owner_.store(std::this_thread::get_id());
-        return Owned{this};
-    }
+        Owned(const Owned&) = delete;
+        ~Owned() {
+            engine.inside_ = false;
+            engine.lock_.release();
+        }
+    };
+    Owned own() { return Owned(*this); }
     // Without the interpreter's lock, unless the kernel is a function in Python.
     template <class Work>
     void unlocked(const Work& work) {
@@ -243,8 +241,8 @@ class LasvmEngine {
     }
 
     KernelHolder holder_;
-    std::mutex busy_;
-    std::atomic<std::thread::id> owner_;
+    Lock lock_;
+    bool inside_ = false;
     Query queries_[together];
     CachedRow rows_[together];
     std::vector<double> rooms_[together];

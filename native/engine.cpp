@@ -93,17 +93,10 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
     model.size_scratch();
 }
 
-Engine::Owned Engine::own() {
-    if (!busy_.try_lock()) {
-        if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
-            PyErr_SetString(PyExc_RuntimeError, "a model cannot be used from inside its own step or its own input");
-            throw nb::python_error();
-        }
-        nb::gil_scoped_release release;  // whoever learns a batch may need the interpreter to finish
-        busy_.lock();
-    }
-    owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    return Owned{this};
+void Engine::Owned::refuse() {
+    lock.release();
+    PyErr_SetString(PyExc_RuntimeError, "a model cannot be used from inside its own step or its own input");
+    throw nb::python_error();
 }
 
 // A row that cannot be learned, though nothing is wrong with its form.

@@ -5,16 +5,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "features.hpp"
+#include "lock.hpp"
 #include "model.hpp"
 #include "rules.hpp"
 
@@ -175,6 +173,7 @@ class Engine {
     // The callbacks, which may lead back to whoever owns this engine.
     virtual std::vector<nb::object*> held() { return {&on_new_label, &to_row, &callback_.step, &callback_.solve}; }
 
+    std::shared_ptr<Lock> lock = std::make_shared<Lock>();  // of the learner: its names and labels are of one moment
     Model model;
     Features features;
     nb::list classes;         // index -> label
@@ -226,13 +225,23 @@ class Engine {
     double answer(nb::handle y);
     // One writer or reader at a time; a rule's step that comes back to its own model is refused, not left to hang.
     struct Owned {
-        Engine* engine;
-        ~Owned() {
-            engine->owner_.store(std::thread::id(), std::memory_order_relaxed);
-            engine->busy_.unlock();
+        Engine& engine;
+        Lock& lock;  // the engine's when it was taken
+        Owned(Engine& engine) : engine(engine), lock(*engine.lock) {
+            lock.acquire();
+            if (engine.inside_) refuse();
+            engine.inside_ = true;
         }
+        Owned(const Owned&) = delete;
+        ~Owned() {
+            engine.inside_ = false;
+            lock.release();
+        }
+
+     private:
+        [[noreturn]] void refuse();
     };
-    Owned own();
+    Owned own() { return Owned(*this); }
     [[noreturn]] void refuse(const Outcome& outcome) const;
 
     size_t known_classes(bool learning) const;
@@ -256,8 +265,7 @@ class Engine {
     NamedRow scratch_;
     Undo undo_;
     Zeroed<uint32_t> places_;  // see Difference; between calls all are 0
-    std::mutex busy_;
-    std::atomic<std::thread::id> owner_;  // a thread looks for itself alone: relaxed
+    bool inside_ = false;      // is some thread at work, which holds the lock?
 };
 
 }  // namespace onepass

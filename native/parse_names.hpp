@@ -12,6 +12,9 @@
 
 namespace onepass {
 
+// Of those who add and those who list, in any table: so that a fork can wait until none is half changed.
+inline std::mutex names_lock;
+
 class Names {
  public:
     Names() { publish(64); }
@@ -40,7 +43,7 @@ class Names {
     }
 
     int32_t intern(std::string_view name, uint32_t hash) {
-        std::lock_guard guard(lock_);
+        std::lock_guard guard(names_lock);
         const int32_t known = find(name, hash);
         if (known >= 0) return known;
         Entry* entry = new (room(sizeof(Entry) + name.size())) Entry{hash, uint32_t(name.size()), int32_t(all_.size())};
@@ -52,12 +55,12 @@ class Names {
     }
 
     std::string_view operator[](size_t column) const {
-        std::lock_guard guard(lock_);
+        std::lock_guard guard(names_lock);
         return all_[column]->name();
     }
 
     size_t size() const {
-        std::lock_guard guard(lock_);
+        std::lock_guard guard(names_lock);
         return all_.size();
     }
 
@@ -108,7 +111,6 @@ class Names {
     }
 
     static constexpr size_t piece = 1 << 14;
-    mutable std::mutex lock_;  // of those who add and those who list
     std::atomic<const Table*> table_;
     std::vector<std::unique_ptr<Table>> tables_;
     std::vector<const Entry*> all_;

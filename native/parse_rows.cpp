@@ -1,9 +1,12 @@
 #include "parse_rows.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
 
+#include "parse_names.hpp"
 #include "parse_packed.hpp"
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -17,6 +20,11 @@ constexpr size_t classes = 40, most_spare = size_t(64) << 20;  // bytes kept for
 std::mutex spare_lock;
 std::vector<void*>* const spare = new std::vector<void*>[classes];  // never destroyed: rows may outlive anything static
 size_t spare_bytes = 0;
+
+// The child of a fork has none of the threads that parse: what they share with it must not be in their hands then.
+[[maybe_unused]] const int at_fork =
+    pthread_atfork([] { spare_lock.lock(), names_lock.lock(); }, [] { names_lock.unlock(), spare_lock.unlock(); },
+                   [] { names_lock.unlock(), spare_lock.unlock(); });
 
 }  // namespace
 

@@ -1,14 +1,18 @@
 #include "signal_watch.hpp"
 
+#include "lock.hpp"
+
 namespace onepass {
 
 namespace nb = nanobind;
 
 static bool in_main_thread() {
     thread_local int known = -1;
-    if (known < 0) {
+    thread_local uint64_t asked = 0;
+    if (known < 0 || asked != forks()) {  // whoever forks is the main thread of the child
         nb::object threading = nb::module_::import_("threading");
         known = threading.attr("current_thread")().is(threading.attr("main_thread")());
+        asked = forks();
     }
     return known == 1;
 }

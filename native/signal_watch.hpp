@@ -16,11 +16,12 @@ class SignalWatch {
         work_ += work;
         return work_ >= enough && look();
     }
+    // The same, without counting.
+    bool look();
 
  private:
     static constexpr size_t enough = 1 << 18;  // a tenth of a millisecond, or a few where memory is slow
     static constexpr std::chrono::milliseconds pause{100};
-    bool look();
 
     bool main_;  // signals are for the main thread
     size_t work_ = 0;

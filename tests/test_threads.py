@@ -34,7 +34,7 @@ def in_threads(*jobs: Any) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(20)
         assert not thread.is_alive()
     assert not failures, failures
 

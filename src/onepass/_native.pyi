@@ -1,9 +1,24 @@
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from numpy.typing import NDArray
 
+class Lock:
+    mine: bool
+    def __init__(self) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+class LockedFunction:
+    def __call__(self, *given: Any, **named: Any) -> Any: ...
+
+def locked(function: Callable[..., Any]) -> Any: ...
+
 class Engine:
+    lock: Lock
     on_new_label: Callable[[Any], int]
     names: list[Any]
     classes: list[Any]

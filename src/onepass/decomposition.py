@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -200,6 +201,8 @@ def _blas() -> ThreadpoolController:
 
 
 _taking_turns = threading.RLock()  # the number of threads is the process's: whoever sets it must put it back first
+if hasattr(os, "register_at_fork"):  # its holder may be a thread that the child does not have
+    os.register_at_fork(after_in_child=_taking_turns._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

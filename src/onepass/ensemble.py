@@ -15,6 +15,7 @@ from .ensemble_model import EnsembleModel
 from .errors import LabelError, ParameterError, RowError
 from .labels import sorted_classes
 from .learner import LearnerTraits, traits_of
+from .learner_base import locked
 from .model import LinearModel
 from .model_estimator import ModelEstimator
 from .tables import as_classifier, as_regressor, class_array, read_labels, read_order, read_targets
@@ -137,6 +138,7 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
         return np.asarray(self.classes_[self._fitted().class_indices(scores)])
 
     @available_if(_votes)  # type: ignore[untyped-decorator]
+    @locked
     def decision_function(self, X: Any) -> Array:
         """Shares of the votes: for two classes their difference, one per class for more."""
         scores = self._scores(X)

@@ -14,6 +14,7 @@ OnepassError
 │   ├── ForeignFileError             not a onepass model file
 │   ├── NewerFileError               written by a later format version
 │   └── OlderFileError               written by an earlier onepass, under which it meant something else
+├── ForkedError (RuntimeError)       a learner that another thread was using when the process was forked
 ├── DatasetError (OSError)           a data set that is neither here nor to be had, or whose file is damaged
 └── MissingDependencyError (ImportError)  an optional package is needed: the message names the extra
 
@@ -31,6 +32,7 @@ __all__ = [
     "DatasetError",
     "FeatureError",
     "ForeignFileError",
+    "ForkedError",
     "FullError",
     "InputError",
     "LabelError",
@@ -132,6 +134,10 @@ class NewerFileError(ModelFileError):
 
 class OlderFileError(ModelFileError):
     """A model file of an earlier onepass that would mean something else to this one."""
+
+
+class ForkedError(OnepassError, RuntimeError):
+    """A learner that another thread was using when this process was forked off: it may be half changed."""
 
 
 class DatasetError(OnepassError, OSError):

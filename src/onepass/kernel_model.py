@@ -196,7 +196,7 @@ class KernelModel(RuleModel):
     def __setstate__(self, state: dict[str, Any]) -> None:
         model = self.from_state(state["config"], state["arrays"], state["kernel"])
         self.__dict__.update(model.__dict__)
-        self._engine.on_new_label = self._new_label
+        self._bind()
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

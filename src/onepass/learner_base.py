@@ -1,24 +1,62 @@
-"""What learners of ours share: files, copies and sizes that follow from `state`."""
+"""What learners of ours share: a lock, and files, copies and sizes that follow from `state`."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import os
-from collections.abc import Mapping
-from typing import Any, Self
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 from numpy.typing import NDArray
 
-from . import registry
+from . import _native, registry
 from .errors import checked_parts
 from .learner import State
 from .parameter_values import decode_all, encode_all, template
 
-__all__ = ["EstimatorBase", "LearnerBase", "array_bytes", "joined", "part"]
+__all__ = ["EstimatorBase", "LearnerBase", "array_bytes", "joined", "locked", "part", "restore", "unlocked"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def locked(verb: F) -> F:
+    """A method that holds its learner's lock. Public methods need no mark: `LearnerBase` sees to them."""
+    made = _native.locked(verb)
+    functools.update_wrapper(made, verb)
+    return made  # type: ignore[no-any-return]
+
+
+def unlocked(verb: F) -> F:
+    """Marks a public method that sees to the lock itself."""
+    verb.__unlocked__ = True  # type: ignore[attr-defined]
+    return verb
 
 
 class LearnerBase:
-    """`save` and `copy` of a learner that has `state` and `from_state`."""
+    """A lock, and `save` and `copy`, of a learner that has `state` and `from_state`.
+
+    Public methods and properties of a subclass hold the lock while they run, so that what one thread learns, another
+    one sees whole or not at all. A learner inside another one has its own lock, which is always taken second.
+    """
+
+    __slots__ = ("_lock",)  # not in `__dict__`, which goes into pickles and is set back where a call is refused
+    _lock: _native.Lock
+    _state_is_copy: ClassVar[bool] = False  # does `__getstate__` share nothing with the learner?
+
+    def __new__(cls, *_given: Any, **_named: Any) -> Self:
+        made = super().__new__(cls)
+        made._lock = _native.Lock()
+        return made
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        _lock_verbs(cls)
+
+    def _join(self, lock: _native.Lock) -> None:
+        """Be part of a learner that has this lock."""
+        self._lock = lock
 
     def state(self) -> State:
         raise NotImplementedError
@@ -35,6 +73,54 @@ class LearnerBase:
     def nbytes(self) -> int:
         """Bytes of what was learned."""
         return array_bytes(self.state()[1])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        with self._lock:
+            parts: Any = super().__reduce_ex__(4)
+            kind, given, state = parts[:3]
+            made: Self = kind(*given)
+            memo[id(self)] = made
+            _set_state(made, state if self._state_is_copy else copy.deepcopy(state, memo))
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For pickle, which walks through the state after this: through one that nobody changes meanwhile."""
+        with self._lock:
+            parts: Any = super().__reduce_ex__(protocol)
+            kind, given, state, *more = parts
+            return kind, given, state if self._state_is_copy else copy.deepcopy(state), *more
+
+
+del LearnerBase.__slots__  # it would be in the way of pickle and scikit-learn, who take the name for all there is
+
+
+def _set_state(made: Any, state: Any) -> None:
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+    elif state:
+        made.__dict__.update(state)
+
+
+def _lock_verbs(cls: type) -> None:
+    """Public methods and properties that the class defines hold the lock from now on."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") or name == "traits":  # they follow from parameters alone
+            continue
+        if isinstance(value, types.FunctionType) and not hasattr(value, "__unlocked__"):
+            setattr(cls, name, locked(value))
+        elif isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, value.getter(locked(value.fget)))
+
+
+_lock_verbs(LearnerBase)
+
+
+def restore(owner: Any, before: Mapping[str, Any]) -> None:
+    """Set an object's attributes back, so that none is missing on the way."""
+    now = owner.__dict__
+    now.update(before)
+    for name in now.keys() - before.keys():
+        del now[name]
 
 
 class EstimatorBase(LearnerBase):

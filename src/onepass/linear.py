@@ -11,6 +11,7 @@ from . import uncertainty
 from .core import Array, Readout, Rule
 from .errors import ParameterError
 from .learner import LearnerTraits
+from .learner_base import unlocked
 from .model import LinearModel
 from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
 
@@ -178,11 +179,14 @@ class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
         means, stds = self.predict(X, return_std=True)
         return uncertainty.interval(means, stds, coverage)
 
+    @unlocked
     def predict_one(self, x: Any, std: bool = False, base: float = 0.0) -> Any:  # type: ignore[override]
         """The prediction for one example; with `std` also the deviation of y around it. Changes nothing."""
         model = self._model or self._new_model()
-        mean = model.predict_one(x, base)
-        return (mean, uncertainty.deviation_one(model, x)) if std else mean
+        if not std:
+            return model.predict_one(x, base)
+        with self._lock:
+            return model.predict_one(x, base), uncertainty.deviation_one(model, x)
 
     def _deviations(self, X: Any) -> Array:
         model = self._fitted()

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from . import registry
 from .core import Array
+from .learner_base import unlocked
 from .tables import TableEstimator
 
 __all__ = ["ModelEstimator"]
@@ -27,6 +28,16 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     _model_kind: ClassVar[str]  # of the registry
     _model: M | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """The model shares the lock: then its verbs, which are native, may be called without any other."""
+        if name == "_model" and value is not None:
+            value._join(self._lock)
+        super().__setattr__(name, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._model = self._model  # with the lock of this estimator
 
     def _new_model(self, classes: list[Any] | None = None) -> M:
         raise NotImplementedError
@@ -85,11 +96,12 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     # -- the stream façade -----------------------------------------------------------------------------------------
 
+    @unlocked
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
         model = self._model
         if model is None:
-            with self._learning() as model:
+            with self._lock, self._learning() as model:
                 model.learn_one(x, y, importance)
         else:
             model.learn_one(x, y, importance)
@@ -99,6 +111,7 @@ class ModelEstimator(TableEstimator, Generic[M]):
         with self._learning() as model:
             model.learn_many(X, y, importance)
 
+    @unlocked
     def predict_one(self, x: Any) -> Any:
         """The prediction for one example; changes nothing. None before any class is known."""
         model = self._model
@@ -138,6 +151,7 @@ class ModelEstimator(TableEstimator, Generic[M]):
         """An estimator that goes on with a model that was saved without one, by the command or by itself."""
         options = model.options()
         made = cls(**{name: value for name, value in options.items() if name in cls._get_param_names()})
+        made._lock = model._lock  # somebody may be using the model already
         made._model = model
         if model.positional:
             made.n_features_in_ = model.n_features

@@ -17,6 +17,7 @@ from .core import Array, Rule
 from .errors import LabelError, ParameterError
 from .labels import label_array, sorted_classes
 from .learner import LearnerTraits
+from .learner_base import locked, unlocked
 from .model_estimator import ModelEstimator
 from .rule_model import RuleModel
 from .tables import class_array, read_labels, read_order, read_targets
@@ -86,11 +87,12 @@ class RuleEstimator(ModelEstimator[M]):
 class BasedEstimator(RuleEstimator[M]):
     """`base` is where the score of an example begins, 0 if nothing is said: the score is base + ⟨w, x⟩."""
 
+    @unlocked
     def learn_one(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
         model = self._model
         if model is None:
-            with self._learning() as model:
+            with self._lock, self._learning() as model:
                 model.learn_one(x, y, importance, base)
         else:
             model.learn_one(x, y, importance, base)
@@ -109,6 +111,7 @@ class BasedEstimator(RuleEstimator[M]):
         with self._learning() as model:
             return model.predict_then_learn(X, y, importance, base)
 
+    @unlocked
     def score_one(self, x: Any, base: float = 0.0) -> Any:
         """The score of one example: a number for up to two classes (above 0 is the second), one per class for more."""
         return (self._model or self._new_model()).score_one(x, base)
@@ -170,6 +173,7 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
             raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
         return model
 
+    @unlocked
     def learn_one(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> None:
         """Learn one example: x a mapping of names to numbers, strings or booleans, or a row of numbers."""
         if self.class_weight is not None:
@@ -180,6 +184,7 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
         else:
             model.learn_one(x, y, importance, base)
 
+    @unlocked
     def predict_one(self, x: Any, base: float = 0.0) -> Any:
         """The prediction for one example; changes nothing. None before any class is known."""
         return (self._model or self._new_model()).predict_one(x, base)
@@ -207,12 +212,14 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
         return np.asarray(self.classes_[self._fitted().class_indices(scores)])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @locked
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, for rules whose loss gives them."""
         scores = self._scores(X)
         return self._fitted().probabilities(scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @locked
     def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
         return (self._model or self._new_model()).predict_proba_one(x, base)
 
@@ -257,6 +264,7 @@ class RuleRegressor(RegressorMixin, BasedEstimator[M]):  # type: ignore[misc]
         """Predicted numbers."""
         return np.asarray(self._scores(X)[:, 0])
 
+    @unlocked
     def predict_one(self, x: Any, base: float = 0.0) -> Any:
         """The prediction for one example; changes nothing."""
         return (self._model or self._new_model()).predict_one(x, base)

@@ -56,6 +56,7 @@ class RuleModel(LearnerBase):
     predicted, judged and learned from. Of two classes it speaks for the second.
     """
 
+    _state_is_copy = True
     counts_unknown = False  # do features that were never learned change a score?
 
     def __init__(
@@ -112,6 +113,7 @@ class RuleModel(LearnerBase):
 
     def _bind(self) -> None:
         """Single examples natively: one call from Python into the loop."""
+        self._lock = self._engine.lock
         self._engine.on_new_label = self._new_label
         self.learn_one = self._engine.learn_one
         self.predict_one = self._engine.predict_one
@@ -119,6 +121,10 @@ class RuleModel(LearnerBase):
         self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
         if self.task == "oneclass":  # where what is native is ⟨w, x⟩
             self.score_one = self.predict_one = self._excess_one
+
+    def _join(self, lock: _native.Lock) -> None:
+        """Be part of a learner that has this lock."""
+        self._lock = self._engine.lock = lock
 
     def options(self) -> dict[str, Any]:
         """The constructor's parameters."""

@@ -22,7 +22,7 @@ from . import _native, store
 from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError, RowError
-from .learner_base import array_bytes
+from .learner_base import array_bytes, restore
 from .named import read_item
 from .parameters import Parameters
 from .tables import TableEstimator
@@ -257,8 +257,7 @@ class StatefulEstimator(TableEstimator):
                 yield
             except RowError:
                 if self._state is before.get("_state") and (self._state is None or self._state.t == t):
-                    self.__dict__.clear()
-                    self.__dict__.update(before)
+                    restore(self, before)
                 raise
 
     # -- what was learned ----------------------------------------------------------------------------------------------
@@ -303,7 +302,7 @@ class StatefulEstimator(TableEstimator):
 
     def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers, arrays = state.config()
-        return dict(numbers), dict(arrays)
+        return dict(numbers), {name: np.array(array) for name, array in arrays.items()}  # of this moment, for good
 
     def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         return self._State.from_config(config, arrays)

@@ -17,7 +17,7 @@ from .batches import Batch, as_batch, as_importance
 from .core import Array
 from .errors import InputError, LabelError, ParameterError, RowError
 from .labels import as_targets, label_array, plain
-from .learner_base import EstimatorBase
+from .learner_base import EstimatorBase, restore
 
 __all__ = [
     "TableEstimator",
@@ -77,8 +77,7 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
         except RowError:
             raise
         except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            restore(self, before)
             raise
 
     def _attributes(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,11 +294,6 @@ class CountingLearner(BayesLearner):
         tags.input_tags.positive_only = self._positive
         tags.classifier_tags.poor_score = self._keeps != "moments"  # as scikit-learn's: its checks' data are no counts
         return tags
-
-    def __deepcopy__(self, memory: Any) -> Self:
-        import pickle
-
-        return pickle.loads(pickle.dumps(self))  # type: ignore[no-any-return]
 
 
 def canonical(batch: Batch) -> Any:

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ..batches import is_mappings
 from ..core import Array
 from ..errors import ParameterError
+from ..learner_base import locked
 from .costs import AllPairs, CostReduction, CostRegression, Expansion, Tree
 from .either_facade import EitherEstimator
 from .facade import ReductionEstimator, ScoringEstimator, listed, shown
@@ -206,11 +207,13 @@ class CostSensitive(ClassifierMixin, _WithCosts):  # type: ignore[misc]
         return methods[self.method](base, classes)
 
     @available_if(_scores_labels)  # type: ignore[untyped-decorator]
+    @locked
     def decision_function(self, X: Any) -> Array:
         """Scores of the labels: minus the predicted costs, or votes."""
         return ScoringEstimator.decision_function(self, X)
 
     @available_if(_scores_labels)  # type: ignore[untyped-decorator]
+    @locked
     def score_one(self, x: Any) -> dict[Any, float]:
         """label → score."""
         return ScoringEstimator.score_one(self, x)

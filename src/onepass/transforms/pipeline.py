@@ -26,7 +26,7 @@ from ..batches import Batch
 from ..errors import InputError, NumericalError, ParameterError, checked_parts
 from ..labels import alike
 from ..learner import FORMS, VERBS, LearnerTraits, State, traits_of
-from ..learner_base import LearnerBase, joined, part
+from ..learner_base import LearnerBase, joined, locked, part, restore
 from ..tables import TableEstimator
 from .base import Rows, as_matrix, length_of, part_of
 
@@ -159,6 +159,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         return self._ask(x, "predict_one", "predict_many")
 
     @_final_has("predict_proba_one")  # type: ignore[untyped-decorator]
+    @locked
     def predict_proba_one(self, x: Any) -> Any:
         """label → probability, where the model has them; changes nothing."""
         return self._ask(x, "predict_proba_one", None)
@@ -288,18 +289,22 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         return np.asarray(self._final.predict(self._table(X)))
 
     @_final_has("predict_proba")  # type: ignore[untyped-decorator]
+    @locked
     def predict_proba(self, X: Any) -> Any:
         return self._final.predict_proba(self._table(X))
 
     @_final_has("decision_function")  # type: ignore[untyped-decorator]
+    @locked
     def decision_function(self, X: Any) -> Any:
         return self._final.decision_function(self._table(X))
 
     @_final_has("score")  # type: ignore[untyped-decorator]
+    @locked
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         return float(self._final.score(self._table(X), y, sample_weight))
 
     @available_if(_ends_in_transform)  # type: ignore[untyped-decorator]
+    @locked
     def transform(self, X: Any) -> Any:
         """The table as the transforms make it."""
         for step in self._transforms:
@@ -307,6 +312,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         return X
 
     @available_if(_ends_in_transform)  # type: ignore[untyped-decorator]
+    @locked
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         return self.fit(X, y).transform(X)
 
@@ -461,6 +467,5 @@ def _restored(model: Any) -> Iterator[None]:
     except NumericalError:
         raise
     except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
+        restore(model, before)
         raise
