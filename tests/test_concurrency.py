@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_learner_contract import CASES, IDS
+from test_learner_contract import CASES
 from test_threads import in_threads
 
 import onepass as op
@@ -168,15 +168,20 @@ def test_a_learner_is_shared(
             return
 
 
-@pytest.mark.full(most=60)
-@pytest.mark.parametrize("kind", WRAPPERS)
-@pytest.mark.parametrize("make", CASES)
+PAIRS = [
+    pytest.param(case.values[0], kind, id=f"{case.id}-{kind}")
+    for case in CASES
+    for kind in WRAPPERS
+    if WRAPPERS[kind].takes(case.values[0]().traits)
+]
+
+
+@pytest.mark.full(strength=1)
+@pytest.mark.parametrize(("make", "kind"), PAIRS)
 def test_a_wrapper_is_shared(
     make: Callable[[], Any], kind: str, tmp_path: Path, grids_are_whole: bool, record_property: Callable[..., None]
 ) -> None:
     learner = make()
-    if not WRAPPERS[kind].takes(learner.traits):
-        return
     wrapped = WRAPPERS[kind].make(learner)
     traits = dataclasses.replace(wrapped.traits, values=learner.traits.values)
     stream = streams_for(traits, labels_for(kind))[0]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import grid
 import numpy as np
 import pytest
 from grid import saved, stream
+from sklearn.base import clone
 
 import onepass as op
 from onepass.linear import LinearClassifier, LinearRegressor
@@ -34,7 +39,7 @@ def in_threads(*jobs: Any) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
     assert not failures, failures
 
@@ -139,3 +144,94 @@ def test_a_new_name_that_stands_twice_is_one_feature_whoever_meets_it_meanwhile(
                 model.learn_many(chunk.X, chunk.y)
             made.add(saved(model))
     assert len(made) == 1
+
+
+# -- the lock of a learner ---------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_reaches_who_waits_for_a_learner() -> None:
+    learner = op.LinearClassifier()
+    learner.learn_one([1.0], "a")
+    held, done = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with learner._lock:
+            held.set()
+            done.wait(30)
+
+    user = threading.Thread(target=use)
+    user.start()
+    held.wait(30)
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            learner.learn_many(np.ones((3, 1)), ["a"] * 3)
+        assert time.monotonic() - began < 10
+        assert user.is_alive()
+    finally:
+        done.set()
+        user.join(30)
+    assert learner.t_ == 1
+    learner.learn_one([1.0], "a")
+    assert learner.t_ == 2
+
+
+def test_who_waits_has_its_turn() -> None:
+    """However eagerly others learn: the first to wait is the next."""
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+    learner = op.LinearClassifier()
+    asked, enough = 0, threading.Event()
+
+    def write() -> None:
+        while not enough.wait(0):
+            learner.learn_many(X, X[:, 0] > 0)
+
+    def read() -> None:
+        nonlocal asked
+        try:
+            for _ in range(20):
+                learner.predict_one(X[0])
+                asked += 1
+        finally:
+            enough.set()
+
+    in_threads(write, write, read)
+    assert asked == 20
+
+
+def test_copies_have_locks_of_their_own() -> None:
+    """Or a copy would wait for its original; and an estimator and the model in it have one together."""
+    learner = op.LinearClassifier()
+    learner.learn_one([1.0], "a")
+    twins = [learner.copy(), pickle.loads(pickle.dumps(learner)), copy.deepcopy(learner), clone(learner)]
+    twins.append(type(learner).from_state(*learner.state()))
+    twins.append(type(learner).of_model(learner._model.copy()))
+    for twin in twins:
+        twin.learn_one([1.0], "a")
+        assert twin._model is not None and twin._lock is twin._model._lock is twin._model._engine.lock
+    assert len({id(each._lock) for each in (learner, *twins)}) == len(twins) + 1
+
+
+def test_a_model_and_the_estimator_made_of_it_share_their_lock() -> None:
+    model = LinearModel()
+    model.learn_one([1.0], "a")
+    assert op.LinearClassifier.of_model(model)._lock is model._lock
+
+
+def test_a_refused_call_hides_nothing_from_others() -> None:
+    """A refusal sets the attributes back; who looks meanwhile finds all of them."""
+    X = np.eye(3)
+    learner = op.LinearClassifier().fit(X, ["a", "b", "a"])
+
+    def refused() -> None:
+        for _ in range(200):
+            with pytest.raises(ValueError):
+                learner.fit(np.full((3, 3), np.nan), ["a", "b", "a"])
+
+    def look() -> None:
+        for _ in range(2000):
+            assert learner.rule == "pa1" and learner.predict_one(X[0]) in ("a", "b")
+
+    in_threads(refused, look)

@@ -51,7 +51,7 @@ def replaced(path: str | os.PathLike[str], *, special: bool = True) -> Iterator[
         return
     target = os.path.realpath(where)
     folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".onepass-{os.urandom(8).hex()}.tmp")
+    temporary, process = os.path.join(folder, f".onepass-{os.urandom(8).hex()}.tmp"), os.getpid()
     with contextlib.ExitStack() as stack:
         with named(where, always=True):
             mode = _mode_of(where)
@@ -75,8 +75,9 @@ def replaced(path: str | os.PathLike[str], *, special: bool = True) -> Iterator[
                 os.replace(temporary, target)
         except BaseException:  # KeyboardInterrupt too must leave nothing behind
             abandon(file)
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            if process == os.getpid():  # in a forked child it is still the parent's
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
             raise
         if handle is not None:
             with named(where, always=True):

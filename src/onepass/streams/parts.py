@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..datasets.rows import CSR, known_sound
+from ..errors import InputError
 from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block
 
@@ -96,12 +97,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
+def begun_here(parts: Iterator[Part]) -> Iterator[Part]:
+    """The parts; in a forked child, whose threads are gone and whose files are its parent's, none but an error."""
+    process = os.getpid()
+    for part in parts:
+        yield part
+        if process != os.getpid():
+            raise InputError("a stream that was begun does not go on in a forked process: begin it there")
+
+
 def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -> Iterator[tuple[Any, Any]]:
     """Each block with what `parse` makes of it, in order; parsed ahead by as many threads, and no more than that."""
     if threads == 1:
         for block in blocks:
             yield block, parse(block)
         return
+    process = os.getpid()
     waiting: deque[tuple[Any, Future[Any]]] = deque()
     try:
         for block in blocks:
@@ -113,7 +124,7 @@ def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -
             ready, future = waiting.popleft()
             yield ready, future.result()
     finally:
-        for _, future in waiting:
+        for _, future in waiting if process == os.getpid() else ():
             future.cancel()
 
 

@@ -17,7 +17,7 @@ from ..errors import InputError, ParameterError
 from ..labels import label_array, plain
 from .chunk import COLUMNS, Chunk, Position, join, mappings
 from .expansion import expand_one, make_expansion, numbers_of
-from .parts import BadLine, Parsing, Part, of_text
+from .parts import BadLine, Parsing, Part, begun_here, of_text
 from .sources import FORMATS, Block, Sizes, Source, blocks, detect, line_error, sources_of
 
 __all__ = ["Stream", "stream"]
@@ -274,7 +274,7 @@ class Stream:
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
             self._quarantined = array("q", [quarantine.length])
-            for part in parts:
+            for part in begun_here(parts):
                 if part.file != file:
                     _require_all_there(row, at)
                     file, line = part.file, 1
