@@ -8,8 +8,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
+import re
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +27,8 @@ require_extra("pyarrow")
 ROW, TEXT_AFTER_QUOTE, OPEN_QUOTE, TOO_LONG = range(4)
 LONGEST = 1 << 24
 PIECES = [b"1", b"2.5", b"a b", b'5" pipe', b'""', b'"q"', b'"x,y"', b'"l\nm"', b'"l\r\nm"', b'"l\rm"', b'"say ""hi"""',
-          b"", b'"open', b'"a"b', b'"a" ', b' "a"', b'"', b'"""', b"caf\xc3\xa9", b"NA"]  # fmt: skip
+          b"", b'"open', b'"a"b', b'"a" ', b' "a"', b'"', b'"""', b"caf\xc3\xa9", b"NA",
+          b"a text of more than 24 bytes"]  # fmt: skip
 SOUND = [piece for piece in PIECES if piece not in (b'"open', b'"a"b', b'"a" ', b'"', b'"""')]
 
 
@@ -175,6 +179,8 @@ def conserved(text: bytes, header: bool, separator: bytes, longest: int, where: 
         stream = op.stream(io.BytesIO(data), on_error="skip", quarantine=quarantine, **options, **way)
         assert [x for x, _ in stream] == rows, (text, way)
         assert stream.skipped == len(bad), (text, way)
+        kept = re.findall(rb"^<file>:(\d+)\t1\t", Path(quarantine).read_bytes(), re.MULTILINE)
+        assert [int(line) for line in kept] == bad, (text, way)
         stream = op.stream(io.BytesIO(data), **options, **way)
         met = 0
         try:
@@ -241,7 +247,7 @@ def test_pandas_reads_the_same_rows():
     for _ in range(60):
         text = b"a,b,c\n" + generated(g, pieces)
         rows, bad, _ = judged(text, True, b",", LONGEST)
-        if bad or not rows:
+        if bad or not rows or b"\r," in text:  # an empty first field behind \r is lost there
             continue
         frame = pandas.read_csv(io.BytesIO(text), dtype=str, na_values=["NA"], keep_default_na=False)
         theirs = [
@@ -367,10 +373,9 @@ def test_large_whole_labels_stay_apart():
     labels = ["9007199254740993", "9007199254740992", "1.5", "", "90071992547409930001", "90071992547409930002", "-3"]
     expected = [None if not label else float(label) if "." in label else int(label) for label in labels]
     text = b"a,y\n" + "".join(f"1,{label}\n" for label in labels).encode()
-    for size in (1, 40, None):
-        assert [y for _, y in table_of(text, block_size=size)] == expected
-        chunks = list(op.stream(io.BytesIO(text), format="csv", block_size=size).batches(3))
-        assert [y for chunk in chunks for y in chunk.answers()] == expected
+    for size, rows in itertools.product((1, 20, 40, None), (1, 2, 3, 7, None)):
+        chunks = list(op.stream(io.BytesIO(text), format="csv", block_size=size).batches(rows))
+        assert [y for chunk in chunks for y in chunk.answers()] == expected, (size, rows)
     [(_, y)] = op.stream(io.BytesIO(text[:41]), format="csv").chunks()
     assert y.tolist() == expected[:2] and y.dtype == np.int64
 
