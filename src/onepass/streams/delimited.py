@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .chunk import Position
+from .chunk import Position, exact
 from .parts import BadLine, Part, in_order
 from .records import Record, Records
 from .roles import Roles
@@ -41,7 +41,6 @@ STRANGE = re.compile("[\udc80-\udcff]")
 FEW = 256  # records that are looked at one by one where Arrow refuses some of them
 WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*")
 EXACT = 2.0**53  # doubles hold whole numbers below
-LARGEST = 1 << 63
 
 
 def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Part]:
@@ -279,9 +278,7 @@ def _accepted(layout: Layout, data: Any, records: int) -> Coded | None:
 
 def _exactly(texts: Sequence[str | None]) -> NDArray[Any]:
     """Labels some of which are too large for a double to be told from their neighbours: whole ones stay whole."""
-    y = [int(text) if text and WHOLE.fullmatch(text) else text and float(text) for text in texts]
-    fit = all(isinstance(value, int) and -LARGEST <= value < LARGEST for value in y)
-    return np.array(y, dtype=np.int64 if fit else object)
+    return exact([int(text) if text and WHOLE.fullmatch(text) else text and float(text) for text in texts])
 
 
 def _sieved(layout: Layout, found: list[Record]) -> tuple[Coded, list[BadLine]]:
