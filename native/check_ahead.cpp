@@ -1,13 +1,17 @@
 #include "check_ahead.hpp"
 
-#include <sys/mman.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 #include "clones.hpp"
+#include "parse_rows.hpp"
 #include "without_signals.hpp"
 
 namespace onepass {
@@ -90,8 +94,12 @@ Record check_record(const char* file, size_t size, size_t at) {
     return record;
 }
 
-CheckAhead::CheckAhead(const char* file, size_t size, size_t start)
-    : file_(file), size_(size), at_(start), taken_(start), handed_(start), process_(int(getpid())) {
+CheckAhead::CheckAhead(int descriptor, size_t start)
+    : descriptor_(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)),
+      at_(start),
+      taken_(start),
+      handed_(start),
+      process_(int(getpid())) {
     const WithoutSignals here;
     try {
         thread_ = std::thread([this] { run(); });
@@ -107,6 +115,7 @@ CheckAhead::~CheckAhead() {
     }
     room_.notify_one();
     if (thread_.joinable()) thread_.join();
+    if (descriptor_ >= 0) close(descriptor_);
 }
 
 bool CheckAhead::forked() const { return int(getpid()) != process_; }
@@ -116,11 +125,11 @@ Record CheckAhead::take() {
     taken_ = handed_;
     if (at_ - taken_ <= most / 2) room_.notify_one();
     if (thread_.joinable()) ready_.wait(guard, [this] { return !checked_.empty(); });
-    else if (checked_.empty()) checked_.push_back(check_record(file_, size_, handed_));
+    else if (checked_.empty()) checked_.push_back(read_record(handed_));
     const Record record = checked_.front();
     if (record.kind == Record::Kind::rows) {
         checked_.pop_front();
-        handed_ = record.end;
+        handed_ += record.end;
     }
     return record;
 }
@@ -130,24 +139,49 @@ void CheckAhead::run() {
     while (checked_.empty() || checked_.back().kind == Record::Kind::rows) {
         if (at_ - taken_ >= most) room_.wait(guard, [this] { return closing_ || at_ - taken_ <= most / 2; });
         if (closing_) return;
-        const size_t at = at_, taken = taken_;
+        const size_t at = at_;
         guard.unlock();
-        give_back(taken);
-        const Record record = check_record(file_, size_, at);
+        const Record record = read_record(at);
         guard.lock();
         checked_.push_back(record);
-        at_ = record.end;
+        at_ += record.end;
         ready_.notify_one();
     }
 }
 
-void CheckAhead::give_back(size_t until) {
-#ifdef MADV_DONTNEED
-    until -= until % size_t(sysconf(_SC_PAGESIZE));
-    if (until <= given_back_) return;
-    madvise(const_cast<char*>(file_) + given_back_, until - given_back_, MADV_DONTNEED);
-    given_back_ = until;
-#endif
+Record CheckAhead::read_record(size_t at) const {
+    struct stat status;
+    uint64_t front[3];  // as in check_record
+    const size_t least = sizeof front + 4 * sizeof(uint64_t);
+    if (fstat(descriptor_, &status) != 0 || !read(front, sizeof front, at)) return {};
+    const uint64_t size = uint64_t(status.st_size), left = size > at ? size - at : 0;
+    if (left < least || front[0] > left || front[1] > left) return {};
+    const uint64_t whole = least + padded(front[0]) + padded(front[1]);
+    if (whole > left || whole > largest) return {};
+    try {
+        const size_t room = std::bit_ceil(size_t(whole));
+        const std::shared_ptr<char> bytes(static_cast<char*>(take_memory(room)),
+                                          [room](char* memory) { give_memory(memory, room); });
+        if (!read(bytes.get(), size_t(whole), at)) return {};
+        Record record = check_record(bytes.get(), size_t(whole), 0);
+        record.bytes = bytes;
+        return record;
+    } catch (const std::bad_alloc&) {
+        return {};  // a file with holes may claim any size
+    }
+}
+
+bool CheckAhead::read(void* into, size_t size, size_t offset) const {
+    char* to = static_cast<char*>(into);
+    while (size > 0) {
+        const ssize_t got = pread(descriptor_, to, size, off_t(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        to += got;
+        offset += size_t(got);
+        size -= size_t(got);
+    }
+    return true;
 }
 
 }  // namespace onepass

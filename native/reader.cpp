@@ -271,17 +271,14 @@ static nb::object hash_names(nb::list names, int bits) {
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(out->data(), {out->size()}, owner));
 }
 
-// The records of a cache, checked ahead: a mapped file of Python's that stays where it is meanwhile.
+// The records of a cache, checked ahead: an open file of Python's, which may be closed at once.
 class Checker {
  public:
-    Checker(nb::object mapped, size_t start) {
-        if (PyObject_GetBuffer(mapped.ptr(), &file_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-        ahead_ = std::make_unique<CheckAhead>(static_cast<const char*>(file_.buf), size_t(file_.len), start);
-    }
+    Checker(int descriptor, size_t start) : ahead_(std::make_unique<CheckAhead>(descriptor, start)) {}
     ~Checker() { close(); }
 
-    // (where the head begins, its length, starts, nonzeros, bytes of a value, width); () if it is damaged, None
-    // after the last.
+    // (the bytes, where in them the head begins, its length, starts, nonzeros, bytes of a value, width); () if it is
+    // damaged, None after the last.
     nb::object take() {
         if (!ahead_ || ahead_->forked())
             raise("InputError", "a stream that was begun does not go on in a forked process: begin it there");
@@ -292,19 +289,21 @@ class Checker {
         }
         if (record.kind == Record::Kind::damaged) return nb::make_tuple();
         if (record.kind == Record::Kind::closing) return nb::none();
-        return nb::make_tuple(record.head, record.head_length, record.starts, record.nonzeros, record.value_bytes,
-                              record.width);
+        using Bytes = std::shared_ptr<const char>;
+        const auto* const data = reinterpret_cast<const uint8_t*>(record.bytes.get());
+        nb::capsule owner(new Bytes(record.bytes), [](void* p) noexcept { delete static_cast<Bytes*>(p); });
+        nb::object bytes = nb::cast(nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>(data, {record.end}, owner));
+        return nb::make_tuple(bytes, record.head, record.head_length, record.starts, record.nonzeros,
+                              record.value_bytes, record.width);
     }
 
     void close() {
         if (!ahead_) return;
         if (ahead_->forked()) (void)ahead_.release();
         ahead_.reset();
-        PyBuffer_Release(&file_);
     }
 
  private:
-    Py_buffer file_;
     std::unique_ptr<CheckAhead> ahead_;
 };
 
@@ -371,7 +370,7 @@ void bind_reader(nb::module_& module) {
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
     module.def("checksum", checksum_of, "data"_a);
     nb::class_<Checker>(module, "CheckAhead")
-        .def(nb::init<nb::object, size_t>(), "mapped"_a, "start"_a)
+        .def(nb::init<int, size_t>(), "descriptor"_a, "start"_a)
         .def("take", &Checker::take)
         .def("close", &Checker::close);
     module.def("hash_names", hash_names, "names"_a, "bits"_a);

@@ -208,16 +208,81 @@ def test_a_forged_cache_is_refused(path: Path, tmp_path: Path, forgery: str, has
         only_chunk(path, hash_bits=hash_bits, cache=cache)
 
 
-@pytest.mark.parametrize("rule", ["sgd", "arow", "ftrl"])
-def test_a_cache_that_is_written_to_after_it_was_looked_at_is_refused(path: Path, tmp_path: Path, rule: str) -> None:
+def test_rows_that_were_handed_out_do_not_change_with_the_cache(path: Path, tmp_path: Path) -> None:
     cache = tmp_path / "c"
     only_chunk(path, hash_bits=BITS, cache=cache)
     chunk = only_chunk(path, hash_bits=BITS, cache=cache)
-    at = cache.read_bytes().find(chunk.X.indices.tobytes())
+    indices = chunk.X.indices.copy()
+    at = cache.read_bytes().find(indices.tobytes())
     with cache.open("r+b") as file:
         file.seek(at)
-        file.write(np.full(len(chunk.X.indices), 1 << 30, dtype=np.int32).tobytes())
-    assert chunk.X.sound and chunk.X.indices[0] == 1 << 30  # the same memory
-    model = op.LinearModel(rule, hash_bits=BITS)
-    with pytest.raises(InputError, match="outside"):
-        model.learn_many(chunk.X, chunk.y)
+        file.write(np.full(len(indices), 1 << 30, dtype=np.int32).tobytes())
+    assert chunk.X.sound and not chunk.X.indices.flags.writeable
+    np.testing.assert_array_equal(chunk.X.indices, indices)
+
+
+@pytest.fixture(scope="module")
+def long_cache(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A stream, and a cache of it that is longer than what is read ahead."""
+    path = tmp_path_factory.mktemp("long") / "long.svm"
+    path.write_bytes(b"1 " + b" ".join(b"%d:1.5" % i for i in range(999)) + b"\n" + b"-1 3:1\n")
+    path.write_bytes(path.read_bytes() * 4000)
+    for _ in op.stream(path, cache=path.with_suffix(".cache")).batches():
+        pass
+    return path, path.with_suffix(".cache").read_bytes()
+
+
+@pytest.mark.parametrize("left", [0, 0.3, 0.99])
+@pytest.mark.parametrize("then", [b"", b"\0"], ids=["cut short", "written over"])
+def test_a_cache_that_changes_while_it_is_read(long_cache: tuple[Path, bytes], left: float, then: bytes) -> None:
+    """An error, and no signal that ends the process; what was taken before stays as it was."""
+    path, whole = long_cache
+    cache = path.with_suffix(".cache")
+    assert len(whole) > 24 << 20
+    cache.write_bytes(whole)
+    chunks = op.stream(path, cache=cache).batches()
+    first = next(chunks)
+    keep = int(left * len(whole))
+    with cache.open("r+b") as file:
+        if then:
+            file.seek(keep)
+            file.write(then * (len(whole) - keep))
+        else:
+            file.truncate(keep)
+    rows = len(first)
+    with pytest.raises(DamagedFileError, match="changed while it was read"):
+        for chunk in chunks:
+            rows += len(chunk)
+            assert set(chunk.y.tolist()) <= {1, -1}
+    assert rows < 8000
+    assert first.X.data.sum() == 1498.5 * (first.y == 1).sum() + (first.y == -1).sum()
+
+
+def test_a_cache_that_is_replaced_while_it_is_read(long_cache: tuple[Path, bytes]) -> None:
+    """As by another run: who has begun to read the old one goes on with it."""
+    path, whole = long_cache
+    cache = path.with_suffix(".cache")
+    cache.write_bytes(whole)
+    chunks = op.stream(path, cache=cache).batches()
+    rows = len(next(chunks))
+    (path.parent / "other").write_bytes(b"else")
+    (path.parent / "other").replace(cache)
+    assert rows + sum(map(len, chunks)) == 8000
+
+
+def test_a_record_that_claims_to_be_larger_than_memory(path: Path, tmp_path: Path) -> None:
+    """As it may in a file with holes, whose size proves nothing."""
+    cache = tmp_path / "c"
+    only_chunk(path, hash_bits=BITS, cache=cache)
+    whole = cache.read_bytes()
+    start = 32 + -(-int.from_bytes(whole[24:32], "little") // 8) * 8
+    claimed = 1 << 43
+    with cache.open("r+b") as file:
+        file.seek(start)
+        file.write(caches.FRONT.pack(2, claimed, 0))
+        try:
+            file.truncate(claimed + (1 << 20))
+        except OSError:
+            pytest.skip("no file of so many bytes can be made here")
+    with pytest.raises(DamagedFileError):
+        only_chunk(path, hash_bits=BITS, cache=cache)

@@ -1,10 +1,11 @@
-"""Parsed rows in a file of our own, read by mapping it into memory.
+"""Parsed rows in a file of our own.
 
     magic · version · length and text of a JSON key · records · a closing record
 
 A record is the shape of its rows, a JSON head (what else its part holds, lengths and kinds of its other arrays) and the
-arrays, each from a multiple of 8 bytes on, under a checksum. A native thread checks records ahead of their use
-(native/check_ahead.hpp): that they are whole, and that their rows are well formed, since the loops do not look again.
+arrays, each from a multiple of 8 bytes on, under a checksum. A native thread reads records ahead of their use
+(native/check_ahead.hpp) and checks that they are whole, and that their rows are well formed, since the loops do not
+look again; each lies in memory of its own, so that a file that is cut short or written over meanwhile is an error.
 A file without its closing record was not finished and is never used; it is written under another name and renamed at
 the end. The key has the sources' sizes and times and the options that shape rows: where it differs, the sources are
 parsed again and the cache is replaced.
@@ -13,7 +14,6 @@ parsed again and the cache is replaced.
 from __future__ import annotations
 
 import json
-import mmap
 import operator
 import os
 import struct
@@ -137,29 +137,25 @@ def _write(file: IO[bytes], shape: tuple[int, int, int, int], head: dict[str, An
 
 
 class _Reader:
-    """A cache file that is whole and whose key fits."""
+    """A cache file whose beginning, up to its key, is as it should be."""
 
-    def __init__(self, path: str, mapped: mmap.mmap, start: int) -> None:
-        self.path, self.mapped, self.data, self.start = path, mapped, memoryview(mapped), start
+    def __init__(self, path: str, begin: bytes) -> None:
+        self.path, self.begin = path, begin
 
     @classmethod
     def open(cls, path: str, key: str) -> _Reader | None:
+        text = key.encode()
+        reader = cls(path, MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
         try:
             with open(path, "rb") as file:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (FileNotFoundError, ValueError):  # an empty file cannot be mapped
+                begin = file.read(len(reader.begin))
+        except FileNotFoundError:
             return None
         except OSError as error:
             raise InputError(f"cannot read the cache {path}: {error.strerror}") from error
-        if data[: len(MAGIC)] != MAGIC:
+        if begin and begin[: len(MAGIC)] != MAGIC:
             raise InputError(f"{path} is not a cache of rows; name another file, or remove it")
-        if len(data) < len(MAGIC) + 16:
-            return None
-        version, length = struct.unpack_from("<QQ", data, len(MAGIC))
-        begin = len(MAGIC) + 16
-        if version != VERSION or data[begin : begin + length] != key.encode():
-            return None
-        return cls(path, data, begin + _padded(length))
+        return reader if begin == reader.begin else None
 
     def parts(self, table: Any, hash_bits: int | None, start: Position, parsed: Iterator[Part]) -> Iterator[Part]:
         """From `start` on; as they are `parsed`, where that lies within a block of the cache."""
@@ -183,7 +179,13 @@ class _Reader:
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
         """The bound of the indices, the head and the arrays of each."""
-        checked = _native.CheckAhead(self.mapped, self.start)
+        try:
+            with open(self.path, "rb") as file:
+                if file.read(len(self.begin)) != self.begin:
+                    raise self._damaged()
+                checked = _native.CheckAhead(file.fileno(), len(self.begin))
+        except OSError as error:
+            raise InputError(f"cannot read the cache {self.path}: {error.strerror}") from error
         try:
             while (record := checked.take()) is not None:
                 if not record:
@@ -193,11 +195,11 @@ class _Reader:
             checked.close()
 
     def _read(
-        self, at: int, length: int, starts: int, nonzeros: int, value_bytes: int, width: int
+        self, data: NDArray[np.uint8], at: int, length: int, starts: int, nonzeros: int, value_bytes: int, width: int
     ) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """A checksum tells damage, not malice: what it does not tell must not do more than to be refused."""
         try:
-            head = json.loads(bytes(self.data[at : at + length]))
+            head = json.loads(data[at : at + length].tobytes())
             head |= {name: operator.index(head[name]) for name in PLACES}
             head["labels"] = str(head["labels"])
             head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad) for bad in head["bad"]]
@@ -209,7 +211,7 @@ class _Reader:
             kinds |= {name: head["arrays"][name] for name in COLUMNS if name in head["arrays"]}
             at += _padded(length)
             for name, (kind, count) in kinds.items():
-                arrays[name] = np.frombuffer(self.data, dtype=kind, count=count, offset=at)
+                arrays[name] = np.frombuffer(data, dtype=kind, count=count, offset=at)
                 at += _padded(arrays[name].nbytes)
             if any(len(arrays[name]) != starts - 1 for name in {"y"} | (arrays.keys() & set(COLUMNS))):
                 raise ValueError("columns of other lengths")
@@ -218,7 +220,9 @@ class _Reader:
         return width, head, arrays
 
     def _damaged(self) -> DamagedFileError:
-        return DamagedFileError(f"the cache {self.path} is damaged; remove it, and it is made again")
+        return DamagedFileError(
+            f"the cache {self.path} is damaged, or was changed while it was read; remove it, and it is made again"
+        )
 
 
 def _bad_line(kept: dict[str, Any]) -> BadLine:
