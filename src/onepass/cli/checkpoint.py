@@ -11,7 +11,6 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
 from ..errors import DamagedFileError, InputError
@@ -197,14 +196,3 @@ def _digest(name: str, upto: int) -> str:
     import hashlib
 
     return hashlib.sha256(head + tail).hexdigest()
-
-
-def conflicts(ctx: click.Context, kept: dict[str, Any], now: dict[str, Any]) -> None:
-    """Options given beside --resume must be those of the run."""
-    for name, value in now.items():
-        source = ctx.get_parameter_source(name)
-        if source is None or source.name != "COMMANDLINE":
-            continue
-        flag = next(option.opts[-1] for option in ctx.command.params if option.name == name)
-        if kept.get(name) != value:
-            raise click.UsageError(f"--resume: {flag} is {kept.get(name)!r} in that run, not {value!r}; leave it out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,7 +120,10 @@ def _history(path: str, kept: Checkpoint) -> list[str]:
     if kept.counts["skipped"]:
         lines.append(f"{kept.counts['skipped']:,} malformed lines were skipped")
     if not kept.finished:
-        lines.append(f"go on with: onepass learn --resume {path}")
+        from .resumption import command_of
+
+        options = [str(word) for word in kept.passing.get("beside", [])]
+        lines.append(f"go on with: {shlex.join(command_of(path, [], options))}")
     runs = [_run(Run, run) for run in kept.passes]
     if not kept.finished and "keeper" in kept.keepers:
         runs.append(_run(Run, kept.keepers["keeper"]["run"]))

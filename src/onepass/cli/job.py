@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -23,6 +24,7 @@ from . import tasks
 from .interrupts import Interrupts
 from .judging import Judge, asker_of, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
+from .outputs import merged
 from .pace import Pace
 from .progress import Display, Losses, memory_note
 from .radius import Distances
@@ -94,6 +96,8 @@ class Job:
         self.looking: Lookback | None = None  # a resumed run has not kept what came before
         self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
+        self.stream: Stream | None = None  # that is read, once there is one
+        self.beside: list[str] = []  # options that whoever resumes this run gives again
         self.began = perf_counter()
         self.examples_before = 0
         self.pace = Pace()
@@ -110,11 +114,14 @@ class Job:
         self.position = None if kept.position is None else Position.of(kept.position)
         self.pass_number, self.counts = kept.pass_number, dict(kept.counts)
         self.examples_before = self.counts["examples"]
-        self.runs = [Run.from_json(_text(run)) for run in kept.passes]
+        self.runs = [Run.from_json(json.dumps(run)) for run in kept.passes]
         if "keeper" in kept.keepers:
             self.keeper = saved.keeper_from(kept.keepers["keeper"], "keeper", arrays)
         if "held" in kept.keepers and self.keeper is not None:
             self.held = saved.keeper_from(kept.keepers["held"], "held", arrays, self.keeper.labels)
+        if "spelled" in arrays:
+            met = json.loads(arrays["spelled"].tobytes())
+            self.spelled = {int(hashed): [str(name) for name in names] for hashed, names in met.items()}
         if kept.finished and self.pass_number + 1 >= self.options.passes and self.runs:
             self.runs.pop()  # its last pass is open again: the stream may have grown
         if self.keeper is not None:
@@ -190,7 +197,7 @@ class Job:
                 interrupts.check()
         self.counts["skipped"] = stream.skipped  # those after the last good line too
         if stream.keep_names and self.pass_number == 0:
-            self.spelled = stream.hashes
+            self.spelled = merged(self.spelled, stream.hashes)
 
     def _met(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         for chunk in chunks:
@@ -382,7 +389,7 @@ class Job:
 
     def save(self, finished: bool = False) -> bool:
         """The model and the place; False where there is nothing to save, or nowhere to."""
-        if self.save_path is None or self.model is None:
+        if self.save_path is None or self.model is None or self.stream is None:
             return False
         arrays: dict[str, Any] = {}
         both = {"keeper": self.keeper, "held": self.held}
@@ -391,7 +398,10 @@ class Job:
         if self.predictions is not None:
             self.predictions.flush()
         if not finished:
-            passing = {"display": self.display.state()}
+            passing = {"display": self.display.state(), "beside": self.beside}
+            if self.stream.keep_names:
+                met = self.spelled if self.pass_number else merged(self.spelled, self.stream.hashes)
+                arrays["spelled"] = np.frombuffer(json.dumps(met).encode(), dtype=np.uint8)
             if self.keeper is not None:
                 passing |= {"seconds": self.keeper.run.seconds, "throughput": self.keeper.run.throughput}
         position = self.position
@@ -417,7 +427,7 @@ class Job:
     def _quarantined(self) -> int | None:
         """The quarantine's length at the position: malformed lines behind it will be met again."""
         path = self.how.get("quarantine")
-        if path is None or self.pass_number or self.position is None:
+        if path is None or self.pass_number or self.position is None or self.stream is None:
             return _length(path)
         return self.stream.quarantine_length(self.position)
 
@@ -433,7 +443,7 @@ class Job:
 
     def _fraction(self, at: Position) -> float | None:
         total = sum(self.sizes)
-        if not total:
+        if not total or self.stream is None:
             return None
         end = at.offset + self.stream.sizes.at(at.offset)
         here = (sum(self.sizes[: at.file]) + min(end, self.sizes[at.file])) / total
@@ -441,12 +451,6 @@ class Job:
 
     def _title(self) -> str:
         return f"pass {self.pass_number + 1}/{self.options.passes}" if self.options.passes > 1 else ""
-
-
-def _text(content: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(content)
 
 
 def _length(path: Any) -> int | None:

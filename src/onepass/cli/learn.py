@@ -14,7 +14,7 @@ import click
 from .. import portfolio
 from ..files import write
 from . import kernels
-from .paths import Input, Output, reads, summary_stream, writes
+from .paths import Input, Output, flag_of, reads, summary_stream, writes
 from .reading import Reading, as_reading, reading_options
 from .vw import VWCommand, rule_of, said_of_rules, vw_options
 
@@ -29,10 +29,6 @@ __all__ = ["command"]
 RULE = portfolio.DEFAULT
 # For --regret; and for relevances, rows without labels, kernels and the pocket, which RULE is not for.
 WITH_A_BOUND = "pa1:C=0.1"
-_SHAPES = {  # options that a resumed run takes from its checkpoint: ours → where it is kept
-    "reading": ("format", "label", "no_label", "weight", "id", "time", "ngram", "index_base", "header", "hash_bits"),
-    "options": ("task", "every", "window", "passes", "holdout", "test_only"),
-}
 
 
 @click.command("learn", cls=VWCommand, context_settings={"show_default": True})
@@ -167,10 +163,12 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """
     began = perf_counter()
     _check(given)
-    job = _resumed(ctx, given) if given["resume"] else _begun(given)
+    job = _resumed(ctx, given) if given["resume"] else _begun(ctx, given)
     from ..errors import InputError
     from .job import Stopped
+    from .resumption import beside
 
+    job.beside = beside(ctx)
     try:
         job.go()
     except Stopped as stopped:
@@ -217,7 +215,7 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
 
 
-def _begun(given: dict[str, Any]) -> Job:
+def _begun(ctx: click.Context, given: dict[str, Any]) -> Job:
     from .. import rules
 
     if given["rule"] == "auto":
@@ -232,7 +230,7 @@ def _begun(given: dict[str, Any]) -> Job:
         from .checkpoint import read
 
         model, _, _ = read(given["start_from"])
-        _fits(model, given)
+        _fits(ctx, model, given)
     bits = model.hash_bits if model is not None else given["hash_bits"]
     reading = as_reading(given, bits)
     task = options.task if model is None else model.task
@@ -341,14 +339,18 @@ def _fits_task(task: str, given: dict[str, Any]) -> None:
         raise click.UsageError("--task multilabel: sets of labels are not the K classes of --oaa")
 
 
-def _fits(model: LinearModel, given: dict[str, Any]) -> None:
+def _fits(ctx: click.Context, model: LinearModel, given: dict[str, Any]) -> None:
+    from .resumption import IN_MODEL, given_here
+
     if given["hash_bits"] not in (None, model.hash_bits):
         raise click.UsageError(
             f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
         )
-    own = [name for name in ("kernel", "budget", "radius", "oaa") if given[name] is not None]
-    for name in (*said_of_rules(given), *own):
-        raise click.UsageError(f"--{name}: the model brings its own, {kernels.learner_of(model)}; leave it out")
+    for param in ctx.command.params:
+        if param.name in IN_MODEL and given_here(ctx, param.name):
+            raise click.UsageError(
+                f"{flag_of(param)}: the model brings its own, {kernels.learner_of(model)}; leave it out"
+            )
     if given["max_classes"] is not None:
         for each in getattr(model, "members", [model]):
             each.max_classes = given["max_classes"]
@@ -357,6 +359,7 @@ def _fits(model: LinearModel, given: dict[str, Any]) -> None:
 def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     from . import checkpoint as saved
     from .job import Options
+    from .resumption import refuse_others
 
     path = given["resume"]
     model, kept, arrays = saved.read(path, resuming=True)
@@ -365,12 +368,10 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
             f"--resume: {path} remembers no run (it was saved by the library); use --start-from {path}"
         )
     reading, options = Reading(**kept.reading), Options(**kept.options)
-    for where, names in _SHAPES.items():
-        now = {name: given[name] for name in names}
-        now["holdout" if "holdout" in now else "x"] = given["holdout"] or 0
-        now.pop("x", None)
-        saved.conflicts(ctx, getattr(kept, where), now)
-    _fits(model, given)
+    sources = given["sources"] or given["data"] or ("-",)  # which are compared by what they hold
+    refuse_others(ctx, reading, as_reading({**given, "sources": sources}, given["hash_bits"]))
+    refuse_others(ctx, options, _options(given))
+    _fits(ctx, model, given)
     reading.sources = [*given["sources"], *given["data"]] or reading.sources
     from ..streams.sources import sources_of
 
@@ -447,10 +448,11 @@ def _finish(job: Job) -> None:
 def _how_to_resume(job: Job) -> str:
     if job.save_path is None:
         return "nothing was saved, for want of --save MODEL"
-    if job.model is None:
+    if job.model is None or job.stream is None:
         return "nothing was learned yet"
-    command = shlex.join(["onepass", "learn", "--resume", job.save_path, *job.reading.sources])
-    return f"saved; go on with: {command}"
+    from .resumption import command_of
+
+    return f"saved; go on with: {shlex.join(command_of(job.save_path, job.reading.sources, job.beside))}"
 
 
 def _reports(job: Job, given: dict[str, Any]) -> None:

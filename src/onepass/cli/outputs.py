@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..model import LinearModel
     from ..streams import Chunk
 
-__all__ = ["Audit", "Predictions", "cut_back", "text_of", "weight_lines", "write_weights"]
+__all__ = ["Audit", "Predictions", "cut_back", "merged", "text_of", "weight_lines", "write_weights"]
 
 
 class Predictions:
@@ -143,3 +143,13 @@ def write_weights(path: str, model: LinearModel, spelled: Mapping[int, list[str]
     """The same in a file (VW's --invert_hash)."""
     with replaced(path) as file:
         file.writelines(f"{line}\n".encode("utf-8", "replace") for line in weight_lines(model, spelled))
+
+
+def merged(before: Mapping[int, list[str]], now: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """The names behind hashes: those met before the run was stopped, and those since."""
+    out = {hashed: list(names) for hashed, names in before.items()}
+    for hashed, names in now.items():
+        known = out.setdefault(hashed, [])
+        met = set(known)
+        known += [name for name in names if name not in met]
+    return out
