@@ -478,6 +478,14 @@ void parse_block(const char* text, size_t size, LineParser line, const ParseOpti
     parse_lines(text, size, line, options, builder, rows);
 }
 
+constexpr size_t shown_of_long = 200;  // bytes, as streams/sources.py keeps of a line that no block holds
+
+[[noreturn]] static void throw_too_long(size_t length) {
+    std::string digits = std::to_string(length);
+    for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+    throw Malformed{nullptr, "a line of " + digits + " bytes, longer than max_line"};
+}
+
 void parse_lines(const char* text, size_t size, LineParser line, const ParseOptions& options, RowBuilder& builder,
                  Rows& rows) {
     const char* const stop = text + size;
@@ -487,6 +495,7 @@ void parse_lines(const char* text, size_t size, LineParser line, const ParseOpti
         const char* end = newline;
         if (end > p && end[-1] == '\r') --end;
         try {
+            if (size_t(newline - p) > options.longest) throw_too_long(size_t(newline - p));
             if (!plain) {
                 const char* wrong = first_not_utf8(p, end);
                 if (wrong != end) throw Malformed{wrong, "not UTF-8 text"};
@@ -494,7 +503,9 @@ void parse_lines(const char* text, size_t size, LineParser line, const ParseOpti
             line(p, end, builder, rows, options);
         } catch (const Malformed& malformed) {
             const size_t column = malformed.at ? size_t(malformed.at - p) : 0;
-            rows.bad.push_back({rows.rows(), rows.lines, column, {p, size_t(end - p)}, malformed.what});
+            const size_t shown =
+                size_t(newline - p) > options.longest ? std::min(size_t(end - p), shown_of_long) : size_t(end - p);
+            rows.bad.push_back({rows.rows(), rows.lines, column, {p, shown}, malformed.what});
             if (!options.keep_going) return;
         }
         ++rows.lines;

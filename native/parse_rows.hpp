@@ -114,11 +114,12 @@ struct Rows {
 };
 
 struct ParseOptions {
-    int hash_bits = -1;       // features are hashes of their names
-    Names* names = nullptr;   // features are names with columns of their own; with hash_bits: names to be remembered
-    uint32_t base = 0;        // svmlight: the first index
-    bool keep_going = false;  // after a bad line
-    bool sets = false;        // a label is a set of numbers: 1,3,5
+    int hash_bits = -1;         // features are hashes of their names
+    Names* names = nullptr;     // features are names with columns of their own; with hash_bits: names to be remembered
+    uint32_t base = 0;          // svmlight: the first index
+    bool keep_going = false;    // after a bad line
+    bool sets = false;          // a label is a set of numbers: 1,3,5
+    size_t longest = SIZE_MAX;  // bytes of a line
     const Expansion* expansion = nullptr;  // features made of those in the text
 };
 

@@ -126,12 +126,13 @@ class Text {
 class Parser {
  public:
     Parser(const std::string& format, int hash_bits, uint32_t base, bool keep_going, nb::object expansion,
-           size_t threads, bool sets)
+           size_t threads, bool sets, size_t longest)
         : line_(line_parsers.at(format)), expansion_(expansion) {
         options_.hash_bits = hash_bits;
         options_.base = base;
         options_.keep_going = keep_going;
         options_.sets = sets;
+        options_.longest = longest;
         if (!expansion.is_none()) options_.expansion = nb::cast<const Expansion*>(expansion);
         if (threads > 1) ahead_ = std::make_unique<ParseAhead>(threads - 1);  // and the one that takes
         if (ahead_ && ahead_->threads() == 0) ahead_.reset();
@@ -387,8 +388,8 @@ void bind_reader(nb::module_& module) {
             },
             "descriptor"_a, "name"_a);
     nb::class_<Parser>(module, "Parser")
-        .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool>(), "format"_a, "hash_bits"_a,
-             "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a)
+        .def(nb::init<const std::string&, int, uint32_t, bool, nb::object, size_t, bool, size_t>(), "format"_a,
+             "hash_bits"_a, "base"_a, "keep_going"_a, "expansion"_a.none(), "threads"_a, "sets"_a, "longest"_a)
         .def("submit", &Parser::submit, "source"_a, "offset"_a, "size"_a, "names"_a.none())
         .def("take", &Parser::take, nb::rv_policy::take_ownership)
         .def("close", &Parser::close);

@@ -109,13 +109,13 @@ def test_a_file_that_changes_while_it_is_read_is_named(tmp_path: Path) -> None:
         text = _native.TextFile(file.fileno(), "short.vw")
     for size in (20, 12, 3):  # beyond its end, and within a line
         for threads in (1, 2):
-            parser = _native.Parser("vw", 10, 0, False, None, threads, False)
+            parser = _native.Parser("vw", 10, 0, False, None, threads, False, 1 << 24)
             parser.submit(text, 0, size, None)
             with pytest.raises(InputError, match=r"short\.vw was changed while it was read"):
                 parser.take()
             parser.close()
     path.write_bytes(b"1 | a b\n-1 | d\n")
-    parser = _native.Parser("vw", 10, 0, False, None, 1, False)
+    parser = _native.Parser("vw", 10, 0, False, None, 1, False, 1 << 24)
     parser.submit(text, 8, 7, None)
     assert parser.take().label.tolist() == [-1]
 

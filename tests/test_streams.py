@@ -448,6 +448,8 @@ def test_formats_are_told_by_name_or_content(vw_file, table_files, tmp_path):
         ("1 'x|a b:2", "vw"),
         ("-1 3:4 5:6", "svmlight"),
         ("+1 qid:2 1:0.5 #x", "svmlight"),
+        ("a,y\r1|2,3\r", "csv"),
+        ("1 | a\r\n", "vw"),
     ):
         path = tmp_path / "some"
         path.write_text(text + "\n")

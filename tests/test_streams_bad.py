@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import re
 
 import numpy as np
 import pytest
@@ -226,6 +227,34 @@ def test_a_line_without_end_has_a_bound(tmp_path, format):
     path.write_bytes(HEADER.get(format, b"") + b"\n".join([one, two, long]))
     stream = op.stream(path, on_error="skip", **options)
     assert (len(list(stream)), stream.skipped) == (2, 1)
+
+
+@pytest.mark.parametrize("format", ["vw", "svmlight", "jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+def test_the_longest_line_is_that_however_a_file_is_cut(tmp_path, format, end):
+    """Lines of just so many bytes and of one more: in blocks that hold many of them, one, or none."""
+    line = {"vw": b"1 | %s", "svmlight": b"1 1:%s", "jsonl": b'{"label": 1, "a": %s}', "csv": b"1,%s", "tsv": b"1\t%s"}[
+        format
+    ]
+    longest = 400 + (end == b"\r\n" and format not in ("csv", "tsv"))  # there a carriage return is no part of a line
+    lengths = [24, 400, 401, 30, 1500, 400, 402, 24, 402]
+    lines = [line % (b"0." + b"1" * (length - len(line))) for length in lengths]
+    header = {"csv": b"label,a" + end, "tsv": b"label\ta" + end}.get(format, b"")
+    path = tmp_path / "a.data"
+    found = set()
+    for last in (b"", end):
+        path.write_bytes(header + end.join(lines) + last)
+        for size in (1, 7, 399, 402, 5000, None):
+            quarantine = tmp_path / "q"
+            options = {"format": format, "max_line": longest, "block_size": size, "on_error": "skip"}
+            stream = op.stream(path, quarantine=quarantine, **options)
+            assert (sum(map(len, stream.batches())), stream.skipped) == (5, 4), (size, last)
+            found.add(quarantine.read_bytes().replace(end + b"\n", b"\n"))
+    text = b"".join(sorted(found, key=len)[0].splitlines(keepends=True))
+    numbers = [int(entry.split(b"\t")[0].rsplit(b":", 1)[1]) - bool(header) for entry in text.splitlines()]
+    assert numbers == [3, 5, 7, 9]
+    assert b"a line of 1,50" in text and lines[4][:200] in text and lines[4][:201] not in text
+    assert len({re.sub(rb"of [\d,]+ bytes", b"", each) for each in found}) == 1, "the same text, however it is cut"
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from .chunk import exact
 from .labels import LabelKind, kind_of
 from .parts import BadLine, Part, in_order
 from .roles import USUAL_LABELS, Roles, words
-from .sources import Block
+from .sources import Block, too_long
 from .tables import Coded, coded_part
 
 __all__ = ["of_jsonl"]
@@ -28,7 +28,7 @@ def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Part]
     roles, labels = Roles.of(stream), LabelKind(stream.start.labels)
     # One thread: the interpreter's own parser does the work and holds its lock, so that others would wait for it.
     # Besides, every block is to know what labels were in those before.
-    for block, coded in in_order(blocks, lambda block: _rows(block, roles, labels), 1):
+    for block, coded in in_order(blocks, lambda block: _rows(block, roles, labels, stream.max_line), 1):
         yield coded_part(coded, stream, table, block)
 
 
@@ -40,7 +40,7 @@ class _Wrong(Exception):
         self.column = column
 
 
-def _rows(block: Block, roles: Roles, labels: LabelKind) -> Coded:
+def _rows(block: Block, roles: Roles, labels: LabelKind, max_line: int) -> Coded:
     codes: dict[str, int] = {}
     starts, flat, values = [0], [], []
     answers: dict[str, list[Any]] = {"label": [], "weight": [], "id": [], "time": []}
@@ -48,6 +48,9 @@ def _rows(block: Block, roles: Roles, labels: LabelKind) -> Coded:
     numbers: list[int] = []  # of rows, their lines
     lines = bytes(memoryview(block.buffer)[: block.size]).split(b"\n")[:-1]
     for number, line in enumerate(lines):
+        if len(line) > max_line:
+            bad.append(BadLine(len(starts) - 1, number, 0, line[:200], too_long(len(line))))
+            continue
         if not line.strip():
             continue
         try:

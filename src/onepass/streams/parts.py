@@ -16,7 +16,7 @@ from .. import _native
 from ..datasets.rows import CSR, known_sound
 from ..errors import InputError
 from .chunk import COLUMNS, Chunk, Position, whole
-from .sources import Block
+from .sources import Block, too_long
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -140,12 +140,14 @@ class Parsing:
     names: Any
     base: int
     keep_going: bool
+    max_line: int
     expansion: Any = None
     sets: bool = False  # is a label a set of numbers?
 
     def parser(self, threads: int) -> Any:
         bits = -1 if self.hash_bits is None else self.hash_bits
-        return _native.Parser(self.format, bits, self.base, self.keep_going, self.expansion, threads, self.sets)
+        how = (self.base, self.keep_going, self.expansion, threads, self.sets, self.max_line)
+        return _native.Parser(self.format, bits, *how)
 
     def table(self) -> Any:
         """Where the names of the next block go."""
@@ -185,8 +187,7 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
     tags = rows.tags
     bad = [BadLine(*each) for each in rows.bad]
     if block.overlong:
-        what = f"a line of {block.overlong:,} bytes, longer than max_line"
-        bad = [BadLine(0, 0, 0, bytes(block.buffer[: -_native.PADDING]), what)]
+        bad = [BadLine(0, 0, 0, bytes(block.buffer[: -_native.PADDING]), too_long(block.overlong))]
     return Part(
         block.file,
         block.offset,

@@ -242,9 +242,9 @@ class Stream:
     def _parsed(self, table: Any) -> Iterator[Part]:
         assert self.threads is not None and self.format is not None
         if self.format in ("vw", "svmlight"):
-            parsing = Parsing(
-                self.format, self.hash_bits, table, self.base, self.on_error == "skip", self.expansion, self.multilabel
-            )
+            keep_going = self.on_error == "skip"
+            how = (self.base, keep_going, self.max_line, self.expansion, self.multilabel)
+            parsing = Parsing(self.format, self.hash_bits, table, *how)
             spare: list[bytearray] = []
             return of_text(self._blocks(leave=True, spare=spare), parsing, self.threads, spare)
         if self.format == "jsonl":

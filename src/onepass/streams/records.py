@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import _native
-from .sources import Cut, Lines
+from .sources import Cut, Lines, too_long
 
 __all__ = ["Record", "Records"]
 
@@ -70,7 +70,3 @@ class Records(Lines):
             return "a quote opens a field, and none closes it before the next separator or end of a line"
         carriage = bytes(view[end : min(end + 2, size)]) == b"\r\n"
         return too_long(end - begin + carriage)
-
-
-def too_long(length: int) -> str:
-    return f"a line of {length:,} bytes, longer than max_line"

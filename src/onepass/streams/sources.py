@@ -259,7 +259,7 @@ def _format_of(first: bytes) -> str | None:
         if first.startswith(magic):
             return kind
     first = first.removeprefix(b"\xef\xbb\xbf")
-    line = next((line for line in first.split(b"\n") if line.strip()), b"")
+    line = next((line for line in re.split(rb"[\r\n]", first) if line.strip()), b"")
     if line.lstrip().startswith(b"{"):
         return "jsonl"
     if SVMLIGHT.fullmatch(line) or line.startswith(b"#"):
@@ -306,7 +306,7 @@ class Cut:
 class Lines:
     """How text is cut into blocks: behind the end of a line."""
 
-    beyond = 0  # bytes after max_line that show whether a line is longer
+    beyond = 1  # bytes after max_line that show whether a line is longer
 
     def cut(self, buffer: bytearray | bytes, filled: int, whole: bool) -> Cut:
         """What the buffer has before the end of its last whole line. `whole`: the text ends there."""
@@ -482,6 +482,10 @@ def _buffer(length: int, spare: list[bytearray]) -> bytearray:
         if len(buffer) == length:
             return buffer
     return bytearray(length)
+
+
+def too_long(length: int) -> str:
+    return f"a line of {length:,} bytes, longer than max_line"
 
 
 def line_error(name: str, line: int, column: int, text: bytes, what: str) -> LineError:

@@ -18,9 +18,8 @@ from ..errors import InputError
 from .chunk import exact
 from .crossing import crossed
 from .parts import BadLine, Part
-from .records import too_long
 from .roles import Roles, words
-from .sources import Block
+from .sources import Block, too_long
 
 __all__ = ["Coded", "coded_of", "coded_part", "finite"]
 
