@@ -238,7 +238,7 @@ def test_a_long_quoted_field_is_one_record(tmp_path):
 def test_a_file_of_carriage_returns(tmp_path):
     """From its format to the number of a line."""
     path = tmp_path / "a.data"
-    path.write_bytes(b"a,b,y\r1,q,0\r\r2,\"p\rs\",1\r3,r\r4,s,1\r")
+    path.write_bytes(b'a,b,y\r1,q,0\r\r2,"p\rs",1\r3,r\r4,s,1\r')
     with pytest.raises(LineError, match=r"a.data:6:1: expected 3 columns, got 2; the line is '3,r'"):
         list(op.stream(path))
     for size in (1, 5, None):
