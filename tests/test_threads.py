@@ -22,6 +22,7 @@ from grid import saved, stream
 from sklearn.base import clone
 
 import onepass as op
+from onepass.drift import DriftReset
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import LinearModel
 
@@ -212,6 +213,12 @@ def test_copies_have_locks_of_their_own() -> None:
         twin.learn_one([1.0], "a")
         assert twin._model is not None and twin._lock is twin._model._lock is twin._model._engine.lock
     assert len({id(each._lock) for each in (learner, *twins)}) == len(twins) + 1
+
+
+def test_a_copy_has_no_more_attributes_than_its_original() -> None:
+    for learner in (op.LinearClassifier(), op.GaussianNB(), DriftReset()):
+        for twin in (learner.copy(), pickle.loads(pickle.dumps(learner))):
+            assert vars(twin).keys() == vars(learner).keys()
 
 
 def test_a_model_and_the_estimator_made_of_it_share_their_lock() -> None:

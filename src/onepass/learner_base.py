@@ -74,6 +74,9 @@ class LearnerBase:
         """Bytes of what was learned."""
         return array_bytes(self.state()[1])
 
+    def __getstate__(self) -> Any:  # defined here, since `object` has doubts about what has a slot
+        return super().__getstate__()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         with self._lock:
             parts: Any = super().__reduce_ex__(4)

@@ -37,7 +37,8 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._model = self._model  # with the lock of this estimator
+        if self._model is not None:
+            self._model._join(self._lock)
 
     def _new_model(self, classes: list[Any] | None = None) -> M:
         raise NotImplementedError
