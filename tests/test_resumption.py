@@ -133,7 +133,7 @@ def home(streams: Path, where: Path) -> Path:
     return where
 
 
-def stopped(run: list[str], where: Path, monkeypatch: pytest.MonkeyPatch, pieces: int = 1) -> Any:
+def stopped(run: list[str], where: Path, monkeypatch: pytest.MonkeyPatch, pieces: int = 2) -> Any:
     """The command, with Ctrl-C after so many pieces of 32 rows and more."""
     take, count = Job._take_piece, iter(range(1, 1000))
 
@@ -176,7 +176,7 @@ def test_the_printed_command_is_the_same_run(
     whole, broken = home(streams, tmp_path / "whole"), home(streams, tmp_path / "broken")
     expected = onepass(*run, cwd=whole)
     assert expected.returncode in (0, 3), expected.stderr
-    pieces = 5 if "--passes" in options else 1
+    pieces = 5 if "--passes" in options else 2
     result = stopped(run, broken, monkeypatch, pieces)
     assert result.returncode == 130, (result.stdout, result.stderr)
     command = printed(result.stderr)
@@ -201,7 +201,7 @@ def test_a_run_is_stopped_often(streams: Path, tmp_path: Path, monkeypatch: pyte
     whole, broken = home(streams, tmp_path / "whole"), home(streams, tmp_path / "broken")
     assert onepass(*run, cwd=whole).returncode == 3
     command, stops = run, 0
-    while (result := stopped(command, broken, monkeypatch)).returncode == 130 and stops < 50:
+    while (result := stopped(command, broken, monkeypatch, 1)).returncode == 130 and stops < 50:
         command = printed(result.stderr)
         stops += 1
     assert result.returncode == 3 and stops > 3, (stops, result.stderr)
