@@ -238,15 +238,10 @@ void Engine::leave_out(const Known& known, Read& row) {
     row.n = kept;
 }
 
-// Like Python's own, which is behind a call even for what is a float.
-static double to_double(PyObject* number) {
-    return PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : PyFloat_AsDouble(number);
-}
-
 double Engine::answer(nb::handle y) {
     if (model.task == Task::oneclass) return 0.0;  // there is nothing to answer
     if (model.task == Task::regress) {
-        const double real = to_double(y.ptr());
+        const double real = real_of(y.ptr());
         if ((real == -1.0 && PyErr_Occurred()) || !std::isfinite(real) || PyUnicode_Check(y.ptr())) {
             PyErr_Clear();
             raise("LabelError", "y must be a finite number, got " + text_of(y));
@@ -305,7 +300,7 @@ static void check_importance(double importance) {
 }
 
 void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, double base) {
-    const double importance = to_double(weight.ptr());
+    const double importance = real_of(weight.ptr());
     if (importance == -1.0 && PyErr_Occurred()) {
         PyErr_Clear();
         raise("InputError", "importance must be a finite number >= 0, got " + text_of(weight));

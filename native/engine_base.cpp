@@ -28,7 +28,7 @@ size_t Engine::known_classes(bool learning) const {
 }
 
 double Engine::read_base(nb::handle given) {
-    const double base = PyFloat_AsDouble(given.ptr());
+    const double base = real_of(given.ptr());
     if (std::isfinite(base) && !(base == -1.0 && PyErr_Occurred())) return base;
     PyErr_Clear();
     raise("InputError", "base must be a finite number, got " + text_of(given));

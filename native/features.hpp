@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hash.hpp"
+#include "numbers.hpp"
 
 namespace onepass {
 
@@ -344,8 +345,7 @@ class Features {
         // NumPy scalars and other number types convert through __float__; None, lists and mappings do not.
         const PyNumberMethods* methods = Py_TYPE(value)->tp_as_number;
         double number = -1.0;
-        if (methods && (methods->nb_float || methods->nb_index) && !PyComplex_Check(value))
-            number = PyFloat_AsDouble(value);
+        if (methods && (methods->nb_float || methods->nb_index)) number = real_of(value);
         else PyErr_SetString(PyExc_TypeError, "");
         if (number == -1.0 && PyErr_Occurred()) {
             PyErr_Clear();

@@ -73,7 +73,11 @@ def test_what_others_make_of_them_is_not(path: Path) -> None:
         copy.deepcopy(X),
         pickle.loads(pickle.dumps(X)),
     ]
-    assert not any(each.sound or as_batch(each).sound for each in made)
+    assert not any(each.sound for each in made)
+    outside = made.pop(2)
+    assert not any(as_batch(each).sound for each in made)
+    with pytest.raises(InputError, match="outside its shape"):
+        as_batch(outside)
     with pytest.raises(ValueError, match="init=False"):
         replace(X, _sound=True)
     batch = as_batch(X)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import csr as sparse
 from .errors import FeatureError, InputError
+from .labels import plain
+from .reals import as_reals, require_real
 
-__all__ = ["Batch", "as_base", "as_batch", "as_importance", "is_mappings", "to_row"]
+__all__ = ["Batch", "Rows", "as_base", "as_batch", "as_importance", "as_rows", "column_names", "is_mappings", "to_row"]
 
 
 @dataclass
@@ -22,7 +25,7 @@ class Batch:
     columns: int
     dense: NDArray[Any] | None = None
     csr: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
-    names: list[str] | None = None
+    names: list[Any] | None = None
     # Rows of a stream: `distinct`, no column twice in a row; and what the columns stand for (see datasets.CSR).
     # `named`: columns are the model's own features, by name or by hash.
     distinct: bool = False
@@ -51,7 +54,28 @@ class Batch:
         assert self.csr is not None
         import scipy.sparse
 
-        return scipy.sparse.csr_matrix(self.csr, shape=(1, self.columns))
+        return scipy.sparse.csr_matrix(self.merged().stored, shape=(1, self.columns))
+
+    @property
+    def stored(self) -> sparse.Arrays:
+        """The values, indices and starts of sparse rows."""
+        assert self.csr is not None
+        return self.csr
+
+    def merged(self) -> Batch:
+        """The same sparse rows, columns rising and none twice: what stands there twice is added up."""
+        csr = sparse.merged(self.stored)
+        return self if csr is self.csr else replace(self, csr=csr)
+
+    def filled(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Some of the rows as contiguous doubles, zeros and all."""
+        if self.dense is not None:
+            return np.ascontiguousarray(self.dense[start:stop], dtype=np.float64)
+        part = self.part(start, stop).merged()
+        data, indices, starts = part.stored
+        out = np.zeros((part.rows, self.columns))
+        out[np.repeat(np.arange(part.rows), np.diff(starts)), indices] = data
+        return out
 
     def at(self, indices: NDArray[np.int64], columns: int) -> Batch:
         """The same rows with column j moved to indices[j] of a wider table; columns that meet there are added up."""
@@ -101,12 +125,6 @@ class Batch:
                 f"X must hold finite numbers, but X[{row}, {column}] is {value}; drop or impute the row. "
                 "Nothing of this call was learned"
             )
-        if self.csr is not None and len(data) and not 0 <= self.csr[1].min() <= self.csr[1].max() < self.columns:
-            outside = np.flatnonzero((self.csr[1] < 0) | (self.csr[1] >= self.columns))
-            row, column = self._place(int(outside[0]))
-            raise InputError(
-                f"X has column index {column} in row {row}, outside its shape; build it with scipy.sparse, which checks"
-            )
 
     def _place(self, position: int) -> tuple[int, int]:
         """Row and column of a stored element."""
@@ -114,35 +132,52 @@ class Batch:
         return int(np.searchsorted(self.csr[2], position, side="right")) - 1, int(self.csr[1][position])
 
 
+# A table, or named rows.
+Rows: TypeAlias = Batch | list[Mapping[Any, Any]]
+
+
 def is_mappings(X: Any) -> bool:
     """Is X a list of mappings (named rows) rather than a table of numbers?"""
     return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
+def as_rows(X: Any) -> Rows:
+    """Rows in any shape: named ones as a list of mappings, all others as a batch."""
+    if not is_mappings(X):
+        return as_batch(X)
+    for number, x in enumerate(X):
+        if not isinstance(x, Mapping):
+            raise FeatureError(f"row {number}: expected a mapping like the first row, got {x!r:.80}")
+    return list(X)
+
+
 def as_batch(X: Any) -> Batch:
-    """A 2-D array, a SciPy sparse matrix, or a pandas or Polars frame, as a batch."""
+    """A 2-D array, a SciPy sparse matrix, or a pandas or Polars frame, as a batch.
+
+    The arrays of a sparse matrix are checked here, once and for all that reads rows; NaN is left to `require_finite`.
+    """
     if isinstance(X, Batch):
         return X
     if hasattr(X, "tocsr"):
-        matrix = (
-            X.reshape(1, -1).tocsr() if getattr(X, "ndim", 2) == 1 else X.tocsr()
-        )  # a row of a sparse array has one dimension
-        if matrix.dtype not in (np.float64, np.float32):
-            matrix = matrix.astype(np.float64)
-        kind = np.int32 if matrix.indices.dtype == matrix.indptr.dtype == np.int32 else np.int64
+        if getattr(X, "sound", False):  # rows of a stream that was checked when it was read
+            arrays, (rows, columns) = (X.data, X.indices, X.indptr), X.shape
+        else:
+            arrays, rows, columns = sparse.read_csr(X)
+        data, indices, starts = arrays
+        if data.dtype not in (np.float64, np.float32):
+            data = data.astype(np.float64)
+        kind = np.int32 if indices.dtype == starts.dtype == np.int32 else np.int64
         csr = (
-            np.ascontiguousarray(matrix.data),
-            np.ascontiguousarray(matrix.indices, dtype=kind),
-            np.ascontiguousarray(matrix.indptr, dtype=kind),
+            np.ascontiguousarray(data),
+            np.ascontiguousarray(indices, dtype=kind),
+            np.ascontiguousarray(starts, dtype=kind),
         )
-        batch = Batch(matrix.shape[0], matrix.shape[1], csr=csr)
-        if getattr(matrix, "distinct", False):  # rows of a stream
-            batch.distinct, batch.table, batch.hash_bits = matrix.distinct, matrix.table, matrix.hash_bits
-            batch.sound = getattr(matrix, "sound", False)
+        batch = Batch(rows, columns, csr=csr)
+        if getattr(X, "distinct", False):  # rows of a stream
+            batch.distinct, batch.table, batch.hash_bits = X.distinct, X.table, X.hash_bits
+            batch.sound = getattr(X, "sound", False)
         return batch
-    names = list(X.columns) if hasattr(X, "columns") else None
-    if names is not None and not all(isinstance(name, str) for name in names):
-        names = None  # a frame's default 0, 1, 2, … are positions, not names
+    names = column_names(X)
     try:
         table = np.asarray(X)
     except (TypeError, ValueError):
@@ -152,6 +187,26 @@ def as_batch(X: Any) -> Batch:
     if table.dtype not in (np.float64, np.float32):
         table = _as_numbers(table)
     return Batch(table.shape[0], table.shape[1], dense=np.ascontiguousarray(table), names=names)
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """What the columns of a frame are called; None where they have places, not names: arrays, and the 0, 1, 2, … that
+    a frame has by default."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(columns, "__len__"):
+        return None
+    names = [plain(name) for name in columns]
+    if names == list(range(len(names))):
+        return None
+    if len({type(name) for name in names}) > 1 or not isinstance(names[0], (str, int)):
+        raise FeatureError(
+            f"the columns of X must have names, all strings or all whole numbers, got {names!r:.80}; "
+            "rename them: X.columns = [str(name) for name in X.columns]"
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise FeatureError(f"two columns of X are called {twice!r}; give every column a name of its own")
+    return names
 
 
 def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
@@ -179,11 +234,9 @@ def as_base(given: Any, rows: int) -> NDArray[np.float64] | None:
 def _one_each(given: Any, rows: int, name: str, such: str) -> NDArray[np.float64]:
     try:
         values = np.asarray(given)
-        if values.dtype.kind not in "biufO":
-            raise TypeError(f"got {values.dtype}")
         if values.ndim == 0:
             values = np.full(rows, values)
-        values = np.ascontiguousarray(values, dtype=np.float64)
+        values = np.ascontiguousarray(as_reals(values, name))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must hold one number{such} per row: {error}") from None
     if values.shape != (rows,):
@@ -204,10 +257,8 @@ def to_row(x: Any) -> Any:
             raise FeatureError(f"x must be one row of numbers, got {batch.rows}; use learn_many for several")
         batch.require_finite()
         assert batch.csr is not None
-        indices, order = np.unique(batch.csr[1], return_inverse=True)
-        values = np.zeros(len(indices))
-        np.add.at(values, order, batch.csr[0])
-        return indices.astype(np.int64), values, batch.columns
+        values, indices, _ = sparse.merged(batch.csr)
+        return indices.astype(np.int64), values.astype(np.float64), batch.columns
     if isinstance(x, (str, bytes)) or x is None or not hasattr(x, "__len__"):
         raise InputError(f"x must be a mapping of names to numbers or a row of numbers, got {x!r} ({type(x).__name__})")
     try:
@@ -222,16 +273,31 @@ def to_row(x: Any) -> Any:
     return np.ascontiguousarray(_as_numbers(row), dtype=np.float64)
 
 
-def _as_numbers(table: NDArray[Any]) -> NDArray[np.float64]:
-    if table.dtype.kind == "c":
-        raise InputError("Complex data not supported: X must hold real numbers")
+def require_reals(X: Any) -> None:
+    """Refuse a table with values that convert to floats but are no numbers. What is no table is left to others."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return
     try:
-        if table.dtype.kind not in "biufO":
-            raise TypeError("such values have no one number")
-        return table.astype(np.float64)
+        table = np.asarray(X)
+    except (TypeError, ValueError):
+        return
+    if table.ndim == 2:
+        try:
+            require_real(table, "X")
+        except TypeError as error:
+            raise _no_numbers(table, error) from None
+
+
+def _as_numbers(table: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return as_reals(table, "X" if table.ndim == 2 else "x")
     except (TypeError, ValueError, OverflowError) as error:
-        advice = "use learn_one with mappings for text"
-        raise InputError(f"X must hold numbers, got {table.dtype}: {error}; {advice}") from None
+        raise _no_numbers(table, error) from None
+
+
+def _no_numbers(table: NDArray[Any], error: Exception) -> InputError:
+    got = f"{error}" if str(error).startswith("got") else f"got {table.dtype}: {error}"
+    return InputError(f"X must hold numbers, {got}; use learn_one with mappings for text")
 
 
 def _shape(X: Any) -> str:

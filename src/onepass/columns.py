@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +15,7 @@ from .errors import FeatureError
 if TYPE_CHECKING:
     from .rule_model import RuleModel
 
-__all__ = ["StreamColumns", "placed"]
+__all__ = ["StreamColumns", "placed", "require_same_names"]
 
 UNSEEN, ABSENT = -1, -2  # a column that was not looked up yet; one that is no feature of the model
 
@@ -174,10 +174,20 @@ def placed(model: RuleModel, batch: Batch, learning: bool) -> Batch:
     elif model._engine.columns and batch.columns != model._engine.columns:
         learned = model._engine.columns
         raise FeatureError(f"X has {batch.columns} features, but this model has learned rows of {learned} features")
-    elif batch.names and model.names and batch.names != model.names[: batch.columns]:
-        at = next(i for i, name in enumerate(batch.names) if name != model.names[i])
-        raise FeatureError(
-            f"column {at} of X is {batch.names[at]!r}, but this model has learned {model.names[at]!r} there; "
-            "give the columns in the same order"
-        )
+    elif batch.names and model.names:
+        require_same_names(batch.names, model.names)
     return batch
+
+
+def require_same_names(given: Sequence[Any] | None, learned: Sequence[Any] | None) -> None:
+    """Refuse a frame whose columns are not called, one by one, as those that were learned; None where they were not."""
+    if given is None or learned is None:
+        return
+    if len(given) > len(learned):
+        raise FeatureError(f"X has {len(given)} features, but this model has learned rows of {len(learned)} features")
+    for at, (name, known) in enumerate(zip(given, learned, strict=False)):
+        if name != known:
+            raise FeatureError(
+                f"column {at} of X is {name!r}, but this model has learned {known!r} there; "
+                "give the columns in the same order"
+            )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from . import store
-from .batches import as_importance
+from .batches import as_importance, as_rows
 from .core import Array
 from .errors import InputError, LabelError, RowError
 from .labels import not_hashable, plain, require_label, sorted_classes
@@ -206,8 +206,8 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         if isinstance(y, np.ndarray) and y.ndim != 1:
             raise LabelError(f"y must hold one label per row, got shape {y.shape}")
         state = self._new_state() if self._state is None else self._state
-        rows = rows_of(X)
-        if rows != len(y):
+        X = as_rows(X)
+        if (rows := rows_of(X)) != len(y):
             raise InputError(f"X has {rows} rows, y has {len(y)}")
         self._learn_labels(state, X, list(y), as_importance(importance, len(y)))
 

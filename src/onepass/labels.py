@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from . import store
 from .errors import LabelError, ParameterError, short
+from .reals import as_reals, is_real
 
 __all__ = [
     "Distinct",
@@ -26,14 +27,15 @@ __all__ = [
     "plain",
     "require_few",
     "require_label",
+    "require_no_dates",
     "sorted_classes",
     "sorts_before",
 ]
 
 
 def plain(label: Any) -> Any:
-    """NumPy's scalars as Python's."""
-    return label.item() if isinstance(label, np.generic) else label
+    """NumPy's scalars as Python's; but not dates and durations, of which some would become whole numbers."""
+    return label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
 
 
 def require_label(label: Any) -> None:
@@ -126,11 +128,19 @@ def sorts_before(a: Any, b: Any) -> bool:
         return False
 
 
+def require_no_dates(y: NDArray[Any]) -> None:
+    """Refuse arrays of dates and durations, of which some would become whole numbers."""
+    if y.dtype.kind in "mM":
+        what = "dates" if y.dtype.kind == "M" else "durations"
+        raise LabelError(f"y holds {what} ({y.dtype}), which are no labels; give them as strings: y.astype(str)")
+
+
 def as_labels(y: Any) -> NDArray[Any]:
     """Labels as a vector, of whatever type they are."""
     if isinstance(y, np.ndarray):
         if y.ndim != 1:
             raise LabelError(f"y must hold one label per row, got shape {y.shape}")
+        require_no_dates(y)
         return y
     if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         raise LabelError(f"y must hold one label per row, got {short(y)}")
@@ -158,10 +168,8 @@ def as_targets(y: Any) -> NDArray[np.float64]:
         given = np.asarray(y)
         if given.dtype == object and given.ndim == 1:
             targets = np.array([_number(value) for value in given], dtype=np.float64)
-        elif given.dtype.kind in "biuf" or given.ndim != 1:
-            targets = np.ascontiguousarray(given, dtype=np.float64)
         else:
-            raise TypeError
+            targets = np.ascontiguousarray(as_reals(given, "y"))
     except (TypeError, ValueError, OverflowError):
         raise LabelError(f"y must hold numbers for regression, got {short(y)}") from None
     if given.ndim != 1:
@@ -185,7 +193,7 @@ def as_target(y: Any) -> float:
 
 def _number(value: Any) -> float:
     """Neither a text nor a date nor a row, of which NumPy and `float` would make numbers."""
-    if isinstance(value, (str, bytes, np.datetime64, np.timedelta64, np.complexfloating)) or np.ndim(value):
+    if isinstance(value, (str, bytes)) or not is_real(value) or np.ndim(value):
         raise TypeError
     return float(value)
 

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, kernels, store
-from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .batches import Batch, Rows, as_batch, as_importance, as_rows, to_row
+from .columns import require_same_names
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, ParameterError, RowError, checked_parts
 from .labels import not_hashable, plain, require_label
 from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
-from .named import NamedColumns
+from .named import NamedColumns, as_frame
 from .parameters import Parameters, choice, config_name, from_config, number, to_config
 
 __all__ = ["LasvmModel", "Settings"]
@@ -69,6 +70,7 @@ class LasvmModel(LearnerBase):
         self.classes: list[Any] = []
         self.columns = 0
         self.names: NamedColumns | None = None  # where mappings came first
+        self.frame: list[Any] | None = None  # what the columns were called where a frame came first
         self._index: dict[Any, int] = {}
         self._engine: _native.LasvmEngine | None = None
         self._sparse = False
@@ -141,8 +143,9 @@ class LasvmModel(LearnerBase):
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
         """Learn rows in order. Malformed input refuses the whole call; a row that overflows refuses the rest."""
-        named = is_mappings(X)
-        batch, fresh, new_by_row = self._read_mappings(X) if named else (self.table(as_batch(X)), [], [])
+        X = self._rows(X)
+        named = isinstance(X, list)
+        batch, fresh, new_by_row = self._read_mappings(X) if named else (self.table(X), [], [])
         labels = self._labels(y, batch.rows)
         weights = as_importance(importance, batch.rows)
         weights = np.ones(batch.rows) if weights is None else weights
@@ -152,6 +155,8 @@ class LasvmModel(LearnerBase):
         if named:
             self.names = self.names or NamedColumns()
             self.names.admit(fresh)
+        if self._engine is None:
+            self.frame = batch.names
         # γ = 1/d must not depend on the chunk: a name's column counts where the first example has it.
         self.begin(len(self.names) - len(fresh) + new_by_row[0] if self.names else batch.columns, batch.csr is not None)
         table = self.fitting(batch)
@@ -232,6 +237,11 @@ class LasvmModel(LearnerBase):
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
+    def _rows(self, X: Any) -> Rows:
+        """Rows in any shape; mappings as rows of the frame that was learned first, if one was."""
+        rows = as_rows(X)
+        return as_frame(rows, self.frame) if isinstance(rows, list) and self.frame is not None else rows
+
     def table(self, batch: Batch) -> Batch:
         """Rows of numbers, checked against what was learned: finite, as many columns, ≥ 0 where the kernel wants it."""
         if self.names is not None:
@@ -240,28 +250,22 @@ class LasvmModel(LearnerBase):
             raise FeatureError(
                 f"X has {batch.columns} features, but this model has learned rows of {self.columns} features"
             )
+        require_same_names(batch.names, self.frame)
         batch.require_finite()
         require_domain(self.kernel, batch)
         return batch
 
     def fitting(self, batch: Batch) -> Batch:
         """The rows as the engine stores them, dense or sparse."""
-        if batch.csr is None and not self._sparse:
-            return batch
-        import scipy.sparse
+        if not self._sparse:
+            return batch if batch.csr is None else Batch(batch.rows, batch.columns, dense=batch.filled(0, batch.rows))
+        if batch.csr is None:
+            import scipy.sparse
 
-        if self._sparse:
-            matrix = (
-                scipy.sparse.csr_matrix(np.asarray(batch.dense))
-                if batch.csr is None
-                else scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns), copy=True)
-            )
-            matrix.sum_duplicates()  # sorts too
-            csr = (matrix.data.astype(np.float64), matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64))
-            return Batch(batch.rows, batch.columns, csr=csr)
-        assert batch.csr is not None
-        dense = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns)).toarray()
-        return Batch(batch.rows, batch.columns, dense=np.ascontiguousarray(dense))
+            batch = as_batch(scipy.sparse.csr_matrix(np.asarray(batch.dense)))
+        data, indices, starts = batch.merged().stored
+        csr = (data.astype(np.float64), indices.astype(np.int64), starts.astype(np.int64))
+        return Batch(batch.rows, batch.columns, csr=csr)
 
     def _read_mappings(self, X: Sequence[Any]) -> tuple[Batch, list[str | int], list[int]]:
         if self._engine is not None and self.names is None:
@@ -274,7 +278,8 @@ class LasvmModel(LearnerBase):
 
     def machine_scores(self, X: Any, *, counted: bool = False) -> Array:
         """f of every machine for every row. `counted` adds the kernel values to `kernel_evaluations`."""
-        table = self._read_mappings(X)[0] if is_mappings(X) else self.table(as_batch(X))
+        rows = self._rows(X)
+        table = self._read_mappings(rows)[0] if isinstance(rows, list) else self.table(rows)
         if self._engine is None:
             return np.zeros((table.rows, len(self.layout())))
         out = np.empty((table.rows, self._engine.machines))
@@ -303,7 +308,8 @@ class LasvmModel(LearnerBase):
 
     def predict_many(self, X: Any) -> list[Any]:
         if not self.classes:
-            return [None] * (len(X) if is_mappings(X) else self.table(as_batch(X)).rows)
+            rows = as_rows(X)
+            return [None] * (len(rows) if isinstance(rows, list) else self.table(rows).rows)
         return [self.classes[i] for i in self.class_indices(self.scores(X))]
 
     def score_one(self, x: Any) -> Any:
@@ -336,8 +342,9 @@ class LasvmModel(LearnerBase):
         for name in ("labels", "index", "starts"):
             if name in arrays:
                 arrays[name] = arrays[name].astype(np.int64)
-        if self.names is not None:
-            arrays |= {f"names.{key}": value for key, value in store.encode_names(list(self.names)).items()}
+        names = self.frame if self.names is None else list(self.names)
+        if names is not None:
+            arrays |= {f"names.{key}": value for key, value in store.encode_names(names).items()}
         config = {
             "kernel": kernel,
             "settings": to_config(self.settings),
@@ -347,7 +354,7 @@ class LasvmModel(LearnerBase):
             "sparse": self._sparse,
             "t": self.t,
         }
-        return config, arrays
+        return config | ({} if self.frame is None else {"framed": True}), arrays
 
     @classmethod
     def from_state(
@@ -362,7 +369,13 @@ class LasvmModel(LearnerBase):
             model = cls(kernel, classes=store.decode_values(config["classes"]), **settings.get_params())
             model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]
             names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
-            model.names = NamedColumns(store.decode_names(names)) if names else None
+            decoded = store.decode_names(names) if names else None
+            if config.get("framed", False):
+                model.frame = decoded
+                if decoded is None or len(set(decoded)) != model.columns:
+                    raise TypeError("as many names as columns were expected")
+            elif decoded is not None:
+                model.names = NamedColumns(decoded)
             if not arrays:  # nothing was learned
                 return model
             engine = _native.LasvmEngine(kernel.native(), model._sparse, model.columns, settings.native(kernel))

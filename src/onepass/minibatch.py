@@ -13,9 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from .batches import as_importance, as_rows
 from .core import Array
 from .errors import ParameterError, RowError
-from .stateful import State, StatefulEstimator, one_weight
+from .stateful import State, StatefulEstimator, one_weight, rows_of
 from .tables import read_passes
 
 __all__ = ["MiniBatchLearner", "MiniBatchState"]
@@ -210,11 +211,8 @@ class MiniBatchLearner(StatefulEstimator):
 
     def learn_many(self, X: Any, y: Any = None, importance: Any = None) -> None:
         """Learn rows in order: an array, a frame, a CSR matrix or a list of mappings."""
-        from .batches import as_importance
-
-        rows = X if isinstance(X, (list, tuple)) else None
-        count = len(rows) if rows is not None else int(getattr(X, "rows", None) or X.shape[0])
-        self._learn_rows_of(X, as_importance(importance, count))
+        X = as_rows(X)
+        self._learn_rows_of(X, as_importance(importance, rows_of(X)))
 
     def _learn_rows_of(self, X: Any, weights: Array | None) -> None:
         state = self._new_state() if self._state is None else self._state

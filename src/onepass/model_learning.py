@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import csr
 from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Scalars
 from .errors import FeatureError, InputError, LabelError, RowError, short
-from .labels import as_label_sets, as_labels, as_targets
+from .labels import as_label_sets, as_labels, as_targets, require_no_dates
 from .model_scoring import bases
 
 if TYPE_CHECKING:
@@ -128,7 +129,9 @@ def _growing(model: RuleModel, coming: int) -> Iterator[None]:
 def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
     """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
     rows = batch.rows
-    sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y) if hasattr(y, "ndim") else None
+    sets = csr.dense(y, "y") if hasattr(y, "ndim") else None
+    if sets is not None:
+        require_no_dates(sets)
     if sets is not None and sets.ndim == 2:
         if not model.classes and not model.declared:
             model._engine.set_classes(list(range(sets.shape[1])))

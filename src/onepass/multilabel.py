@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from . import csr
 from .core import Array, Readout, Rule
 from .errors import LabelError
+from .labels import require_no_dates
 from .linear import ClassWeights
 from .model import LinearModel
 from .rule_estimator import RuleClassifier
@@ -130,7 +132,8 @@ class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel]):
 
 def _table(y: Any) -> NDArray[Any] | None:
     """y as a table of 0 and 1, or None where it is a plain column."""
-    sets = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    sets = csr.dense(y, "y")
+    require_no_dates(sets)
     if sets.ndim != 2 or sets.shape[1] < 2:
         return None
     if not np.all((sets == 0) | (sets == 1)):

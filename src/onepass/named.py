@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .batches import Batch
 from .errors import FeatureError, InputError
+from .reals import is_real
 
-__all__ = ["NamedColumns"]
+__all__ = ["NamedColumns", "as_frame", "named_vector", "read_item"]
 
 
 class NamedColumns:
@@ -63,6 +65,26 @@ class NamedColumns:
             self._column[name] = len(self._column)
 
 
+def named_vector(x: Mapping[Any, Any], names: Sequence[Any]) -> NDArray[np.float64]:
+    """A mapping as a row of the frame whose columns had these names."""
+    for name, value in x.items():
+        if (name if not isinstance(value, str) else f"{name}={value}") not in names:
+            read_item(name, value)  # raises what is worse
+            raise FeatureError(f"x has feature {name!r:.80}, which the frame learned first did not have")
+    return np.array([read_item(name, x.get(name, 0.0))[1] for name in names])
+
+
+def as_frame(rows: Sequence[Any], names: Sequence[Any]) -> Batch:
+    """Mappings as rows of that frame."""
+    table = np.empty((len(rows), len(names)))
+    for number, x in enumerate(rows):
+        try:
+            table[number] = named_vector(x, names)
+        except InputError as error:
+            raise type(error)(f"row {number}: {error}. Nothing of this call was learned") from None
+    return Batch(len(table), table.shape[1], dense=table)
+
+
 def read_item(name: Any, value: Any) -> tuple[str | int, float]:
     """A feature: its name, a string or a whole number, and its number; a string value becomes ``name=value``."""
     if isinstance(value, str):
@@ -78,6 +100,8 @@ def read_item(name: Any, value: Any) -> tuple[str | int, float]:
                 f"feature names must be strings or whole numbers, got {name!r:.80} ({kind}); convert it with str()"
             ) from None
     try:
+        if not is_real(value):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         kind = type(value).__name__

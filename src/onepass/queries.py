@@ -288,20 +288,10 @@ def read_table(model: LinearModel, batch: Batch) -> Batch:
         batch.require_finite()
         table = Batch(batch.rows, batch.columns, dense=batch.dense.astype(np.float64, copy=False))
         return table if model.hash_bits is None else _as_sparse(table)
-    from scipy import sparse
-
-    assert batch.csr is not None
-    data, indices, starts = batch.csr
-    fits = len(starts) == batch.rows + 1 and starts[0] == 0 and starts[-1] <= len(data) == len(indices)
-    if not fits or np.any(np.diff(starts) < 0):
-        raise InputError("X is not a CSR matrix: its arrays do not fit together")
     batch.require_finite()
     # Indices in order, each there once: what a row is does not depend on the rows beside it.
-    rows = sparse.csr_array((data.astype(np.float64, copy=False), indices, starts), shape=(batch.rows, batch.columns))
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return as_batch(rows)
+    data, indices, starts = batch.merged().stored
+    return dataclasses.replace(batch, csr=(data.astype(np.float64, copy=False), indices, starts))
 
 
 def read_queries(qid: Any, rows: int) -> list[Any] | NDArray[Any]:

@@ -19,11 +19,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from . import _native, store
-from .batches import Batch, as_batch, as_importance, is_mappings, to_row
+from .batches import Batch, Rows, as_importance, as_rows, to_row
+from .columns import require_same_names
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError, RowError
 from .learner_base import array_bytes, restore
-from .named import read_item
+from .named import as_frame, named_vector, read_item
 from .parameters import Parameters
 from .tables import TableEstimator
 
@@ -94,6 +95,26 @@ class State:
     _reader: Reader = dataclasses.field(default_factory=Reader)
     t: int = 0  # examples seen
     seed: int = 0
+    _frame: list[Any] | None = None  # what the columns of the first table were called
+
+    def mapping(self, x: Any) -> Any:
+        """x; a mapping as a row of the frame that was learned first."""
+        return named_vector(x, self._frame) if self._frame is not None and isinstance(x, Mapping) else x
+
+    def read(self, X: Any) -> Rows:
+        """Rows in any shape as a table, or as mappings where it is names that are learned."""
+        rows = as_rows(X)
+        if isinstance(rows, Batch) and rows.table is not None:  # the rows of a stream, whose columns have names
+            rows = mappings_of(rows)
+        if isinstance(rows, Batch) or self._frame is None:
+            return rows
+        return as_frame(rows, self._frame)
+
+    def meet(self, table: Batch, learn: bool, columns: int) -> None:
+        """Refuse a table whose columns have other names than those learned; there were so many columns before it."""
+        require_same_names(table.names, self._frame)
+        if learn and not columns:
+            self._frame = table.names
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Array → its shape, as the numbers imply it."""
@@ -112,8 +133,9 @@ class State:
             if field.name.startswith("_"):
                 continue
             (arrays if isinstance(value, np.ndarray) else numbers)[field.name] = value
-        if self._reader.names is not None:
-            encoded = store.encode_names(self._reader.names)
+        names = self._reader.names if self._frame is None else self._frame
+        if names is not None:
+            encoded = store.encode_names(names)
             arrays |= {f"names.{key}": value for key, value in encoded.items()}
         return numbers, arrays
 
@@ -123,12 +145,13 @@ class State:
         names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
         known = {field.name: field for field in dataclasses.fields(cls) if not field.name.startswith("_")}
         parts = {**{key: value for key, value in config.items() if key in known}, **_plain_arrays(arrays)}
-        if config["named"] != bool(names) or set(parts) != set(known):
+        if (config["named"] and not names) or set(parts) != set(known):
             raise DamagedFileError(f"expected {', '.join(known)}, found {', '.join(sorted(parts))}")
-        reader = Reader(store.decode_names(names) if names else None, config["columns"])
-        if names and reader.columns != config["columns"]:
+        decoded = store.decode_names(names) if names else None
+        reader = Reader(decoded if config["named"] else None, config["columns"])
+        if decoded is not None and len(set(decoded)) != config["columns"]:
             raise DamagedFileError("as many names as columns were expected")
-        state = cls(_reader=reader, **parts)
+        state = cls(_reader=reader, _frame=None if config["named"] else decoded, **parts)
         shapes = state.shapes()
         for name in known:
             value = parts[name]
@@ -175,14 +198,11 @@ class StatefulEstimator(TableEstimator):
         """Checked rows as dense blocks with their weights. A row that is too large ends them with an error."""
         if weights is not None and len(weights) and weights.max() > LARGEST:
             raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
-        if is_mappings(X):
-            yield from self._named_blocks(state, list(X), weights, learn)
+        rows = state.read(X)
+        if isinstance(rows, list):
+            yield from self._named_blocks(state, rows, weights, learn)
             return
-        batch = as_batch(X)
-        if batch.table is not None:  # the rows of a stream, whose columns have names
-            yield from self._named_blocks(state, mappings_of(batch), weights, learn)
-            return
-        table = self._settled(state, batch, learn)
+        table = self._settled(state, rows, learn)
         ones = np.ones(table.rows) if weights is None else weights
         sound = require_moderate(table)
         for start, block in dense_parts(table.part(0, sound)):
@@ -224,15 +244,15 @@ class StatefulEstimator(TableEstimator):
         self._require_domain(values)
         if learn:
             self._require_start(table.columns)
-        if learn or state._reader.columns:
+        columns = state._reader.columns
+        if learn or columns:
             state._reader.native.settle(table.columns)
+        state.meet(table, learn, columns)
         return table
 
     def _vector(self, state: State, x: Any, learn: bool) -> Array:
         """A single example as a vector of the state's columns."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and isinstance(x, Mapping):
-            x = named_vector(x, names)
+        x = state.mapping(x)
         if learn and self._bounded:
             state._reader.row(x, False)  # refuses what is malformed
             self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
@@ -325,25 +345,17 @@ def require_moderate(table: Batch) -> int:
     """How many rows come before the first that holds a number too large to square."""
     data = table.dense if table.csr is None else table.csr[0]
     assert data is not None
-    if data.size == 0 or (data.max() <= LARGEST and data.min() >= -LARGEST):
+    if data.size == 0 or (float(data.max()) <= LARGEST and float(data.min()) >= -LARGEST):
         return table.rows
-    first = int(np.argmax(np.abs(data) > LARGEST))
+    first = int(np.argmax(np.abs(data, dtype=np.float64) > LARGEST))
     return first // table.columns if table.csr is None else table._place(first)[0]
 
 
 def dense_parts(table: Batch) -> Iterator[tuple[int, Array]]:
     """The rows as contiguous doubles and where each block starts; a sparse table a thousand rows at a time."""
-    if table.dense is not None:
-        if table.rows:
-            yield 0, np.ascontiguousarray(table.dense, dtype=np.float64)
-        return
-    import scipy.sparse
-
-    for start in range(0, table.rows, PART):
-        part = table.part(start, min(start + PART, table.rows))
-        assert part.csr is not None
-        matrix = scipy.sparse.csr_matrix(part.csr, shape=(part.rows, part.columns))
-        yield start, np.ascontiguousarray(matrix.toarray(), dtype=np.float64)
+    size = PART if table.dense is None else max(1, table.rows)
+    for start in range(0, table.rows, size):
+        yield start, table.filled(start, min(start + size, table.rows))
 
 
 def too_large(row: int) -> NumericalError:
@@ -368,7 +380,8 @@ def mappings_of(batch: Batch) -> list[Mapping[Any, Any]]:
 
 def rows_of(X: Any) -> int:
     """How many rows there are."""
-    return len(X) if is_mappings(X) else int(getattr(X, "rows", None) or X.shape[0])
+    rows = as_rows(X)
+    return rows.rows if isinstance(rows, Batch) else len(rows)
 
 
 def vector_of(x: Any) -> Array:
@@ -379,14 +392,6 @@ def vector_of(x: Any) -> Array:
         row = np.zeros(columns)
         row[index] = values
     return np.asarray(row)
-
-
-def named_vector(x: Mapping[Any, Any], names: Any) -> Array:
-    """A mapping as a row of the frame whose columns had these names."""
-    strange = set(x) - set(names)
-    if strange:
-        raise FeatureError(f"x has features {sorted(map(str, strange))[:3]} that the table did not have")
-    return np.array([read_item(name, x.get(name, 0.0))[1] for name in names])
 
 
 def values_of(x: Mapping[Any, Any]) -> Array:

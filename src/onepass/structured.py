@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import decoders, store
-from .batches import Batch, as_batch, is_mappings, to_row
+from .batches import Batch, as_batch, as_importance, is_mappings, to_row
 from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, ParameterError, RowError
 from .labels import as_labels, label_array, not_hashable, plain, require_label, sorted_classes
@@ -122,6 +122,8 @@ class StructuredLearner(LinearWeights):
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
         """Learn one example: whatever x and y the decoder reads."""
         model = self._model or self._new_model()
+        if type(importance) is not float:
+            importance = as_importance([importance], 1)[0]  # type: ignore[index]
         self._round(model, self._input(x), y, importance)
         self._model = model
 

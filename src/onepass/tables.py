@@ -13,10 +13,10 @@ from sklearn.utils import ClassifierTags, RegressorTags, TargetTags, check_rando
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .batches import Batch, as_batch, as_importance
+from .batches import Batch, as_batch, as_importance, column_names, require_reals
 from .core import Array
 from .errors import InputError, LabelError, ParameterError, RowError
-from .labels import as_targets, label_array, plain
+from .labels import as_targets, label_array, plain, require_no_dates
 from .learner_base import EstimatorBase, restore
 
 __all__ = [
@@ -41,6 +41,11 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
         """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
         if not reset and _is_plain(self, X):
             return as_batch(X)
+        # Ours first: scikit-learn reads sparse rows without a check, and makes numbers of dates.
+        sparse = as_batch(X) if hasattr(X, "tocsr") else None
+        names = column_names(X)
+        if sparse is None:
+            require_reals(X)
         try:
             table = validate_data(
                 self,
@@ -56,7 +61,8 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
             raise
         except ValueError as error:
             raise InputError(str(error)) from None
-        batch = as_batch(table)
+        batch = sparse or as_batch(table)
+        batch.names = names
         if hasattr(self, "feature_names_in_"):
             batch.names = [str(name) for name in self.feature_names_in_]
         return batch
@@ -128,10 +134,13 @@ def read_labels(y: Any, rows: int) -> NDArray[Any]:
         y = _column(y)
     try:
         labels = np.asarray(column_or_1d(y, warn=True))
+        require_no_dates(labels)
         if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
             raise ValueError("Input y contains NaN or infinity; every example needs a label")
         if labels.dtype.kind not in "biu":  # whole numbers need no look at every one
             check_classification_targets(labels)
+    except LabelError:
+        raise
     except (TypeError, ValueError) as error:  # TypeError: labels that do not sort, None among them
         raise LabelError(str(error)) from None
     if len(labels) != rows:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batches import as_base, as_importance
+from ..batches import as_base, as_batch, as_importance
 from ..errors import InputError, ParameterError
 
 __all__ = ["Example", "Rows", "as_chunks", "as_examples", "is_event", "unlabelled"]
@@ -153,9 +153,12 @@ def single(X: Any, named: bool) -> Iterator[Any]:
     elif hasattr(X, "dicts") and named:
         yield from X.dicts()
     elif hasattr(X, "tocsr") and named:
-        matrix = X.tocsr()
-        for start, stop in itertools.pairwise(matrix.indptr.tolist()):
-            yield dict(zip(matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist(), strict=True))
+        data, indices, starts = (array.tolist() for array in as_batch(X).merged().stored)
+        for start, stop in itertools.pairwise(starts):
+            yield dict(zip(indices[start:stop], data[start:stop], strict=True))
+    elif hasattr(X, "format"):  # SciPy's
+        batch = as_batch(X)
+        yield from (batch.part(row, row + 1).single() for row in range(batch.rows))
     elif hasattr(X, "tocsr"):
         for row in range(X.shape[0]):
             yield X[row : row + 1]

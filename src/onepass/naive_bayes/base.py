@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..batches import Batch, as_batch, is_mappings
+from ..batches import Batch
 from ..core import Array
 from ..errors import DamagedFileError, InputError, NumericalError, ParameterError
 from ..labelled import LabelledLearner, LabelledState
 from ..learner import LearnerTraits
-from ..stateful import LARGEST, Reader, mappings_of, named_vector, require_moderate, too_large, vector_of
+from ..stateful import LARGEST, Reader, require_moderate, too_large, vector_of
 
 __all__ = ["BayesLearner", "CountingLearner", "CountingState", "log_prior", "normalised"]
 
@@ -151,30 +151,27 @@ class CountingLearner(BayesLearner):
             state._counter.add_class()
 
     def _learn_single(self, state: CountingState, x: Any, label: Any, weight: float) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        code = state._index.get(label, len(state.classes))
-        if names is not None or not state._counter.learn_one(x, code, weight):
+        code, x = state._index.get(label, len(state.classes)), state.mapping(x)
+        if not state._counter.learn_one(x, code, weight):
             state._counter.learn_one(self._plain_row(x), code, weight)
         state.admit(label)
         state.t += 1
 
     def _plain_row(self, x: Any) -> Any:
         """A row that is neither a dict nor a vector of doubles as one of them."""
-        names = getattr(self, "feature_names_in_", None)
-        if isinstance(x, Mapping):
-            return dict(x) if names is None else named_vector(x, names)
-        return vector_of(x)
+        return dict(x) if isinstance(x, Mapping) else vector_of(x)
 
     def _check_one(self, state: CountingState, x: Any) -> None:
+        x = state.mapping(x)
         if state._counter.score_one(x, self._formula()[0], 1.0) is None:
             state._counter.score_one(self._plain_row(x), self._formula()[0], 1.0)
 
     def _learn_table(self, state: CountingState, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
         if weights is not None and len(weights) and weights.max() > LARGEST:
             raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
-        batch = None if is_mappings(X) else as_batch(X)
-        if batch is None or batch.table is not None:
-            self._learn_mappings(state, list(X) if batch is None else mappings_of(batch), codes, weights)
+        batch = state.read(X)
+        if isinstance(batch, list):
+            self._learn_mappings(state, batch, codes, weights)
             return
         self._settled(state, batch, True)
         w = np.ones(batch.rows) if weights is None else weights
@@ -184,8 +181,8 @@ class CountingLearner(BayesLearner):
             X = np.ascontiguousarray(batch.dense, dtype=np.float64)[:sound]
             state._counter.learn(X, codes[:sound], w[:sound])
         elif sound:
-            matrix = canonical(batch.part(0, sound))
-            csr = (matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64))
+            data, indices, starts = merged(batch.part(0, sound))
+            csr = (data, indices.astype(np.int64), starts.astype(np.int64))
             state._counter.learn_csr(*csr, batch.columns, codes[:sound], w[:sound])
         state.t += sound
         if sound < batch.rows:
@@ -221,9 +218,8 @@ class CountingLearner(BayesLearner):
 
     def _score_single(self, state: CountingState, x: Any) -> Array:
         formula, smoothing = self._formula()
-        scores = None
-        if not hasattr(self, "feature_names_in_"):
-            scores = state._counter.score_one(x, formula, smoothing)
+        x = state.mapping(x)
+        scores = state._counter.score_one(x, formula, smoothing)
         if scores is None:
             scores = state._counter.score_one(self._plain_row(x), formula, smoothing)
         return np.asarray(scores) + self._prior_of(state)
@@ -232,10 +228,9 @@ class CountingLearner(BayesLearner):
         return self._prior(np.array(state._counter.masses()))
 
     def _score_table(self, state: CountingState, X: Any) -> Array:
-        batch = None if is_mappings(X) else as_batch(X)
-        if batch is None or batch.table is not None:
-            rows = list(X) if batch is None else mappings_of(batch)
-            return np.array([self._score_single(state, x) for x in rows])
+        batch = state.read(X)
+        if isinstance(batch, list):
+            return np.array([self._score_single(state, x) for x in batch])
         self._settled(state, batch, False)
         sound = require_moderate(batch)
         if sound < batch.rows:
@@ -244,8 +239,7 @@ class CountingLearner(BayesLearner):
             learned = state._counter.state()
             tables = self._tables_of(learned, state._counter.unit)
             state._tables = ((state.t, state._counter.features), tables)
-        table = canonical(batch) if batch.csr is not None else np.asarray(batch.dense, dtype=np.float64)
-        return self._likelihood(state._tables[1], table) + self._prior_of(state)
+        return self._likelihood(state._tables[1], table_of(batch)) + self._prior_of(state)
 
     @property
     def class_count_(self) -> Array:
@@ -296,15 +290,16 @@ class CountingLearner(BayesLearner):
         return tags
 
 
-def canonical(batch: Batch) -> Any:
-    """The rows as SciPy's CSR matrix, columns rising and none twice; the caller's own arrays stay as they are."""
+def merged(batch: Batch) -> Any:
+    """The three arrays of sparse rows, columns rising and none twice, of doubles."""
+    csr = batch.merged().stored
+    return np.asarray(csr[0], dtype=np.float64), *csr[1:]
+
+
+def table_of(batch: Batch) -> Any:
+    """Rows as NumPy's table of doubles, or SciPy's."""
+    if batch.csr is None:
+        return np.asarray(batch.dense, dtype=np.float64)
     import scipy.sparse
 
-    assert batch.csr is not None
-    data, indices, starts = batch.csr
-    shape = (batch.rows, batch.columns)
-    matrix = scipy.sparse.csr_matrix((np.asarray(data, dtype=np.float64), indices, starts), shape=shape)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
+    return scipy.sparse.csr_matrix(merged(batch), shape=(batch.rows, batch.columns))

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import store
-from ..batches import as_batch, is_mappings
+from ..batches import as_batch
+from ..columns import require_same_names
 from ..core import Array
 from ..errors import FeatureError, InputError
 from ..labelled import LabelledState
 from ..labels import not_hashable, plain, require_label
 from ..parameters import Parameters, number
-from ..stateful import dense_parts, mappings_of, named_vector, vector_of
+from ..stateful import dense_parts, vector_of
 from .base import BayesLearner
 
 __all__ = ["CategoricalNB"]
@@ -108,13 +109,14 @@ class CategoricalNB(BayesLearner):
 
     def _learn_table(self, state: _Categories, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
         w = np.ones(len(codes)) if weights is None else weights
-        rows = self._mappings(X)
-        if rows is not None:
+        rows = state.read(X)
+        if isinstance(rows, list):
             read = [self._items(state, x) for x in rows]
             for row, items in enumerate(read):
                 self._count(state, items, int(codes[row]), float(w[row]))
             return
-        values = self._values(state, X)
+        values = self._values(state, rows)
+        state.meet(rows, True, state.columns)
         state.columns = values.shape[1]
         for j in range(values.shape[1]):
             for category in range(len(state._of.get(j, ())), int(values[:, j].max()) + 1):
@@ -126,11 +128,12 @@ class CategoricalNB(BayesLearner):
         state.t += len(values)
 
     def _learn_single(self, state: _Categories, x: Any, label: Any, weight: float) -> None:
-        if isinstance(x, Mapping) and not hasattr(self, "feature_names_in_"):
+        x = state.mapping(x)
+        if isinstance(x, Mapping):
             items = self._items(state, x)
             self._count(state, items, state.admit(label), weight)
             return
-        row = self._row_of(x)
+        row = vector_of(x)[np.newaxis]
         self._values(state, row)  # refuses before the label is let in
         self._learn_table(state, row, np.array([state.admit(label)]), np.array([weight]))
 
@@ -142,12 +145,6 @@ class CategoricalNB(BayesLearner):
         state.t += 1
 
     # -- reading -------------------------------------------------------------------------------------------------------
-
-    def _mappings(self, X: Any) -> list[Any] | None:
-        if is_mappings(X):
-            return list(X)
-        batch = as_batch(X)
-        return None if batch.table is None else list(mappings_of(batch))
 
     def _items(self, state: _Categories, x: Any) -> list[tuple[Any, Any]]:
         """The features of a mapping and their values."""
@@ -180,6 +177,7 @@ class CategoricalNB(BayesLearner):
         if batch.rows == 0:
             raise InputError("X has no rows")
         batch.require_finite()
+        require_same_names(batch.names, state._frame)
         table = np.concatenate([part for _, part in dense_parts(batch)])
         if table.min() < 0:
             raise InputError("Negative values in data passed to CategoricalNB: categories are whole numbers >= 0")
@@ -188,18 +186,13 @@ class CategoricalNB(BayesLearner):
             raise InputError(f"categories are whole numbers from 0 to {MOST - 1}, got {bad:g}; encode them first")
         return table.astype(np.int64)
 
-    def _row_of(self, x: Any) -> Any:
-        if isinstance(x, Mapping):
-            return named_vector(x, self.feature_names_in_)[np.newaxis]
-        return vector_of(x)[np.newaxis]
-
     # -- predicting ----------------------------------------------------------------------------------------------------
 
     def _score_table(self, state: _Categories, X: Any) -> Array:
-        rows = self._mappings(X)
-        if rows is not None:
+        rows = state.read(X)
+        if isinstance(rows, list):
             return np.array([self._score_single(state, x) for x in rows])
-        values = self._values(state, X)
+        values = self._values(state, rows)
         out = np.tile(self._prior(state.mass), (len(values), 1))
         for j in range(values.shape[1]):
             cells = np.array(state._of[j])
@@ -211,8 +204,9 @@ class CategoricalNB(BayesLearner):
         return out
 
     def _score_single(self, state: _Categories, x: Any) -> Array:
-        if not isinstance(x, Mapping) or hasattr(self, "feature_names_in_"):
-            return np.asarray(self._score_table(state, self._row_of(x))[0])
+        x = state.mapping(x)
+        if not isinstance(x, Mapping):
+            return np.asarray(self._score_table(state, vector_of(x)[np.newaxis])[0])
         out = self._prior(state.mass)
         for feature, category in self._items(state, x):
             cells = state._of.get(feature)
@@ -225,10 +219,11 @@ class CategoricalNB(BayesLearner):
         return out
 
     def _check_one(self, state: _Categories, x: Any) -> None:
+        x = state.mapping(x)
         if isinstance(x, Mapping):
             self._items(state, x)
         else:
-            self._values(state, self._row_of(x))
+            self._values(state, vector_of(x)[np.newaxis])
 
     @property
     def class_count_(self) -> Array:

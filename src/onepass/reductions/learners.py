@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..batches import Batch
+from ..columns import require_same_names
 from ..core import Array, Rule
 from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, RowError
 from ..learner import State, traits_of
 from ..model import LinearModel
+from ..named import named_vector
+from ..reals import is_real
 from ..rule_model import RuleModel
 from .examples import Rows, check_mappings, count, singles, width
 
@@ -221,11 +225,14 @@ class Foreign(BaseLearner):
         for value in row.values() if isinstance(row, Mapping) else row:
             if isinstance(value, (float, np.floating)) and not math.isfinite(value):
                 raise InputError(f"x must hold finite numbers, got {value}; drop or impute the example")
+            if not is_real(value):
+                raise InputError(f"x must hold numbers, got {value!r:.60} ({type(value).__name__})")
 
     def check_rows(self, rows: Rows) -> None:
         if isinstance(rows, Batch):
             if self.columns is not None and rows.columns != self.columns:
                 raise FeatureError(f"X has {rows.columns} features, but this model has learned rows of {self.columns}")
+            require_same_names(rows.names, self.names)
             rows.require_finite()
         else:
             check_mappings(rows, self.check)
@@ -293,7 +300,7 @@ class Foreign(BaseLearner):
 
     def _presented(self, x: Any) -> Any:
         if isinstance(x, Mapping):
-            return x
+            return x if self.names is None or self.river else named_vector(x, self.names)
         row = x.toarray()[0] if hasattr(x, "tocsr") else x
         return dict(zip(self.names or range(len(row)), row.tolist(), strict=True)) if self.river else row
 
@@ -316,7 +323,11 @@ class Own(Foreign):
         return size if decision else -size
 
     def predict_rows(self, rows: Rows) -> Any:
-        return self.learner.predict_many(rows)
+        # Rows are learned one by one, as vectors; `check_rows` has seen that their names are the same.
+        return self.learner.predict_many(replace(rows, names=None) if isinstance(rows, Batch) else self._mapped(rows))
+
+    def _mapped(self, rows: list[Any]) -> list[Any] | Array:
+        return rows if self.names is None else np.array([self._presented(x) for x in rows])
 
     def copy(self) -> Own:
         out = copy.copy(self)

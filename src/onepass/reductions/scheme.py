@@ -240,6 +240,7 @@ class Reduction(BaseLearner):
 
     def set_shape(self, columns: int, names: list[str] | None) -> None:
         self.columns, self.names = columns, names
+        self._witness = None  # one that was made before knows neither
         for learner in (*self.learners, *self.spares):
             learner.set_shape(columns, names)
 

@@ -17,6 +17,7 @@ import numpy as np
 from .. import _native
 from ..datasets.rows import CSR
 from ..errors import FeatureError, InputError, ParameterError
+from ..reals import is_real
 from .chunk import Chunk
 
 __all__ = [
@@ -100,7 +101,7 @@ def numbers_of(x: Any) -> dict[Any, float]:
 def as_number(name: Any, value: Any) -> float:
     """A feature's value; raises unless it is a finite number."""
     try:
-        if isinstance(value, bytes | bytearray | complex) or not hasattr(value, "__float__"):
+        if isinstance(value, bytes | bytearray) or not hasattr(value, "__float__") or not is_real(value):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -18,7 +18,7 @@ from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from .. import hashing
-from ..batches import Batch, as_batch, is_mappings
+from ..batches import Batch, Rows, as_batch, as_rows
 from ..datasets import CSR
 from ..errors import FeatureError, InputError, NumericalError
 from ..learner import LearnerTraits
@@ -26,21 +26,6 @@ from ..learner_base import array_bytes
 from ..tables import TableEstimator
 
 __all__ = ["Rows", "Transform", "as_matrix", "as_rows", "length_of", "part_of"]
-
-# What flows through a chain: a table, or mappings of names to values.
-Rows = Batch | list[Mapping[Any, Any]]
-
-
-def as_rows(X: Any) -> Rows:
-    """Rows as the transforms take them: arrays, frames, CSR and stream chunks as a batch, mappings as they are."""
-    if isinstance(X, Batch):
-        return X
-    if is_mappings(X):
-        for number, x in enumerate(X):
-            if not isinstance(x, Mapping):
-                raise FeatureError(f"row {number}: expected a mapping like the first row, got {x!r:.80}")
-        return list(X)
-    return as_batch(X)
 
 
 def length_of(rows: Rows) -> int:
@@ -57,12 +42,7 @@ def as_matrix(batch: Batch) -> Any:
         return batch.dense
     import scipy.sparse
 
-    assert batch.csr is not None
-    matrix = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns))
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the arrays may be the caller's own
-        matrix.sum_duplicates()
-    return matrix
+    return scipy.sparse.csr_matrix(batch.merged().stored, shape=(batch.rows, batch.columns))
 
 
 def stacked(parts: list[Rows]) -> Rows:
@@ -82,8 +62,8 @@ def mappings_of(batch: Batch, names: list[str]) -> list[Mapping[Any, Any]]:
     """Each row as a mapping; a zero is no feature."""
     if batch.dense is not None:
         return [{name: value for name, value in zip(names, row, strict=True) if value} for row in batch.dense.tolist()]
-    assert batch.csr is not None
-    data, indices, starts = (array.tolist() for array in batch.csr)
+    rows = batch if batch.distinct else batch.merged()
+    data, indices, starts = (array.tolist() for array in rows.stored)
     called = batch.table.names(0, batch.columns) if batch.table is not None else names
     return [{called[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)} for a, b in pairwise(starts)]
 

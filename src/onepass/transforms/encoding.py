@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from .. import _native, store
-from ..batches import Batch, is_mappings
+from ..batches import Batch, column_names, is_mappings
 from ..core import Array
 from ..errors import FeatureError, InputError, ParameterError
 from ..streams.expansion import as_number, numbers_of
@@ -133,7 +133,7 @@ class OneHotEncoder(Transform):
         table = np.asarray(X)
         if table.ndim != 2:
             raise FeatureError(f"X must be a table of rows and columns, got {table.ndim} dimension(s)")
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        names = column_names(X)
         return _Categories(len(table), table.shape[1], dense=table, names=names)
 
     def _single(self, x: Any) -> Batch:
@@ -144,6 +144,7 @@ class OneHotEncoder(Transform):
         return _Categories(1, len(x), dense=row)
 
     def _validated(self, X: Any, *, reset: bool) -> Batch:
+        column_names(X)  # refuses what could be taken for another column
         try:
             table = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
         except InputError:

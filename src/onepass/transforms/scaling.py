@@ -383,11 +383,7 @@ def canonical(batch: Batch) -> Batch:
     assert batch.csr is not None
     if batch.distinct:
         return batch
-    import scipy.sparse
-
-    matrix = scipy.sparse.csr_matrix(batch.csr, shape=(batch.rows, batch.columns), copy=True)
-    matrix.sum_duplicates()
-    return replace(batch, csr=(matrix.data, matrix.indices, matrix.indptr), distinct=False)
+    return batch.merged()
 
 
 def flag(name: str, value: Any) -> None:
