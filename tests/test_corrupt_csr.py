@@ -59,7 +59,7 @@ def verbs(learner: Any) -> list[str]:
     return [name for name in (*names, *more) if hasattr(learner, name)]
 
 
-@pytest.mark.full
+@pytest.mark.full(most=120)
 @pytest.mark.parametrize("what", CORRUPT)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("make", CASES)

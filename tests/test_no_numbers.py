@@ -43,7 +43,7 @@ NO_NUMBERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.full(most=120)
 @pytest.mark.parametrize("what", NO_NUMBERS)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("make", CASES)
@@ -69,7 +69,7 @@ def test_none_is_a_feature(make: Callable[[], Any], around: str, what: str) -> N
         ("learn_many", objects, two),
         ("partial_fit", objects, two),
     ):
-        if hasattr(learner, verb):
+        if hasattr(learner, verb) and not (verb == "partial_fit" and learner.traits.answers == "labels"):
             with pytest.raises(InputError):
                 getattr(learner, verb)(x, *more)
     if "names" in learner.traits.forms:
@@ -79,7 +79,7 @@ def test_none_is_a_feature(make: Callable[[], Any], around: str, what: str) -> N
     assert repr(learner.state()) == before
 
 
-@pytest.mark.full
+@pytest.mark.full(most=120)
 @pytest.mark.parametrize("what", NO_NUMBERS)
 @pytest.mark.parametrize("make", CASES)
 def test_none_is_an_answer_or_a_weight(make: Callable[[], Any], what: str) -> None:
@@ -160,5 +160,5 @@ def test_columns_of_dates_are_no_weights_and_no_labels(tmp_path: Any, kind: str,
             file.write_table(table)
     with pytest.raises(InputError, match=r"the weight column 'when' holds .*, expected numbers"):
         list(op.stream(path, label="y", weight="when"))
-    with pytest.raises((InputError, LabelError), match=r"the label column 'when' holds .*, expected numbers, strings"):
+    with pytest.raises((InputError, LabelError), match="the label 'when' holds"):
         list(op.stream(path, label="when", drop=["y"]))

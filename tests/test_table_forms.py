@@ -122,7 +122,7 @@ def learns_names(learner: Any) -> bool:
     return isinstance(learner, kinds) or getattr(learner, "hash_bits", None) is not None
 
 
-@pytest.mark.full
+@pytest.mark.full(most=250)
 @pytest.mark.parametrize("form", [*SPARSE, *(f"dense {form}" for form in DENSE)])
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("make", CASES)
@@ -151,7 +151,7 @@ def test_every_form_of_a_table_is_learned_alike(make: Callable[[], Any], around:
         same(said(alone, plain), said(wanted, plain), "the loop of learn_one", exact)
 
 
-@pytest.mark.full
+@pytest.mark.full(most=120)
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("make", CASES)
@@ -187,7 +187,7 @@ def test_no_frame_is_read_in_another_order(make: Callable[[], Any], around: str,
         same([getattr(each, "item", lambda each=each: each)() for each in one_by_one], list(answers), "mappings", False)
 
 
-@pytest.mark.full
+@pytest.mark.full(most=120)
 @pytest.mark.parametrize("make", CASES)
 def test_a_frame_with_a_name_twice_is_refused(make: Callable[[], Any]) -> None:
     learner, stream = made(make, "alone")

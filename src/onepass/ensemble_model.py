@@ -24,6 +24,7 @@ from .learner_base import LearnerBase
 from .learner_base import part as part_of
 from .model import LinearModel
 from .model_learning import check_mappings, run_into
+from .reals import as_reals
 
 __all__ = ["EnsembleModel"]
 
@@ -441,7 +442,7 @@ def _as_rows(x: Any) -> Any:
     if hasattr(x, "tocsr"):
         return x
     try:
-        row = np.asarray(x, dtype=np.float64)
+        row = as_reals(np.asarray(x), "x")
     except (TypeError, ValueError):
         raise FeatureError(f"expected a mapping of names to numbers or a row of numbers, got {x!r:.60}") from None
     if row.ndim != 1 and not (row.ndim == 2 and len(row) == 1):

@@ -22,6 +22,7 @@ from .learner_base import joined
 from .linear import LinearWeights
 from .model import LinearModel
 from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
+from .reals import is_real
 from .tables import read_order
 
 __all__ = ["Ranker"]
@@ -392,7 +393,7 @@ def _relevances(y: Any, rows: int, *, by_table: bool = True) -> Array:
 
 def _finite(importance: Any) -> float:
     try:
-        c = float(importance)
+        c = float(importance) if is_real(importance) else -1.0
     except (TypeError, ValueError):
         c = -1.0
     if not (np.isfinite(c) and c >= 0):

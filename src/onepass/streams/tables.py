@@ -183,19 +183,7 @@ def _with_texts(starts: Any, codes: Any, values: Any, texts: Any, names: list[st
 def _labels(table: Any, roles: Roles, rows: int) -> NDArray[Any]:
     if not roles.label:
         return np.full(rows, np.nan)
-    column = table.column(roles.label)
-    if pyarrow_types().is_temporal(column.type):
-        raise InputError(
-            f"the label column {roles.label!r} holds {column.type}, expected numbers, strings or booleans; "
-            "convert it to strings, or choose another column"
-        )
-    return _column(column)
-
-
-def pyarrow_types() -> Any:
-    import pyarrow
-
-    return pyarrow.types
+    return _column(table.column(roles.label))
 
 
 def _column(column: Any) -> NDArray[Any]:
@@ -211,7 +199,9 @@ def _column(column: Any) -> NDArray[Any]:
 def _weights(table: Any, name: str | None) -> NDArray[np.float64] | None:
     if name is None:
         return None
-    column, types = table.column(name), pyarrow_types()
+    import pyarrow
+
+    column, types = table.column(name), pyarrow.types
     numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
     if not any(test(column.type) for test in numeric):
         raise InputError(f"the weight column {name!r} holds {column.type}, expected numbers; choose another column")
