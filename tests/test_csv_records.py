@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import itertools
+import json
 import re
 import time
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import onepass as command
 from support.extras import require_extra
 
 import onepass as op
@@ -193,10 +195,12 @@ def conserved(text: bytes, header: bool, separator: bytes, longest: int, where: 
     return len(rows), len(bad)
 
 
+@pytest.mark.full(most=4, quick=2)
 @pytest.mark.parametrize("longest", [LONGEST, 24])
 @pytest.mark.parametrize("separator", [b",", b"\t"], ids=["csv", "tsv"])
-def test_every_record_is_a_row_or_skipped(separator, longest, tmp_path):
-    g = np.random.default_rng(3)
+@pytest.mark.parametrize("seed", range(40))
+def test_every_record_is_a_row_or_skipped(seed, separator, longest, tmp_path):
+    g = np.random.default_rng(seed)
     rows = skipped = 0
     for _ in range(25):
         header = bool(g.integers(2))
@@ -332,6 +336,27 @@ def test_an_empty_first_file_hides_no_other(names, empty, tmp_path):
             rest = op.stream(files, header=names, label="1", block_size=size, start=chunk.position)
             assert list(rest) == expected[number + 1 :]
     assert list(op.stream(files[:2], header=names, label="1")) == []
+
+
+def test_going_on_before_the_names_of_columns(tmp_path):
+    """The second file, which is followed, had only empty lines when the position was given."""
+    (tmp_path / "1.csv").write_bytes(b"a,y\n1,0\n")
+    (tmp_path / "2.csv").write_bytes(b"\n\r\na,y\n2,1\n3,0\n")
+    files = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    for offset, line, rows in ((1, 2, [2, 3]), (3, 3, [2, 3]), (7, 4, [2, 3]), (11, 5, [3])):
+        start = op.streams.Position(file=1, offset=offset, line=line, example=1)
+        assert [x["a"] for x, _ in op.stream(files, start=start)] == rows
+
+
+def test_the_command_reads_past_an_empty_file(tmp_path):
+    for name, text in (("1.csv", b""), ("2.csv", b'1,q,0\n2,5" pipe,1\n'), ("3.csv", b"\n3,r,0\r4,s,1")):
+        (tmp_path / name).write_bytes(text)
+    learn = ("learn", "*.csv", "--no-header", "--label", "2", "--rule", "pa1")
+    done = command(*learn, "--json", "r", cwd=tmp_path)
+    assert done.returncode == 0 and json.loads((tmp_path / "r").read_text())["examples"] == 4
+    (tmp_path / "2.csv").write_bytes(b'1,q,0\n2,"5 pipe,1\n')
+    done = command(*learn, cwd=tmp_path)
+    assert done.returncode == 1 and "2.csv:2:1: a quote opens a field, and none closes it" in done.stderr
 
 
 def test_names_of_columns_in_any_dialect(tmp_path):
