@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,12 @@ def no_waiting_for_the_disk(request: pytest.FixtureRequest, monkeypatch: pytest.
     """Thousands of models are saved: that they survive a power cut is test_store_writing's business."""
     if request.path.stem != "test_store_writing":
         monkeypatch.setattr("os.fsync", lambda handle: None)
+
+
+@pytest.fixture
+def threads_change_often() -> Iterator[None]:
+    """Threads take turns within lines, not every 5 ms: what is not whole shows."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)

@@ -6,9 +6,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,6 @@ PROBES, CHUNK = 5, 6
 PARAMETERS = {"traits", "get_params", "set_params", "get_metadata_routing", "set_output"}
 # scikit-learn's, made of two verbs that hold it, one after the other.
 TWO_VERBS = {"fit_predict", "fit_transform", "score"}
-
-
-@pytest.fixture
-def threads_change_often() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def contents(learner: Any) -> bytes:

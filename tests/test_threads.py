@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 import onepass as op
 from onepass.drift import DriftReset
+from onepass.learner_base import restore
 from onepass.linear import LinearClassifier, LinearRegressor
 from onepass.model import LinearModel
 
@@ -215,6 +216,14 @@ def test_copies_have_locks_of_their_own() -> None:
     assert len({id(each._lock) for each in (learner, *twins)}) == len(twins) + 1
 
 
+@pytest.mark.parametrize("make", [LinearModel, op.KernelModel])
+def test_a_model_and_its_engine_have_one_lock(make: Any) -> None:
+    model = make()
+    model.learn_one([1.0], "a")
+    for each in (model, model.copy(), pickle.loads(pickle.dumps(model)), make.from_state(*model.state()), clone(model)):
+        assert each._lock is each._engine.lock
+
+
 def test_a_copy_has_no_more_attributes_than_its_original() -> None:
     for learner in (op.LinearClassifier(), op.GaussianNB(), DriftReset()):
         for twin in (learner.copy(), pickle.loads(pickle.dumps(learner))):
@@ -227,18 +236,26 @@ def test_a_model_and_the_estimator_made_of_it_share_their_lock() -> None:
     assert op.LinearClassifier.of_model(model)._lock is model._lock
 
 
+@pytest.mark.usefixtures("threads_change_often")
 def test_a_refused_call_hides_nothing_from_others() -> None:
     """A refusal sets the attributes back; who looks meanwhile finds all of them."""
     X = np.eye(3)
     learner = op.LinearClassifier().fit(X, ["a", "b", "a"])
 
+    done = threading.Event()
+
     def refused() -> None:
-        for _ in range(200):
-            with pytest.raises(ValueError):
-                learner.fit(np.full((3, 3), np.nan), ["a", "b", "a"])
+        with pytest.raises(ValueError):
+            learner.fit(np.full((3, 3), np.nan), ["a", "b", "a"])
+        before = dict(vars(learner))
+        while not done.is_set():
+            restore(learner, before)  # what such a call ends with
 
     def look() -> None:
-        for _ in range(2000):
-            assert learner.rule == "pa1" and learner.predict_one(X[0]) in ("a", "b")
+        try:
+            for _ in range(20_000):
+                assert learner.rule == "pa1" and learner.predict_one(X[0]) in ("a", "b")
+        finally:
+            done.set()
 
     in_threads(refused, look)
