@@ -23,6 +23,7 @@ def start() -> None:
         return
     signal.signal(signal.SIGINT, _end)  # nothing is open yet: what is half imported need not be undone
     came: list[int] = []
+    dropped: list[int] = []
 
     def interrupt(number: int, frame: Any) -> NoReturn:
         came.append(number)
@@ -30,10 +31,12 @@ def start() -> None:
 
     try:
         run = _loaded()
-        sys.unraisablehook = _again(sys.unraisablehook)
+        sys.unraisablehook = _again(sys.unraisablehook, dropped)
         signal.signal(signal.SIGINT, interrupt)
         run(prog_name="onepass")
     except SystemExit:
+        if dropped:  # too late to be raised once more
+            _end()
         raise
     except BaseException:  # an import that is interrupted may end in another error
         if came:
@@ -58,17 +61,20 @@ def _end(*signalled: Any) -> NoReturn:
     os._exit(CODE)
 
 
-def _again(before: Any) -> Any:
+def _again(before: Any, dropped: list[int]) -> Any:
     """Where Python drops an exception, in a callback of the import system say, Ctrl-C is raised once more after it."""
+
+    def raised(*signalled: Any) -> None:
+        dropped.clear()
+        signal.raise_signal(signal.SIGINT)
 
     def hook(unraisable: Any) -> None:
         if unraisable.exc_type is not KeyboardInterrupt or not hasattr(signal, "setitimer"):
             before(unraisable)
             return
-        handler = signal.getsignal(signal.SIGINT)
-        if callable(handler):
-            signal.signal(signal.SIGALRM, handler)
-            signal.setitimer(signal.ITIMER_REAL, SOON)
+        dropped.append(signal.SIGINT)
+        signal.signal(signal.SIGALRM, raised)
+        signal.setitimer(signal.ITIMER_REAL, SOON)
 
     return hook
 

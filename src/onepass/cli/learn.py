@@ -170,17 +170,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
     job.beside = beside(ctx)
     try:
-        job.go()
+        try:
+            job.go()
+        finally:
+            if job.predictions is not None:
+                job.predictions.close()
     except Stopped as stopped:
-        _finish(job)
         click.echo(f"onepass: interrupted after {job.counts['examples']:,} examples; {_how_to_resume(job)}", err=True)
         ctx.exit(128 + stopped.signal if stopped.signal not in (2, 15) else 130)
     except InputError as error:
-        _finish(job)
         if job.stopped_whole:
             error.add_note(f"What came before is learned: {_how_to_resume(job)}")
         raise
-    _finish(job)
     if given["invert_hash"] and job.model is not None:
         from .outputs import write_weights
 
@@ -383,25 +384,24 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     if given["save"] is None:
         writes(path, "--resume", instead_of=("--resume",))
         given["save"] = path
-    given["predictions_length"] = kept.lengths.get("predictions")
+    for name in ("predictions", "quarantine"):
+        given[f"{name}_length"] = kept.lengths.get(name)
     job = _job(given, reading, options, rule=None, make=None)
-    if given["quarantine"] is not None:
-        from .outputs import cut_back
-
-        cut_back(given["quarantine"], kept.lengths.get("quarantine"))
     job.resume(model, kept, arrays)
     return job
 
 
 def _job(given: dict[str, Any], reading: Reading, options: Any, *, rule: Any, make: Any) -> Job:
     from .job import Job
-    from .outputs import Audit, Predictions
+    from .outputs import Audit, Predictions, cut_back
     from .progress import Display, display
 
     cache = given["cache_file"]
     if given["cache"] and cache is None:
         cache = f"{reading.sources[0]}.cache"
         writes(cache, "--cache")
+    if given["quarantine"] is not None:
+        cut_back(given["quarantine"], given.get("quarantine_length"))
     how = {
         "on_error": "skip" if given["on_error"] == "skip" else "raise",
         "quarantine": given["quarantine"],
@@ -438,11 +438,6 @@ def _metrics(text: str) -> list[str]:
             parts.append(part.strip())
     metrics.make_all(parts)
     return parts
-
-
-def _finish(job: Job) -> None:
-    if job.predictions is not None:
-        job.predictions.close()
 
 
 def _how_to_resume(job: Job) -> str:
