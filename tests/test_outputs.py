@@ -206,6 +206,7 @@ def test_other_files_that_are_written_unasked(home: Path) -> None:
         (["convert", "o.svm.names", "o.svm", "--format", "vw"], "IN o.svm.names", "OUT.names"),
         (["learn", "d.vw", "d.vw.cache", "-c", "--format", "vw"], "SOURCE d.vw.cache", "--cache"),
         (["learn", "-", "--format", "vw", "-p", "/dev/stdin"], "SOURCE -", "--predictions"),
+        (["learn", "--resume", "m", "m"], "SOURCE m", "--resume"),  # which would be saved there
     ]:
         before = {name: data for name, data in content(home).items() if name != "x"}
         result = onepass(*args, *SKIP, cwd=home)
