@@ -315,6 +315,7 @@ NB_MODULE(_native, module) {
         .def_prop_ro(
             "slots",
             [](Engine& self) { return std::vector<double>(self.model.state, self.model.state + self.model.slots); })
+        .def_prop_ro("risky", [](Engine& self) { return self.risky(); })
         .def_prop_ro("ww", [](Engine& self) { return self.model.w.ww; })
         .def_prop_ro("t", [](Engine& self) { return uint64_t(self.model.t); })
         .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })

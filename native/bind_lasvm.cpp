@@ -234,7 +234,7 @@ class LasvmEngine {
                 ? "the kernel is not positive semi-definite: K(x, x) + K(z, z) - 2 K(x, z) < 0 for two "
                   "of the stored vectors; use another kernel"
                 : "its kernel values overflow; scale the features down";
-        const std::string message = "row " + std::to_string(row) + ": " + why + ". The rows before it were learned";
+        const std::string message = "row " + std::to_string(row) + ": " + why;
         nb::object error = nb::module_::import_("onepass.errors").attr("NumericalError")(message, row);
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
         throw nb::python_error();

@@ -79,6 +79,7 @@ class RowReader {
     // columns; otherwise they are left out.
     nb::object row(nb::handle x, bool learn) {
         if (In1<double> vector; nb::try_cast(x, vector, false)) {
+            if (vector.shape(0) == 0) return nb::none();  // to be refused
             shape.require_columns(vector.shape(0));
             require_sound(vector.data(), vector.shape(0));
             if (learn) shape.settle(vector.shape(0));
@@ -274,6 +275,7 @@ class Counter {
     bool read(nb::handle x) {
         const bool negative = bayes.keeps != NaiveBayes::Keeps::counts;
         if (nb::try_cast(x, vector_, false)) {
+            if (vector_.shape(0) == 0) return false;  // to be refused
             names_ = false;
             n_ = vector_.shape(0);
             shape.require_columns(n_);

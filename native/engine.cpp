@@ -101,7 +101,7 @@ void Engine::Owned::refuse() {
 
 // A row that cannot be learned, though nothing is wrong with its form.
 [[noreturn]] static void raise_row(const char* kind, size_t row, const std::string& why) {
-    const std::string message = "row " + std::to_string(row) + ": " + why + ". The rows before it were learned";
+    const std::string message = "row " + std::to_string(row) + ": " + why;
     nb::object error = nb::module_::import_("onepass.errors").attr(kind)(message, row);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();
@@ -143,7 +143,8 @@ bool Engine::read_vector(PyObject* x, Read& row) {
         return false;
     }
     const char* format = row.view.format ? row.view.format : "B";
-    if (row.view.ndim != 1 || row.view.itemsize != 8 || !(format[0] == 'd' && format[1] == 0)) {
+    if (row.view.ndim != 1 || row.view.shape[0] == 0 || row.view.itemsize != 8 ||
+        !(format[0] == 'd' && format[1] == 0)) {
         PyBuffer_Release(&row.view);
         row.view.obj = nullptr;
         return false;

@@ -149,6 +149,8 @@ class Engine {
 
     // What is wrong with an example that begins at an initial prediction where so many classes are known; empty where
     // nothing is.
+    // Might an ordinary example be refused, for what the weights have become?
+    virtual bool risky() const;
     virtual std::string why_no_base(size_t known) const;
     static double read_base(nb::handle given);
 

@@ -1,7 +1,16 @@
-// Initial predictions: where an example may begin at one, and where not.
+// Where an example may be refused; initial predictions: where one may begin at such, and where not.
 #include "engine.hpp"
 
 namespace onepass {
+
+bool Engine::risky() const {
+    constexpr double large = 1e100;  // far from overflow, also after the next example
+    const Weights& w = model.w;
+    if (!(w.peak < large && w.z_peak < large && w.ww < large * large)) return true;
+    for (double bias : w.bias)
+        if (!(std::abs(bias) < large)) return true;
+    return (w.sigma.on && w.sigma.full) || (w.votes.on && w.votes.full());
+}
 
 std::string Engine::why_no_base(size_t known) const {
     std::string why;

@@ -196,8 +196,7 @@ void KernelEngine::check(const Table& X) {
 
 void KernelEngine::refuse_row(const Outcome& outcome) const {
     if (outcome.status == Status::indefinite)
-        raise("InputError", "row " + std::to_string(outcome.row) +
-                                ": K(x, x) is below 0, so this is no kernel at x; the rows before it were learned");
+        raise("InputError", "row " + std::to_string(outcome.row) + ": K(x, x) is below 0, so this is no kernel at x");
     refuse(outcome);
 }
 

@@ -24,6 +24,7 @@ class KernelEngine : public Engine {
     void check_csr(Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns);
 
     std::string why_no_base(size_t) const override { return "but a kernel learner begins at 0; leave it out"; }
+    bool risky() const override { return !(f.ww < 1e100); }
     void set_features(size_t d) override;
     void admit_names(nb::list names) override;
     void forget_names(size_t count) override;

@@ -27,6 +27,7 @@ class Engine:
     features: int
     table_bytes: int
     rows: int
+    risky: bool
     variances: int
     slots: list[float]
     ww: float

@@ -52,6 +52,8 @@ class Batch:
         if self.dense is not None:
             return self.dense[0].astype(np.float64)
         assert self.csr is not None
+        if self.columns == 0:  # of a stream whose features are still to come
+            return {}
         import scipy.sparse
 
         return scipy.sparse.csr_matrix(self.merged().stored, shape=(1, self.columns))
@@ -176,6 +178,8 @@ def as_batch(X: Any) -> Batch:
         if getattr(X, "distinct", False):  # rows of a stream
             batch.distinct, batch.table, batch.hash_bits = X.distinct, X.table, X.hash_bits
             batch.sound = getattr(X, "sound", False)
+        else:
+            _require_columns(columns)
         return batch
     names = column_names(X)
     try:
@@ -184,9 +188,16 @@ def as_batch(X: Any) -> Batch:
         raise FeatureError("X must be a table: its rows are of different lengths or kinds") from None
     if table.ndim != 2:
         raise FeatureError(f"X must be a table of rows and columns, got {table.ndim} dimension(s): {_shape(X)}")
+    _require_columns(table.shape[1])
     if table.dtype not in (np.float64, np.float32):
         table = _as_numbers(table)
     return Batch(table.shape[0], table.shape[1], dense=np.ascontiguousarray(table), names=names)
+
+
+def _require_columns(columns: int, what: str = "X") -> None:
+    """Rows of no columns say nothing, not even how wide the next may be."""
+    if columns == 0:
+        raise FeatureError(f"{what} has 0 features; expected at least one column (a mapping may be empty)")
 
 
 def column_names(X: Any) -> list[Any] | None:
@@ -270,6 +281,7 @@ def to_row(x: Any) -> Any:
     if row.ndim != 1:
         got = f"an array of shape {row.shape}"
         raise FeatureError(f"x must be one row of numbers, got {got}; use learn_many for several")
+    _require_columns(len(row), "x")
     return np.ascontiguousarray(_as_numbers(row), dtype=np.float64)
 
 

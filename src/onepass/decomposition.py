@@ -213,6 +213,17 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+def _lengths(rows: Array) -> Array:
+    """The norms of rows, also where their squares overflow."""
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(rows, axis=1)
+    if not np.all(np.isfinite(lengths)):
+        largest = np.maximum(np.abs(rows).max(axis=1), 1e-300)
+        with np.errstate(over="ignore"):
+            lengths = largest * np.linalg.norm(rows / largest[:, np.newaxis], axis=1)
+    return np.asarray(lengths)
+
+
 def leading(A: Array, k: int, noise: float) -> tuple[Array, Array]:
     """The largest k singular values above `noise` and their right singular vectors, each one's largest entry positive.
 
@@ -328,8 +339,8 @@ class CCIPCA(_PCA):
         state.steps += len(X)
 
     def _unit(self, state: _Components) -> Array:
-        length = np.linalg.norm(state.components, axis=1, keepdims=True)
+        length = _lengths(state.components)[:, np.newaxis]
         return np.asarray(state.components / np.where(length > 0, length, 1.0))
 
     def _variances(self, state: _Components) -> Array:
-        return np.asarray(np.linalg.norm(state.components, axis=1))
+        return _lengths(state.components)

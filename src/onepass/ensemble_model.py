@@ -17,7 +17,7 @@ from . import portfolio, registry
 from .batches import Batch, as_batch, as_importance, is_mappings
 from .core import Array, Rule
 from .ensemble_weights import MemberWeights
-from .errors import FeatureError, InputError, NumericalError, ParameterError, checked_parts
+from .errors import FeatureError, InputError, NumericalError, ParameterError, checked_parts, rows_from
 from .labels import alike, as_labels, as_targets
 from .learner import LearnerTraits, State, traits_of
 from .learner_base import LearnerBase
@@ -141,6 +141,10 @@ class EnsembleModel(LearnerBase, MemberWeights):
     def traits(self) -> LearnerTraits:
         verbs = {"score_one", "predict_then_learn", "score_then_learn"}
         return LearnerTraits("number" if self.task == "regression" else "class", frozenset(verbs))
+
+    @property
+    def _risky(self) -> bool:
+        return any(member._risky for member in self.members)
 
     @property
     def nbytes(self) -> int:
@@ -285,7 +289,11 @@ class EnsembleModel(LearnerBase, MemberWeights):
             self.first._check_labels(answers.tolist())
         if batch is None:
             check_mappings(self.first, X)
-            return [self._one(x, answer, 1.0 if c is None else float(c[i])) for i, (x, answer) in _rows(X, answers)]
+            parts = []
+            for i, (x, answer) in enumerate(zip(X, answers, strict=True)):
+                with rows_from(i):
+                    parts.append(self._one(x, answer, 1.0 if c is None else float(c[i])))
+            return parts
         batch.require_finite()
         placed = self.first._placed(batch)  # raises where the columns do not fit
         del placed
@@ -431,10 +439,6 @@ class EnsembleModel(LearnerBase, MemberWeights):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(self.from_state(state["config"], state["arrays"]).__dict__)
         self.rule = Members(self)
-
-
-def _rows(X: Any, answers: NDArray[Any]) -> Iterable[tuple[int, tuple[Any, Any]]]:
-    return enumerate(zip(X, answers, strict=True))
 
 
 def _as_rows(x: Any) -> Any:

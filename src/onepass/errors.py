@@ -48,6 +48,7 @@ __all__ = [
     "RowError",
     "UnknownTypeError",
     "checked_parts",
+    "rows_from",
 ]
 
 
@@ -93,11 +94,18 @@ class LineError(InputError):
         )
 
 
+_LEARNED, _NOT_LEARNED = ". The rows before it were learned", ". It was not learned"
+
+
 class RowError(OnepassError):
-    """Well-formed data with a row that cannot be learned. Rows before `row` are learned, `row` is not."""
+    """Well-formed data with a row that cannot be learned. Rows before `row` are learned, `row` is not.
+
+    The message begins with "row N: ", and ends with what became of the rows before it.
+    """
 
     def __init__(self, message: str, row: int = 0) -> None:
-        super().__init__(message)
+        why = message.removesuffix(_LEARNED).removesuffix(_NOT_LEARNED)
+        super().__init__(why + (_LEARNED if row else _NOT_LEARNED))
         self.row = row
 
     def __reduce__(self) -> tuple[type, tuple[str, int]]:
@@ -146,6 +154,22 @@ class DatasetError(OnepassError, OSError):
 
 class MissingDependencyError(OnepassError, ImportError):
     """An optional package that is not installed."""
+
+
+class rows_from:  # noqa: N801  (a context manager; a class, since it stands around single rows)
+    """Around rows that begin at `start` of the caller's rows: one that is refused is named by its place among these."""
+
+    __slots__ = ("start",)
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self.start and isinstance(error, RowError):
+            raise error.at(self.start + error.row) from None
 
 
 @contextlib.contextmanager

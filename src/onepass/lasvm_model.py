@@ -24,6 +24,7 @@ from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
 from .named import NamedColumns, as_frame
 from .parameters import Parameters, choice, config_name, from_config, number, to_config
+from .votes import with_sums
 
 __all__ = ["LasvmModel", "Settings"]
 
@@ -298,8 +299,7 @@ class LasvmModel(LearnerBase):
             votes[np.arange(len(f)), np.where(score > 0, j, i)] += 1
             sums[:, j] += score
             sums[:, i] -= score
-        # Less than half a vote: the sum of scores decides between classes of equal votes.
-        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+        return with_sums(votes, sums)
 
     def class_indices(self, scores: Array) -> NDArray[np.int64]:
         if scores.shape[1] == 1:

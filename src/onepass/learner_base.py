@@ -58,6 +58,11 @@ class LearnerBase:
         """Be part of a learner that has this lock."""
         self._lock = lock
 
+    @property
+    def _risky(self) -> bool:
+        """Might an ordinary example be refused, for what the weights have become?"""
+        return False
+
     def state(self) -> State:
         raise NotImplementedError
 

@@ -134,6 +134,10 @@ class ModelEstimator(TableEstimator, Generic[M]):
         """Updates made."""
         return int(self._learned().k)
 
+    @property
+    def _risky(self) -> bool:
+        return self._model is not None and bool(self._model._risky)
+
     # -- state and files -------------------------------------------------------------------------------------------
 
     @property

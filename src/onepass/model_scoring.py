@@ -120,6 +120,7 @@ def probabilities(model: RuleModel, scores: Array) -> Array:
     return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
+@np.errstate(over="ignore")  # ‖x‖ of numbers above 1e154: an infinite distance
 def distances(model: LinearModel, X: Any) -> Array:
     """One-class: ‖x − w‖ of every row."""
     products = _products(model, X)[:, 0]  # which looks at the rows first

@@ -200,6 +200,8 @@ class Ranker(LinearWeights):
                         model.name_columns(table.names)
                 examples = read_table(model, model.check_rows(table))
             n = len(examples) if isinstance(examples, list) else examples.rows
+            if n == 0:
+                raise InputError("X has no rows; expected at least one")
             weights = self._weights_of(sample_weight, Batch(n, 1), whole=whole)
             importance = np.ones(n) if weights is None else weights
             stream = Stream(examples, _relevances(y, n, by_table=by_table), importance, read_queries(qid, n))
@@ -367,7 +369,7 @@ def _learn_named_pairs(model: LinearModel, query: Query, x: Features, y: float, 
 def _overflow(model: LinearModel, row: int) -> NumericalError:
     return NumericalError(
         f"row {row}: the update of {model.rule!r} by a pair of this row overflows; scale the features down or choose "
-        "smaller steps. The rows before it were learned",
+        "smaller steps",
         row,
     )
 

@@ -147,6 +147,10 @@ class RuleModel(LearnerBase):
         return LearnerTraits(answers, frozenset(verbs), supervised=self.task != "oneclass", by_rule=True)
 
     @property
+    def _risky(self) -> bool:
+        return self._engine.risky
+
+    @property
     def estimator_kind(self) -> str:
         """The kind of estimator that takes over a model like this."""
         raise NotImplementedError

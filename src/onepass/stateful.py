@@ -196,8 +196,7 @@ class StatefulEstimator(TableEstimator):
 
     def _blocks(self, state: State, X: Any, weights: Array | None, learn: bool) -> Iterator[tuple[Array, Array]]:
         """Checked rows as dense blocks with their weights. A row that is too large ends them with an error."""
-        if weights is not None and len(weights) and weights.max() > LARGEST:
-            raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
+        require_weights(weights)
         rows = state.read(X)
         if isinstance(rows, list):
             yield from self._named_blocks(state, rows, weights, learn)
@@ -254,7 +253,8 @@ class StatefulEstimator(TableEstimator):
         """A single example as a vector of the state's columns."""
         x = state.mapping(x)
         if learn and self._bounded:
-            state._reader.row(x, False)  # refuses what is malformed
+            with contextlib.suppress(NumericalError):  # what has no meaning is malformed first of all
+                state._reader.row(x, False)  # refuses what is malformed
             self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
         return state._reader.row(x, learn)
 
@@ -361,9 +361,7 @@ def dense_parts(table: Batch) -> Iterator[tuple[int, Array]]:
 def too_large(row: int) -> NumericalError:
     """The error for a row with a number that is too large to square; the rows before it are learned."""
     return NumericalError(
-        f"row {row}: a number above {LARGEST:g} in size, whose squares overflow; scale the features down. "
-        "The rows before it were learned",
-        row,
+        f"row {row}: a number above {LARGEST:g} in size, whose squares overflow; scale the features down", row
     )
 
 
@@ -399,12 +397,17 @@ def values_of(x: Mapping[Any, Any]) -> Array:
     return np.array([read_item(name, value)[1] for name, value in x.items()], dtype=np.float64)
 
 
+def require_weights(weights: Array | None) -> None:
+    """Refuse importances whose sums may overflow."""
+    if weights is not None and len(weights) and weights.max() > LARGEST:
+        raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
+
+
 def one_weight(importance: Any) -> float:
     """The importance of a single example."""
     if type(importance) is float and 0.0 <= importance <= LARGEST:
         return importance
     weights = as_importance([importance], 1)
     assert weights is not None
-    if weights[0] > LARGEST:
-        raise InputError(f"importance {importance!r} is too large; expected at most {LARGEST:g}")
+    require_weights(weights)
     return float(weights[0])

@@ -14,6 +14,7 @@ from ..errors import NumericalError, ParameterError
 from ..labelled import LabelledLearner, LabelledState
 from ..minibatch import widened
 from ..parameters import Parameters, number
+from ..stateful import LARGEST
 from .memory import Memory
 
 __all__ = ["AGEM", "EWC", "Replay", "SoftmaxSGD"]
@@ -183,6 +184,11 @@ class SoftmaxSGD(LabelledLearner):
         scaled = (np.sqrt(2.0 * gamma) if normal else gamma) * state._omega[:d]
         state._scaled = (d, scaled)
         return np.asarray(scaled)
+
+    @property
+    def _risky(self) -> bool:
+        state = self._state
+        return state is not None and state.W.size > 0 and not np.abs(state.W).max() <= LARGEST
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -384,8 +390,7 @@ class EWC(SoftmaxSGD):
 def overflowing(row: int) -> NumericalError:
     """The error for a row whose step overflows; the rows before it are learned."""
     return NumericalError(
-        f"row {row}: the step overflows; scale the features down or choose a smaller eta. "
-        "The rows before it were learned",
+        f"row {row}: the step overflows; scale the features down or choose a smaller eta",
         row,
     )
 

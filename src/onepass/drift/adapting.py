@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Array
-from ..errors import DamagedFileError, ParameterError, RowError
+from ..errors import DamagedFileError, NumericalError, ParameterError, rows_from
 from ..reductions.either import EitherTask
-from ..reductions.examples import Indices, Rows, count, part, singles
+from ..reductions.examples import LARGE, Indices, Rows, count, part, singles
 from ..reductions.learners import BaseLearner
 from .base import Detector
 
@@ -55,6 +55,17 @@ class Watched(EitherTask):
     def _act(self, what: str) -> None:
         raise NotImplementedError
 
+    def _judge(self, losses: list[float]) -> str | None:
+        """As `_observe`, of losses that a detector can take."""
+        if self.task == "regression":
+            for loss in losses:
+                if not loss <= LARGE:
+                    raise NumericalError(
+                        f"row 0: a prediction is off by {loss:g}, so that squares in the detector overflow; scale the "
+                        "numbers to predict down, or choose smaller steps"
+                    )
+        return self._observe(losses)
+
     # -- learning --------------------------------------------------------------------------------------------------
 
     @property
@@ -62,7 +73,7 @@ class Watched(EitherTask):
         return [*self.learners, *self.spares]
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:
-        what = self._observe([self._loss(learner, x, answer) for learner in self._all])
+        what = self._judge([self._loss(learner, x, answer) for learner in self._all])
         if what is not None:
             self._act(what)
         for learner in self._all:
@@ -72,17 +83,16 @@ class Watched(EitherTask):
         if not all(learner.in_blocks for learner in self._all) or isinstance(rows, list):
             weights = [1.0] * count(rows) if c is None else c.tolist()
             began = self.t
-            for x, answer, weight in zip(singles(rows), answers.tolist(), weights, strict=True):
-                self._learn(x, answer, weight)
+            for i, (x, answer, weight) in enumerate(zip(singles(rows), answers.tolist(), weights, strict=True)):
+                with rows_from(i):
+                    self._learn(x, answer, weight)
                 self.t += 1
             self.t = began  # the caller counts
             return
         began, start = self.t, 0
         while start < count(rows):
-            try:
+            with rows_from(start):
                 start += self._learn_block(rows, answers, c, start)
-            except RowError as error:
-                raise error.at(start + error.row) from None
             self.t = began + start
         self.t = began
 
@@ -92,7 +102,8 @@ class Watched(EitherTask):
         before = [learner.memento() for learner in self._all]
         losses = [self._losses(learner, *_cut(rows, answers, c, start, stop)) for learner in self._all]
         for i in range(stop - start):
-            what = self._observe([float(each[i]) for each in losses])
+            with rows_from(i):
+                what = self._judge([float(each[i]) for each in losses])
             if what is None:
                 self.t += 1
                 continue
@@ -103,10 +114,8 @@ class Watched(EitherTask):
                     learner.learn_rows(*_cut(rows, answers, c, start, here))
             self._act(what)
             for learner in self._all:
-                try:
+                with rows_from(i):
                     learner.learn_rows(*_cut(rows, answers, c, here, here + 1))
-                except RowError as error:
-                    raise error.at(i) from None
             return i + 1
         return stop - start
 

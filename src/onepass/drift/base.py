@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DamagedFileError, InputError
+from ..errors import DamagedFileError, InputError, NumericalError
 from ..parameters import Parameters
 
 __all__ = ["Detector"]
+
+LARGEST = 1e100  # in size; squares, summed over a long stream, do not overflow
 
 
 @dataclasses.dataclass(repr=False)
@@ -55,6 +57,11 @@ class Detector(Parameters):
         if not math.isfinite(value) or (self.unit_interval and not 0.0 <= value <= 1.0):
             wanted = "a number from 0 to 1, such as a 0/1 error" if self.unit_interval else "a finite number"
             raise InputError(f"{type(self).__name__}.update({x!r:.60}): expected {wanted}; nothing was counted")
+        if abs(value) > LARGEST:
+            raise NumericalError(
+                f"row 0: {type(self).__name__}.update({x!r:.60}): a number above {LARGEST:g} in size, whose squares "
+                "overflow; scale the numbers down"
+            )
         return value
 
     def _take(self, value: float) -> bool:
@@ -69,8 +76,20 @@ class Detector(Parameters):
 
     def update_many(self, xs: Iterable[float]) -> NDArray[np.intp]:
         """Take many numbers; where among them the changes were."""
-        values = [self._number(x) for x in xs]  # all of them, or none
-        return np.array([i for i, value in enumerate(values) if self._take(value)], dtype=np.intp)
+        values: list[float] = []
+        large: NumericalError | None = None
+        for row, x in enumerate(xs):  # all of them, or none; but those before one that is too large
+            try:
+                value = self._number(x)
+            except NumericalError as error:
+                large = large or error.at(row)
+                continue
+            if large is None:
+                values.append(value)
+        found = np.array([i for i, value in enumerate(values) if self._take(value)], dtype=np.intp)
+        if large is not None:
+            raise large
+        return found
 
     def after_drift(self) -> None:
         """What a detector forgets after a change: everything."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Array
-from ..errors import DamagedFileError, RowError
+from ..errors import DamagedFileError, rows_from
 from ..reductions.either import EitherTask
 from ..reductions.examples import Indices, Rows, count, part
 from ..reductions.learners import BaseLearner
@@ -57,12 +57,10 @@ class Staggered(EitherTask):
             self._renew(self.t + start)
             stop = start + self._next(self.t + start, n - start)
             for learner in self.learners:
-                try:
+                with rows_from(start):
                     learner.learn_rows(
                         part(rows, start, stop), answers[start:stop], None if c is None else c[start:stop]
                     )
-                except RowError as error:
-                    raise error.at(start + error.row) from None
             start = stop
 
     # -- files -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ..errors import FeatureError, InputError
 from ..labelled import LabelledState
 from ..labels import not_hashable, plain, require_label
 from ..parameters import Parameters, number
-from ..stateful import dense_parts, vector_of
+from ..stateful import dense_parts, require_weights, vector_of
 from .base import BayesLearner
 
 __all__ = ["CategoricalNB"]
@@ -108,6 +108,7 @@ class CategoricalNB(BayesLearner):
         state.make_room()
 
     def _learn_table(self, state: _Categories, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
+        require_weights(weights)
         w = np.ones(len(codes)) if weights is None else weights
         rows = state.read(X)
         if isinstance(rows, list):

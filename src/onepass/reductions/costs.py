@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core import Array
 from ..errors import InputError, LabelError, RowError
-from .examples import Indices, Rows, count, read_labels, take
+from .examples import LARGE, Indices, Rows, count, read_labels, take
 from .multiclass import pair, tournament
 from .scheme import Reduction
 
@@ -123,6 +123,13 @@ class CostReduction(Reduction):
 
     def _takes_costs(self, costs: Array, c: Array) -> None:
         raise NotImplementedError
+
+    def _is_extreme(self, answers: Any) -> bool:
+        return (
+            isinstance(answers, np.ndarray)
+            and answers.size > 0
+            and float(np.fmax.reduce(np.abs(answers), axis=None)) > LARGE
+        )
 
     @staticmethod
     def _weighted(weights: Array, at: Indices, c: Array | None) -> Array:

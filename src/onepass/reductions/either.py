@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..labels import as_target, as_targets
-from .examples import Rows, read_one
+from .examples import LARGE, Rows, read_one
 from .scheme import Reduction
 
 __all__ = ["EitherTask"]
@@ -38,6 +40,9 @@ class EitherTask(Reduction):
 
     def _read_many(self, y: Any) -> tuple[list[Any], Any]:
         return ([], y) if self.task == "regression" else (self.labels.many(y)[0], y)
+
+    def _is_extreme(self, answers: Any) -> bool:
+        return self.task == "regression" and float(np.max(np.abs(answers))) > LARGE
 
     def predict(self, x: Any) -> Any:
         if self.task != "regression":

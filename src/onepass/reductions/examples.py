@@ -32,7 +32,7 @@ def read_rows(X: Any) -> Rows:
 
 def read_one(x: Any) -> Any:
     """x as a mapping, a float64 vector (converted once, and not by every base), or a row of a sparse matrix."""
-    if isinstance(x, Mapping) or (isinstance(x, np.ndarray) and x.dtype == np.float64 and x.ndim == 1):
+    if isinstance(x, Mapping) or (isinstance(x, np.ndarray) and x.dtype == np.float64 and x.ndim == 1 and len(x)):
         return x
     row = to_row(x)  # raises what is wrong with it
     return as_batch(x).single() if hasattr(x, "tocsr") else row

@@ -195,6 +195,10 @@ class ReductionEstimator(TableEstimator):
         return False
 
     @property
+    def _risky(self) -> bool:
+        return self._core is not None and self._core.risky
+
+    @property
     def nbytes(self) -> int:
         """Bytes of what all bases have learned."""
         return 0 if self._core is None else self._core.nbytes

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from ..batches import Batch
 from ..columns import require_same_names
 from ..core import Array, Rule
-from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, RowError
+from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, rows_from
 from ..learner import State, traits_of
 from ..model import LinearModel
 from ..named import named_vector
@@ -39,6 +39,7 @@ class BaseLearner:
     shaped = True  # does it know something of the features to come?
     foreign = False  # may it raise anything at all, in the middle of a batch?
     weights = 0  # how many numbers a memento holds
+    risky = False  # might an ordinary example be refused, for what the weights have become?
     in_blocks = False  # can it predict and learn many rows in one call, as if one by one?
 
     def check(self, x: Any) -> None:
@@ -79,11 +80,9 @@ class BaseLearner:
         """For each row the decision made before that row was learned (binary)."""
         out = np.zeros(count(rows), dtype=np.bool_)
         for i, x in enumerate(singles(rows)):
-            try:
+            with rows_from(i):
                 out[i] = self.score(x) > 0
                 self.learn(x, bool(y[i]), 1.0 if c is None else float(c[i]))
-            except RowError as error:
-                raise error.at(i) from None
         return out
 
     def predict_then_learn(self, rows: Rows, y: NDArray[Any], c: Array | None) -> Any:
@@ -128,6 +127,10 @@ class Ruled(BaseLearner):
     @property
     def weights(self) -> int:  # type: ignore[override]
         return self.model.n_features * max(1, len(self.model.classes) if self.task == "multiclass" else 1)
+
+    @property
+    def risky(self) -> bool:  # type: ignore[override]
+        return self.model._engine.risky
 
     def check(self, x: Any) -> None:
         self.model.check_one(x)
@@ -249,10 +252,8 @@ class Foreign(BaseLearner):
     def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
         weights = [1.0] * count(rows) if c is None else c.tolist()
         for i, (x, label, weight) in enumerate(zip(singles(rows), y.tolist(), weights, strict=True)):
-            try:
+            with rows_from(i):
                 self.learn(x, label, weight)
-            except RowError as error:
-                raise error.at(i) from None
 
     def score(self, x: Any) -> float:
         x = self._presented(x)
@@ -307,6 +308,10 @@ class Foreign(BaseLearner):
 
 class Own(Foreign):
     """A learner of ours that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
+
+    @property
+    def risky(self) -> bool:  # type: ignore[override]
+        return bool(self.learner._risky)
 
     def score(self, x: Any) -> float:
         x = self._presented(x)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..core import Array
 from ..errors import DamagedFileError, ParameterError
+from ..votes import with_sums
 from .codes import DECODERS, check_code, decode, make_code
 from .examples import Indices, Rows, count
 from .scheme import Reduction
@@ -32,9 +33,10 @@ def tournament(scores: Array, K: int) -> Array:
         s = scores[:, pair(0, j) : pair(0, j) + j]
         votes[:, j] += np.count_nonzero(s > 0, axis=1)
         votes[:, :j] += s <= 0
-        sums[:, j] += np.cumsum(s, axis=1)[:, -1]  # in one order, whatever the number of rows
-        sums[:, :j] -= s
-    return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums[:, j] += np.cumsum(s, axis=1)[:, -1]  # in one order, whatever the number of rows
+            sums[:, :j] -= s
+    return with_sums(votes, sums)
 
 
 class AgainstAll(Reduction):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Array
-from ..errors import InputError, ParameterError, RowError
+from ..errors import InputError, ParameterError, rows_from
 from .either import EitherTask
 from .examples import Indices, Rows, count, singles
 
@@ -86,10 +86,8 @@ class Rejection(EitherTask):
         weights = [1.0] * len(out) if c is None else c.tolist()
         for i, (x, label, weight) in enumerate(zip(singles(rows), y.tolist(), weights, strict=True)):
             out[i] = self.score(x) > 0
-            try:
+            with rows_from(i):
                 self._learn(x, label, weight)
-            except RowError as error:
-                raise error.at(i) from None
             self.t += 1
         return out
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import store
 from ..batches import Batch, as_importance
 from ..core import Array
-from ..errors import DamagedFileError, InputError, LabelError, RowError
+from ..errors import DamagedFileError, InputError, LabelError, RowError, rows_from
 from .examples import (
     Indices,
     Labels,
@@ -44,9 +44,9 @@ class Reduction(BaseLearner):
     A subclass says what an answer (a label, costs) means to its bases: `_read` and `_read_many` check and number the
     labels and change nothing, `_grow` lets new labels in, `_learn` and `_learn_batch` teach.
 
-    Where the update of one base overflows (`NumericalError`), a batch is learned up to that row, a single example is
-    refused. One limit: where the overflow comes from weights that have diverged, not from the numbers in a single
-    example, the bases before that one may have learned the example.
+    Where a base refuses an example (`RowError`), a batch is learned up to that row, and no base learns the row. To undo
+    what the bases before that one learned, their states are set aside first: before every batch, and before a single
+    example wherever one may be refused, as its numbers are extreme or the weights are (`risky`).
     """
 
     name = ""  # of the estimator, for messages
@@ -78,7 +78,7 @@ class Reduction(BaseLearner):
         self.check(x)
         self._check_importance(answer, c)
         first = self.columns is None and not isinstance(x, Mapping)
-        if new or first or is_extreme(x, c):
+        if new or first or self.risky or is_extreme(x, c) or self._is_extreme(answer):
             with self._whole():
                 if first:
                     self.set_shape(width(x), None)
@@ -106,9 +106,11 @@ class Reduction(BaseLearner):
         new, answers = self._read_many(y)
         self._check_importance(answers, 1.0 if c is None else c)
         first = self.columns is None and isinstance(rows, Batch)
-        if not (new or first or are_extreme(rows, c)) and self._one_by_one(rows):
+        extreme = are_extreme(rows, c) or self._is_extreme(answers)
+        if not (new or first or extreme) and self._one_by_one(rows):
             for i in range(count(rows)):
-                self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1], i)
+                with rows_from(i), self._whole() if self.risky else contextlib.nullcontext():
+                    self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1])
             return
         try:
             with self._whole():
@@ -118,10 +120,19 @@ class Reduction(BaseLearner):
                 self._admit(new)
                 self._counted(rows, answers, c)
         except RowError as error:
-            # Nothing was learned; what comes before the row is, as one by one. Another base may stop there earlier.
-            if error.row:
-                self.learn_rows(part(rows, 0, error.row), y[: error.row], None if c is None else c[: error.row])
-            raise
+            if count(rows) == 1:
+                raise
+            self._learn_around(error.row, rows, y, c)
+
+    def _learn_around(self, row: int, rows: Rows, y: Any, c: Array | None) -> None:
+        """Learn rows of which this one was refused when a base learned them all, and nothing was learned.
+
+        One by one another base may refuse an earlier row; or the base was replaced before it, so that none is refused.
+        """
+        for start, stop in ((0, row), (row, row + 1), (row + 1, count(rows))):
+            if start < stop:
+                with rows_from(start):
+                    self.learn_rows(part(rows, start, stop), y[start:stop], None if c is None else c[start:stop])
 
     def check_rows(self, rows: Rows) -> None:
         self.witness().check_rows(rows)
@@ -133,15 +144,12 @@ class Reduction(BaseLearner):
         # A base takes named rows one by one in any case.
         return isinstance(rows, list) or self.weights > _WEIGHTS_PER_ROW * (count(rows) - 1) * len(self.learners)
 
-    def _counted(self, rows: Rows, answers: Any, c: Array | None, start: int = 0) -> None:
-        try:
-            if isinstance(rows, list) and len(rows) == 1:
-                answer = answers[0].item() if isinstance(answers[0], np.generic) else answers[0]
-                self._learn(rows[0], answer, 1.0 if c is None else float(c[0]))
-            else:
-                self._learn_batch(rows, answers, c)
-        except RowError as error:
-            raise error.at(start + error.row) from None
+    def _counted(self, rows: Rows, answers: Any, c: Array | None) -> None:
+        if isinstance(rows, list) and len(rows) == 1:
+            answer = answers[0].item() if isinstance(answers[0], np.generic) else answers[0]
+            self._learn(rows[0], answer, 1.0 if c is None else float(c[0]))
+        else:
+            self._learn_batch(rows, answers, c)
         self.t += count(rows)
 
     @staticmethod
@@ -165,6 +173,10 @@ class Reduction(BaseLearner):
     def _check_importance(self, answers: Any, c: Array | float) -> None:
         """Raise where a base would be given an importance that it does not take."""
         self._takes(c)
+
+    def _is_extreme(self, answers: Any) -> bool:
+        """Might an update overflow for what the answers are?"""
+        return False
 
     def _grow(self) -> None:
         """Labels have been added: make their learners, or tell those that there are."""
@@ -251,6 +263,13 @@ class Reduction(BaseLearner):
     @property
     def weights(self) -> int:  # type: ignore[override]
         return sum(learner.weights for learner in (*self.learners, *self.spares))
+
+    @property
+    def risky(self) -> bool:  # type: ignore[override]
+        for learner in self.learners:
+            if learner.risky:
+                return True
+        return any(learner.risky for learner in self.spares)
 
     @property
     def c_max(self) -> float:  # type: ignore[override]

@@ -75,6 +75,8 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
     _gives_rows: ClassVar[bool] = False
     # Does learning change what a row becomes?
     _changes: ClassVar[bool] = True
+    # Are there products of its numbers, of which ordinary ones may overflow?
+    _multiplies: ClassVar[bool] = False
     _state: Any = None
     _takes_sparse: ClassVar[bool] = False
     traits = LearnerTraits("row", frozenset({"transform_one"}), supervised=False, weighted=False)

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 
 from .. import registry
 from ..batches import Batch
-from ..errors import InputError, NumericalError, ParameterError, checked_parts
+from ..errors import InputError, ParameterError, RowError, checked_parts, rows_from
 from ..labels import alike
 from ..learner import FORMS, VERBS, LearnerTraits, State, traits_of
 from ..learner_base import LearnerBase, joined, locked, part, restore
@@ -205,10 +205,12 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
             for row, (label, weight) in enumerate(zip(y, weights, strict=True)):
                 predictions.append(_single_answer(model, before, row))
                 try:
-                    _learn_single(model, after, row, label, weight)
-                except NumericalError as error:
-                    self._commit(self._advance(part_of(rows, 0, row))[0])
-                    raise NumericalError(str(error).replace("row 0:", f"row {row}:", 1), row) from None
+                    with rows_from(row):
+                        _learn_single(model, after, row, label, weight)
+                except RowError:
+                    if row:
+                        self._commit(self._advance(part_of(rows, 0, row))[0])
+                    raise
         self._commit(states)
         return np.array(predictions) if alike(predictions) else predictions
 
@@ -242,7 +244,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         """All or nothing; where a row overflows, the rows before it stay learned."""
         try:
             states, _, out = self._advance(rows)
-        except NumericalError as error:
+        except RowError as error:
             if error.row > 0:
                 part = None if importance is None else importance[: error.row]
                 self._learn(part_of(rows, 0, error.row), None if y is None else y[: error.row], part, teach)
@@ -250,8 +252,9 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         try:
             if self._model is not None:
                 (teach or _teach)(self._model, out, y, importance)
-        except NumericalError as error:
-            self._commit(self._advance(part_of(rows, 0, error.row))[0])
+        except RowError as error:
+            if error.row:
+                self._commit(self._advance(part_of(rows, 0, error.row))[0])
             raise
         self._commit(states)
 
@@ -391,6 +394,10 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         )
 
     @property
+    def _risky(self) -> bool:
+        return any(step._multiplies for step in self._transforms) or bool(getattr(self._model, "_risky", False))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of what all steps have learned."""
         return sum(int(step.nbytes) for _, step in self.steps)
@@ -464,7 +471,7 @@ def _restored(model: Any) -> Iterator[None]:
     before = copy.deepcopy(model.__dict__)
     try:
         yield
-    except NumericalError:
+    except RowError:
         raise
     except BaseException:
         restore(model, before)

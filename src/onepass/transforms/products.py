@@ -70,6 +70,8 @@ class Interactions(Stateless):
     interactions : a list of such words.
     """
 
+    _multiplies = True
+
     def __init__(self, interactions: Any = ("::",)) -> None:
         self.interactions = interactions
 
@@ -125,6 +127,8 @@ class PolynomialFeatures(Stateless):
     """
 
     traits = dataclasses.replace(Stateless.traits, forms=("rows", "names"))
+
+    _multiplies = True
 
     def __init__(self, degree: int = 2, *, interaction_only: bool = False, include_bias: bool = False) -> None:
         self.degree = degree
