@@ -311,7 +311,7 @@ class Own(Foreign):
 
     @property
     def risky(self) -> bool:  # type: ignore[override]
-        return bool(self.learner._risky)
+        return bool(getattr(self.learner, "_risky", False))
 
     def score(self, x: Any) -> float:
         x = self._presented(x)
