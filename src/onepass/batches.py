@@ -153,10 +153,11 @@ def as_rows(X: Any) -> Rows:
     return list(X)
 
 
-def as_batch(X: Any) -> Batch:
+def as_batch(X: Any, *, inside: bool = True) -> Batch:
     """A 2-D array, a SciPy sparse matrix, or a pandas or Polars frame, as a batch.
 
     The arrays of a sparse matrix are checked here, once and for all that reads rows; NaN is left to `require_finite`.
+    Without `inside`, indices outside the shape are left to the loops of a `RuleModel`, which find them as they read.
     """
     if isinstance(X, Batch):
         return X
@@ -164,7 +165,7 @@ def as_batch(X: Any) -> Batch:
         if getattr(X, "sound", False):  # rows of a stream that was checked when it was read
             arrays, (rows, columns) = (X.data, X.indices, X.indptr), X.shape
         else:
-            arrays, rows, columns = sparse.read_csr(X)
+            arrays, rows, columns = sparse.read_csr(X, inside=inside or getattr(X, "distinct", False))
         data, indices, starts = arrays
         if data.dtype not in (np.float64, np.float32):
             data = data.astype(np.float64)

@@ -21,8 +21,11 @@ Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # values, indices, sta
 BUILD = "build it with scipy.sparse, which checks"
 
 
-def read_csr(X: Any, name: str = "X") -> tuple[Arrays, int, int]:
-    """The three arrays of a sparse matrix or a sparse row, well formed but for NaN; and how many rows and columns."""
+def read_csr(X: Any, name: str = "X", inside: bool = True) -> tuple[Arrays, int, int]:
+    """The three arrays of a sparse matrix or a sparse row, well formed but for NaN; and how many rows and columns.
+
+    Without `inside`, the loops look for indices outside the shape, as they read them.
+    """
     shape = tuple(map(int, X.shape))
     if len(shape) not in (1, 2):
         raise FeatureError(f"{name} must be a table of rows and columns, got {len(shape)} dimensions: shape {shape}")
@@ -30,7 +33,7 @@ def read_csr(X: Any, name: str = "X") -> tuple[Arrays, int, int]:
     if min(rows, columns) < 0:
         _refuse(name, f"its shape is {shape}")
     try:
-        arrays = _arrays(X, name, rows, columns)
+        arrays = _arrays(X, name, rows, columns, inside)
     except InputError:
         raise
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -38,7 +41,7 @@ def read_csr(X: Any, name: str = "X") -> tuple[Arrays, int, int]:
     return arrays, rows, columns
 
 
-def _arrays(X: Any, name: str, rows: int, columns: int) -> Arrays:
+def _arrays(X: Any, name: str, rows: int, columns: int, inside: bool) -> Arrays:
     kind = getattr(X, "format", "csr")
     if kind == "lil":
         return _lists(X, name, rows, columns)
@@ -56,10 +59,12 @@ def _arrays(X: Any, name: str, rows: int, columns: int) -> Arrays:
         _check_places(X, name, rows, columns)
     if kind != "csr" or not hasattr(X, "indptr"):
         X = X.tocsr()
-    return _check(X.data, X.indices, X.indptr, rows, columns, name, ("column", "row"))
+    return _check(X.data, X.indices, X.indptr, rows, columns, name, ("column", "row"), inside)
 
 
-def _check(data: Any, indices: Any, starts: Any, major: int, minor: int, name: str, words: tuple[str, str]) -> Arrays:
+def _check(
+    data: Any, indices: Any, starts: Any, major: int, minor: int, name: str, words: tuple[str, str], inside: bool = True
+) -> Arrays:
     """The arrays of a matrix compressed along `major`, cut to what the starts say is there."""
     for array, what, kinds in ((starts, "indptr", "iu"), (indices, "indices", "iu"), (data, "data", KINDS)):
         _check_array(array, what, kinds, name)
@@ -77,7 +82,7 @@ def _check(data: Any, indices: Any, starts: Any, major: int, minor: int, name: s
         _refuse(name, f"indptr ends at {size}, but {stored}")
     if len(data) != size or len(indices) != size:
         data, indices = data[:size], indices[:size]
-    if size and not _within(indices, minor):
+    if inside and size and not _within(indices, minor):
         at = int(np.argmax((indices < 0) | (indices >= minor)))
         row = int(np.searchsorted(starts, at, side="right")) - 1
         raise InputError(

@@ -33,7 +33,7 @@ def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Re
     """Learns; returns what `read` makes of the scores on the way, in parts."""
     if is_mappings(X):
         return _learn_mappings(model, X, y, importance, base, read)
-    batch = as_batch(X)
+    batch = as_batch(X, inside=False)
     if batch.rows == 0:
         raise InputError("X has no rows; expected at least one")
     c = as_importance(importance, batch.rows)

@@ -36,7 +36,7 @@ def _products(model: RuleModel, X: Any, base: Any = None) -> Array:
         at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
         rows = [model._engine.score_one(x, b) for x, b in zip(X, at, strict=True)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
-    batch = model._placed(as_batch(X))
+    batch = model._placed(as_batch(X, inside=not model.n_features))  # which read nothing yet
     begins_at = bases(model, base, batch.rows)
     if not model.n_features and begins_at is not None:
         batch = batch.without_columns()  # no feature has a weight yet
