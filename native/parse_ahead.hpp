@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "checksum.hpp"
 #include "parse_file.hpp"
 
 namespace onepass {
@@ -21,7 +22,7 @@ struct Work {
 
     void parse(Rows& rows) const {
         if (file) file->parse(offset, size, line, options, rows);
-        else parse_block(text, size, line, options, rows);
+        else parse_block(text, size, line, options, rows), rows.crc = crc32c(text, size);
         rows.close();
     }
 };

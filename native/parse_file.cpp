@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "checksum.hpp"
+
 namespace onepass {
 
 TextFile::TextFile(int descriptor, std::string name)
@@ -36,20 +38,26 @@ void TextFile::parse(size_t offset, size_t size, LineParser line, const ParseOpt
                      size_t piece) const {
     RowBuilder builder(rows, options);
     rows.expect(size);
+    bool stopped = false;
     Stack<char> text;  // between pieces: the beginning of a line, whose end is yet to be read
     while (size > 0) {
         const size_t more = std::min(piece, size);
         read(text.room(more + padding), more, offset);
+        rows.crc = crc32c(text.data() + text.size(), more, rows.crc);
         text.take(more);
         offset += more;
         size -= more;
+        if (stopped) {
+            text.clear();
+            continue;
+        }
         const size_t held = text.size() - more, last = std::string_view(text.data() + held, more).rfind('\n');
         const size_t lines = last == std::string_view::npos ? 0 : held + last + 1;
         parse_lines(text.data(), lines, line, options, builder, rows);
-        if (!rows.bad.empty() && !options.keep_going) return;
+        stopped = !rows.bad.empty() && !options.keep_going;  // the rest counts for the checksum alone
         text.drop(lines);
     }
-    if (text.size() > 0) changed();
+    if (text.size() > 0 && !stopped) changed();
 }
 
 }  // namespace onepass

@@ -101,6 +101,7 @@ struct Rows {
     Names fresh;                 // names that the stream's table did not have
     std::vector<Bad> bad;
     size_t lines = 0;
+    uint32_t crc = 0;     // of the text, where all of it was parsed
     int32_t columns = 0;  // one more than the largest index; for names, after settle()
 
     size_t rows() const { return label.size(); }

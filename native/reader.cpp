@@ -11,6 +11,7 @@
 
 #include "arrays.hpp"
 #include "check_ahead.hpp"
+#include "checksum.hpp"
 #include "features.hpp"
 #include "parse_ahead.hpp"
 
@@ -308,16 +309,23 @@ class Checker {
     std::unique_ptr<CheckAhead> ahead_;
 };
 
-static uint64_t checksum_of(nb::object buffer) {
+template <class Sum>
+static auto sum_of(nb::handle buffer, Sum sum) {
     Py_buffer bytes;
     if (PyObject_GetBuffer(buffer.ptr(), &bytes, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    uint64_t sum;
+    decltype(sum("", 0)) result;
     {
         nb::gil_scoped_release unlocked;
-        sum = checksum(static_cast<const char*>(bytes.buf), size_t(bytes.len));
+        result = sum(static_cast<const char*>(bytes.buf), size_t(bytes.len));
     }
     PyBuffer_Release(&bytes);
-    return sum;
+    return result;
+}
+
+static uint64_t checksum_of(nb::object buffer) { return sum_of(buffer, checksum); }
+
+static uint32_t crc32c_of(nb::object buffer, uint32_t before) {
+    return sum_of(buffer, [before](const char* bytes, size_t size) { return crc32c(bytes, size, before); });
 }
 
 void bind_reader(nb::module_& module) {
@@ -351,6 +359,7 @@ void bind_reader(nb::module_& module) {
         .def_prop_ro("value", values_of)
         .def_prop_ro("label", labels_of)
         .def_prop_ro("lines", [](const Rows& self) { return self.lines; })
+        .def_prop_ro("crc", [](const Rows& self) { return self.crc; })
         .def_prop_ro("bad", bad_lines)
         .def_prop_ro("tags", [](const Rows& self) { return self.tags.empty() ? nb::none() : nb::object(tags(self)); })
 #define ONEPASS_ARRAY(name) \
@@ -370,6 +379,8 @@ void bind_reader(nb::module_& module) {
 #undef ONEPASS_ARRAY
     module.def("gather", gather, "starts"_a, "codes"_a, "values"_a, "columns"_a, nb::rv_policy::take_ownership);
     module.def("checksum", checksum_of, "data"_a);
+    module.def("crc32c", crc32c_of, "data"_a, "before"_a = 0);
+    module.def("join_crc32c", join_crc32c, "first"_a, "second"_a, "size_of_second"_a);
     nb::class_<Checker>(module, "CheckAhead")
         .def(nb::init<int, size_t>(), "descriptor"_a, "start"_a)
         .def("take", &Checker::take)

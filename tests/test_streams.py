@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -245,6 +246,37 @@ def test_a_cache_that_is_old_or_damaged(tmp_path):
     next(interrupted)
     interrupted.close()
     assert list(tmp_path.iterdir()) == [path], "an unfinished cache leaves nothing"
+
+
+def test_a_cache_of_a_file_that_pretends_to_be_old(tmp_path):
+    """As many bytes and the old time do not make it the file that was parsed."""
+    path, cache = tmp_path / "a.vw", tmp_path / "a.cache"
+    path.write_text("1 | a\n-1 | b\n")
+    status = path.stat()
+    read = lambda: [y for chunk in op.stream(path, cache=cache).batches() for y in chunk.y.tolist()]  # noqa: E731
+    assert read() == read() == [1, -1]
+    for replaced in (False, True):
+        time.sleep(0.02)  # a tick of the clock of files
+        if replaced:
+            (tmp_path / "other").write_text("2 | a\n-2 | b\n")
+            (tmp_path / "other").replace(path)
+        else:
+            path.write_text("3 | a\n-3 | b\n")
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+        assert read() == read() == ([2, -2] if replaced else [3, -3])
+
+
+def test_a_file_that_changes_while_its_cache_is_made(tmp_path):
+    path, cache = tmp_path / "a.vw", tmp_path / "a.cache"
+    path.write_text("1 | a\n" * 100)
+    chunks = op.stream(path, cache=cache).batches(10)
+    next(chunks)
+    time.sleep(0.02)
+    with path.open("a") as file:
+        file.write("2 | b\n")
+    assert sum(map(len, chunks)) in (90, 91)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_following_a_growing_file(tmp_path):

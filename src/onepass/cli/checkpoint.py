@@ -11,24 +11,21 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import DamagedFileError, InputError
-from ..streams.reading import LATER
-from .reading import Reading
+from ..streams import Position
+from ..streams.seen import Begun, require_seen
 
 if TYPE_CHECKING:
     from ..evaluate import Run
     from ..evaluate.keeping import Keeper
     from ..metrics import Labels
     from ..model import LinearModel
-    from ..streams import Position
+    from ..streams.sources import Source
 
-__all__ = ["Checkpoint", "check_sources", "keeper_from", "keeper_state", "read", "seen_of", "write"]
+__all__ = ["Checkpoint", "check_sources", "keeper_from", "keeper_state", "read", "write"]
 
 MODELS = ("LinearModel", "KernelModel", "EnsembleModel")  # what the command can go on with
 KEY = "learn"
-HEAD, TAIL = 1 << 16, 1 << 12  # bytes compared at the beginning of what was read, and at its end
 COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
@@ -41,7 +38,7 @@ class Checkpoint:
     position: dict[str, int] | None
     pass_number: int
     finished: bool
-    seen: list[Any]  # of each source, a print of what was read
+    seen: list[Any]  # of each source, how many bytes were read and their checksum; None where nothing was
     passes: list[dict[str, Any]]  # runs of the passes that are done
     keepers: dict[str, Any]  # the current pass: evaluation, hold-out
     counts: dict[str, int]
@@ -129,55 +126,23 @@ def without_times(run: Run) -> dict[str, Any]:
 # -- is it the same stream? ------------------------------------------------------------------------------------------
 
 
-def seen_of(reading: Reading, names: list[str], position: Position, all_read: bool) -> list[Any]:
-    """For each source how much of it was read, and a digest of that: None where nothing was, or nothing can be read
-    twice (a pipe)."""
-    out: list[Any] = []
-    for number, name in enumerate(names):
-        if not os.path.isfile(name) or (number > position.file and not all_read):
-            out.append(None)
-            continue
-        size = os.path.getsize(name)
-        upto = size
-        if number == position.file and not all_read and reading.format not in ("parquet", "arrow") and _plain(name):
-            upto = _end_of_rows(name, position)
-        out.append([upto, _digest(name, upto)])
-    return out
-
-
-def check_sources(seen: list[Any], names: list[str], given: list[str]) -> None:
-    """Refuse to go on with another stream than the one that was begun."""
-    if len(seen) != len(names):
+def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> Begun | None:
+    """Refuse to go on with another stream than the one that was begun. What can be read but once is looked at when it
+    is read."""
+    if len(kept.seen) != len(sources):
         raise InputError(
-            f"--resume: that run read {len(seen)} file{'s' * (len(seen) != 1)}, these are {len(names)} "
+            f"--resume: that run read {len(kept.seen)} file{'s' * (len(kept.seen) != 1)}, these are {len(sources)} "
             f"({', '.join(given)}); give the same ones, or --start-from to begin anew with its weights"
         )
-    for name, known in zip(names, seen, strict=True):
-        if known is None or name in ("-", "<stdin>"):
-            continue
-        upto, digest = known
-        try:
-            size = os.path.getsize(name)
-            same = size >= upto and _digest(name, upto) == digest
-        except OSError as error:
-            raise InputError(f"cannot read {name}: {error.strerror}") from error
-        if not same:
-            what = (
-                f"has {size:,} bytes, of which {upto:,} were read" if size < upto else "has changed where it was read"
-            )
-            raise InputError(
-                f"--resume: {name} is not the stream that run read: it {what}; give the same stream, or "
-                "--start-from to begin anew with its weights"
-            )
-
-
-def _end_of_rows(name: str, position: Position) -> int:
-    """A byte before which everything was read: rows have a line at least."""
-    with open(name, "rb") as file:
-        file.seek(position.offset)
-        block = file.read(LATER)
-    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)[: position.skip]
-    return position.offset + (int(ends[-1]) + 1 if len(ends) else 0)
+    at = Position.of(kept.position)
+    of_lines = kept.reading["format"] not in ("parquet", "arrow")
+    begun = None
+    for number, (source, known) in enumerate(zip(sources, kept.seen, strict=True)):
+        here = number == at.file
+        crc = require_seen(source, known, at.offset if here and of_lines else 0)
+        if here and of_lines:
+            begun = Begun(at.offset, known, crc)
+    return begun
 
 
 def _plain(name: str) -> bool:
@@ -186,13 +151,3 @@ def _plain(name: str) -> bool:
         return False
     with open(name, "rb") as file:
         return not file.read(4).startswith(COMPRESSED)
-
-
-def _digest(name: str, upto: int) -> str:
-    with open(name, "rb") as file:
-        head = file.read(min(HEAD, upto))
-        file.seek(max(0, upto - TAIL))
-        tail = file.read(min(TAIL, upto))
-    import hashlib
-
-    return hashlib.sha256(head + tail).hexdigest()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..evaluate.looking import Lookback
     from ..model import LinearModel
     from ..streams import Chunk, Stream
+    from ..streams.seen import Begun
     from .outputs import Audit, Predictions
     from .reading import Reading
 
@@ -85,6 +86,8 @@ class Job:
         self.predictions, self.audit = predictions, audit
         self.model: LinearModel | None = None
         self.position: Position | None = None
+        self.seen: list[Any] = []  # of each source, what was read before this run, or in the first pass
+        self.begun: Begun | None = None
         self.pass_number = 0
         self.runs: list[Run] = []  # of the passes that are done
         self.keeper: Keeper | None = None
@@ -108,9 +111,12 @@ class Job:
         """Learn on from a model that is there already."""
         self.model = model
 
-    def resume(self, model: LinearModel, kept: saved.Checkpoint, arrays: dict[str, Any]) -> None:
+    def resume(
+        self, model: LinearModel, kept: saved.Checkpoint, arrays: dict[str, Any], begun: Begun | None = None
+    ) -> None:
         """Go on as if the run had never stopped."""
         self.adopt(model)
+        self.seen, self.begun = list(kept.seen), begun
         self.position = None if kept.position is None else Position.of(kept.position)
         self.pass_number, self.counts = kept.pass_number, dict(kept.counts)
         self.examples_before = self.counts["examples"]
@@ -147,6 +153,7 @@ class Job:
                         break
                     with interrupts.held():  # a pass is counted whole: its run, its number, where the next begins
                         self._end_pass()
+                        self.seen = self._seen(all_of_them=True)
                         self.pass_number += 1
                         self.position = None
                         self.counts["before this pass"] = self.counts["examples"]
@@ -164,6 +171,7 @@ class Job:
 
     def _one_pass(self, interrupts: Interrupts) -> None:
         stream = self.reading.stream(self.position, **self._how())
+        stream.begun, self.begun = self.begun, None
         self.reading.format = stream.format
         self.stream = stream
         self.names = [source.name for source in stream.sources]
@@ -411,7 +419,7 @@ class Job:
             position=None if position is None else position.to_dict(),
             pass_number=self.pass_number,
             finished=finished,
-            seen=saved.seen_of(self.reading, self.names, position or Position(), self.pass_number > 0),
+            seen=self._seen(),
             passes=[saved.without_times(run) for run in self.runs],
             keepers=keepers,
             counts=self.counts,
@@ -423,6 +431,16 @@ class Job:
         )
         saved.write(self.save_path, self.model, content, arrays)
         return True
+
+    def _seen(self, all_of_them: bool = False) -> list[Any]:
+        """Of each source how much was read, with a checksum: in later passes all that the first has read."""
+        stream, position = self.stream, None if all_of_them else self.position
+        nothing = stream is None or (not all_of_them and self.position in (None, stream.start))
+        if stream is None or nothing or self.pass_number:
+            return self.seen or [None] * len(self.names)
+        start = stream.start
+        before = self.seen[: start.file]
+        return [*before, *(stream.seen.of(at, position) for at in range(start.file, len(self.names)))]
 
     def _quarantined(self) -> int | None:
         """The quarantine's length at the position: malformed lines behind it will be met again."""

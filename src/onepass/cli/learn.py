@@ -379,15 +379,14 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     if not (given["sources"] or given["data"]):
         for source in reading.sources:
             reads(source, "SOURCE")
-    files = [source.name for source in sources_of(reading.sources)]
-    saved.check_sources(kept.seen, files, reading.sources)
+    begun = saved.check_sources(kept, sources_of(reading.sources), reading.sources)
     if given["save"] is None:
         writes(path, "--resume", instead_of=("--resume",))
         given["save"] = path
     for name in ("predictions", "quarantine"):
         given[f"{name}_length"] = kept.lengths.get(name)
     job = _job(given, reading, options, rule=None, make=None)
-    job.resume(model, kept, arrays)
+    job.resume(model, kept, arrays, begun)
     return job
 
 

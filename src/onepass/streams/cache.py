@@ -7,8 +7,8 @@ arrays, each from a multiple of 8 bytes on, under a checksum. A native thread re
 (native/check_ahead.hpp) and checks that they are whole, and that their rows are well formed, since the loops do not
 look again; each lies in memory of its own, so that a file that is cut short or written over meanwhile is an error.
 A file without its closing record was not finished and is never used; it is written under another name and renamed at
-the end. The key has the sources' sizes and times and the options that shape rows: where it differs, the sources are
-parsed again and the cache is replaced.
+the end. The key has the sources' sizes, times and inodes and the options that shape rows: where it differs, the
+sources are parsed again and the cache is replaced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import operator
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -34,7 +34,7 @@ from .parts import BadLine, Part
 __all__ = ["cached"]
 
 MAGIC = b"onepass rows\n\0\0\0"
-VERSION = 4
+VERSION = 5
 FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of all that follows
 SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
 UNBOUNDED = 1 << 31  # of numbers that are no names
@@ -54,7 +54,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
         return reader.parts(table, stream.hash_bits, stream.start, parts)
     if stream.start != Position():
         return parts  # from the middle on: not the whole that a cache holds
-    return _writing(path, key, parts, table)
+    return _writing(path, key, parts, table, stream)
 
 
 def _key(stream: Any) -> str:
@@ -66,7 +66,10 @@ def _key(stream: Any) -> str:
             status = os.stat(source.name)
         except OSError as error:
             raise InputError(f"cannot read {source.name}: {error.strerror}") from error
-        sources.append([os.path.abspath(source.name), status.st_size, status.st_mtime_ns])
+        # The time of the last change of any kind and the inode cannot be set: they tell a file that was written over
+        # with as many bytes, or replaced, and given its old time again.
+        seen = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        sources.append([os.path.abspath(source.name), *seen])
     options = {name: getattr(stream, name) for name in SHAPING}
     options |= asdict(stream.sizes) | hashing.record(stream.hash_bits)
     return json.dumps({"sources": sources, "options": options}, default=list, sort_keys=True)
@@ -76,10 +79,14 @@ def _padded(length: int) -> int:
     return -(-length // 8) * 8
 
 
-def _writing(path: str, key: str, parts: Iterator[Part], table: Any) -> Iterator[Part]:
+class _SourcesChanged(Exception):
+    """While their cache was made, which is then none."""
+
+
+def _writing(path: str, key: str, parts: Iterator[Part], table: Any, stream: Any) -> Iterator[Part]:
     known = 0
     text = key.encode()
-    with _said(path), files.replaced(path, special=False) as file:
+    with suppress(_SourcesChanged), _said(path), files.replaced(path, special=False) as file:
         file.write(MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
         for part in parts:
             names = [] if table is None else table.names(known, len(table))
@@ -87,6 +94,8 @@ def _writing(path: str, key: str, parts: Iterator[Part], table: Any) -> Iterator
             _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
             yield part
         _write(file, (0, 0, 0, 0), {}, [])
+        if _key(stream) != key:
+            raise _SourcesChanged
 
 
 @contextmanager
@@ -107,7 +116,7 @@ def _width(hash_bits: int | None, names: int | None) -> int:
 
 def _write_part(file: IO[bytes], part: Part, names: list[str], width: int) -> None:
     head: dict[str, Any] = {"names": names, "arrays": {}, "objects": {}}
-    head |= {name: getattr(part, name) for name in (*PLACES, "labels", "hash_bits")}
+    head |= {name: getattr(part, name) for name in (*PLACES, "labels", "crc", "hash_bits")}
     head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in part.bad]
     value: NDArray[Any] = np.asarray(part.value, dtype=np.float64)
     narrow = value.astype(np.float32)
@@ -172,7 +181,7 @@ class _Reader:
             if table is not None and hash_bits is None and not np.array_equal(columns, np.arange(len(columns))):
                 arrays["index"] = columns[arrays["index"]]
                 arrays["index"].flags.writeable = False
-            places = {name: head[name] for name in (*PLACES, "labels", "hash_bits", "bad")}
+            places = {name: head[name] for name in (*PLACES, "labels", "crc", "hash_bits", "bad")}
             yield Part(**places, **arrays, table=table if hash_bits is None else None, sound=True)
         if not met:
             yield from parsed
@@ -202,6 +211,7 @@ class _Reader:
             head = json.loads(data[at : at + length].tobytes())
             head |= {name: operator.index(head[name]) for name in PLACES}
             head["labels"] = str(head["labels"])
+            head["crc"] = None if head["crc"] is None else operator.index(head["crc"])
             head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad) for bad in head["bad"]]
             head.setdefault("hash_bits", -1)  # which is never asked for
             arrays: dict[str, Any] = {

@@ -63,6 +63,8 @@ class Part:
     table: Any = None
     hash_bits: int | None = None
     labels: str = ""  # what they are, by the end of this part: see Position
+    crc: int | None = None  # of its text; None where it is not of lines
+    text: Any = None  # the block that it was parsed from, until the next part is taken
     sound: bool = False  # are the rows known to be well formed?
 
     def __len__(self) -> int:
@@ -205,6 +207,8 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         idle=block.idle,
         table=names if parsing.hash_bits is None else None,
         hash_bits=parsing.hash_bits,
+        crc=block.crc if block.overlong else rows.crc,
+        text=block,
         sound=True,  # the parser sees to it
     )
 

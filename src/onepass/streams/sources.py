@@ -291,6 +291,7 @@ class Block:
     left_in: Any = None  # the TextFile that has them still, for whoever parses them to read
     cut: Cut = field(default_factory=lambda: Cut(0))
     header: bool = False  # does it begin with the names of columns?
+    crc: int = 0  # of a line that was left out
 
 
 @dataclass(frozen=True)
@@ -342,12 +343,13 @@ class Sizes:
 
 def blocks(
     sources: list[Source], sizes: Sizes, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
-    how: Lines | None = None, leave: bool = False, spare: list[bytearray] | None = None,
+    how: Lines | None = None, leave: bool = False, spare: list[bytearray] | None = None, begun: Any = None,
 ) -> Iterator[Block]:  # fmt: skip
     """The sources as blocks of about so many bytes, from `offset` of source number `file` on.
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
     `how` says where blocks may end: by default after any line.
+    What can be read but once and was `begun` (a seen.Begun) must be what was read then.
     With `leave`, blocks may be in files still. Buffers that nobody uses any more may be put into `spare`: fresh memory
     costs more than reading into it.
     """
@@ -355,7 +357,9 @@ def blocks(
         source = sources[number]
         opened = source.open()
         try:
-            if offset:
+            if begun is not None and number == file and begun.unread:
+                begun.resume(opened, source.name)
+            elif offset:
                 opened.resume(offset, source.name)
             elif opened.peek(len(MARK)) == MARK:
                 opened.read(len(MARK))
@@ -460,6 +464,7 @@ class _Overlong:
         self.how, self.beginning = how, beginning
         self.length = 0  # up to the last byte of its end
         self.lines = 0
+        self.crc = 0
         self.ended = False
 
     def take(self, buffer: bytearray, start: int, filled: int, whole: bool) -> int:
@@ -469,11 +474,12 @@ class _Overlong:
         self.ended = end >= 0 or whole
         self.length += used - (end >= 0)
         self.lines += self.how.lines_within(buffer, used)
+        self.crc = _native.crc32c(memoryview(buffer)[:used], self.crc)
         return used
 
     def block(self, number: int, offset: int) -> Block:
         text = bytearray(self.beginning + bytes(_native.PADDING))
-        return Block(number, offset, text, 0, overlong=self.length, cut=Cut(0, 1, max(1, self.lines)))
+        return Block(number, offset, text, 0, overlong=self.length, cut=Cut(0, 1, max(1, self.lines)), crc=self.crc)
 
 
 def _buffer(length: int, spare: list[bytearray]) -> bytearray:

@@ -71,9 +71,18 @@ def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
         bad=coded.bad,
         idle=block.idle,
         labels=coded.labels,
+        crc=crc_of(block),
+        text=block,
         table=None if hashed else table,
         hash_bits=stream.hash_bits,
     )
+
+
+def crc_of(block: Block) -> int | None:
+    """Of the text of a block in memory; None where it has none, as rows of Parquet."""
+    if block.overlong or not block.buffer:
+        return block.crc if block.overlong else None
+    return _native.crc32c(memoryview(block.buffer)[: block.size])
 
 
 def _columns(coded: Coded, hash_bits: int | None, table: Any) -> NDArray[np.int32]:

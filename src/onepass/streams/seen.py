@@ -1,0 +1,210 @@
+"""How much of every source was read, and a checksum of it: whether a stream that is resumed is still the same.
+
+Checksums are CRC-32C of the text (of what is unpacked, where it is compressed) from its beginning up to the end of the
+last row. Those of blocks are made where blocks are parsed, and joined here; so they do not depend on how it is cut.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _native
+from ..errors import InputError
+from .chunk import Position
+from .parts import Part
+from .sources import MARK, Ahead, Source
+
+__all__ = ["Begun", "Extent", "Seen", "require_seen"]
+
+Extent = list[int] | None  # so many bytes from the beginning on, and their checksum; nothing is known of a source
+PIECE = 1 << 20
+BLANKS = b" \t\r\n\v\f"
+
+
+@dataclass
+class Begun:
+    """What is known of the file in which a stream is resumed."""
+
+    offset: int  # of the position
+    known: Extent = None  # what was read of it
+    crc: int | None = None  # up to `offset`, where somebody has read it again
+
+    @property
+    def unread(self) -> bool:
+        """Is it yet to be compared with what is known of it?"""
+        return self.known is not None and self.crc is None
+
+    def resume(self, opened: Ahead, name: str) -> None:
+        """Read up to the position what can be read but once, and look at what follows and was read too."""
+        assert self.known is not None
+        length, checksum = self.known
+        there, self.crc = _sum(opened, self.offset)
+        rest = opened.peek(length - self.offset)[: length - self.offset] if there == self.offset else b""
+        there, crc = _ended(there + len(rest), _native.crc32c(rest, self.crc), length)
+        if (there, crc) != (length, checksum):
+            raise changed(name, there, length)
+
+
+def require_seen(source: Source, known: Extent, offset: int = 0) -> int | None:
+    """Read a source again up to the end of what was read of it, which must be the same; the checksum up to `offset`.
+    None where nothing is known, or where it can be read but once."""
+    if known is None or not _read_twice(source):
+        return None
+    length, checksum = known
+    opened = source.open()
+    try:
+        begun, before = _sum(opened, min(offset, length))
+        more, crc = _sum(opened, length - begun, before)
+    except (OSError, EOFError) as error:
+        raise InputError(f"cannot read {source.name}: {error}") from error
+    finally:
+        opened.close()
+    there, crc = _ended(begun + more, crc, length)
+    if (there, crc) != (length, checksum):
+        raise changed(source.name, there, length)
+    return crc if offset > begun else before
+
+
+def _read_twice(source: Source) -> bool:
+    pipe = os.path.exists(source.name) and not os.path.isfile(source.name)  # whatever its name
+    return source.reopens and not pipe
+
+
+def changed(name: str, there: int, length: int) -> InputError:
+    what = "has changed where it was read"
+    if there < length:
+        what = f"has {there:,} bytes, of which {length:,} were read"
+    return InputError(
+        f"--resume: {name} is not the stream that run read: it {what}; give the same stream, or --start-from to begin "
+        "anew with its weights"
+    )
+
+
+def _sum(opened: Ahead, size: int, crc: int = 0) -> tuple[int, int]:
+    """How many of the next bytes there are, and the checksum with them."""
+    buffer = memoryview(bytearray(min(PIECE, max(size, 1))))
+    there = 0
+    while there < size:
+        got = opened.readinto(buffer[: min(len(buffer), size - there)])
+        if got == 0:
+            break
+        crc = _native.crc32c(buffer[:got], crc)
+        there += got
+    return there, crc
+
+
+def _ended(there: int, crc: int, length: int) -> tuple[int, int]:
+    """A last line without an end was read as if it had one."""
+    return (there, crc) if there + 1 != length else (length, _native.crc32c(b"\n", crc))
+
+
+class Seen:
+    """What a stream has read, by the positions that it gives."""
+
+    def __init__(self, sources: list[Source], format: str, begun: Begun | None, file: int, how: Any) -> None:
+        self.sources, self.format, self.how = sources, format, how
+        self.begun, self.file = begun, file
+        self.ends: dict[int, tuple[int, int]] = {}  # of each file: what the parts are that came, and its checksum
+        self.parts: deque[tuple[Part, int]] = deque(maxlen=4)  # the last ones, and the checksum before each
+        self.whole: dict[int, Extent] = {}  # of files that are not read from the beginning to the end
+
+    def add(self, part: Part) -> None:
+        """The next part of the stream. Its rows are not taken yet."""
+        if part.crc is None:
+            return
+        if part.file in self.ends:
+            before = self.ends[part.file][1]
+        elif self.begun is not None and part.file == self.file and self.begun.offset:
+            if self.begun.crc is None:
+                return
+            before = self.begun.crc
+        else:
+            before = _native.crc32c(MARK) if part.offset else 0
+        self.parts.append((part, before))
+        end = part.offset + part.size
+        self.ends[part.file] = end, _native.join_crc32c(before, part.crc, part.size)
+
+    def of(self, number: int, at: Position | None) -> Extent:
+        """Of a source up to a position, or to the end of what was read."""
+        if at is not None and number > at.file:
+            return None
+        if self.format in ("parquet", "arrow"):
+            return self._of_whole(number)
+        if at is None or number < at.file:
+            return list(self.ends[number]) if number in self.ends else None
+        for part, before in self.parts:
+            if (part.file, part.offset) == (at.file, at.offset) and at.skip <= len(part):
+                return self._within(part, before, at.skip)
+        end = self.ends.get(number)
+        return list(end) if end is not None and end[0] == at.offset else None
+
+    def _of_whole(self, number: int) -> Extent:
+        if number not in self.whole:
+            source, size, crc = self.sources[number], 0, 0
+            if _read_twice(source):
+                opened = source.open()
+                try:
+                    size, crc = _sum(opened, 1 << 62)
+                finally:
+                    opened.close()
+            self.whole[number] = [size, crc] if _read_twice(source) else None
+        return self.whole[number]
+
+    def _within(self, part: Part, before: int, rows: int) -> Extent:
+        """Up to the end of so many rows of a part."""
+        if rows == 0 or part.crc is None:
+            return [part.offset, before]
+        if rows == len(part) and all(bad.row < rows for bad in part.bad):
+            return [part.offset + part.size, _native.join_crc32c(before, part.crc, part.size)]
+        text = self._text(part)
+        if text is None:
+            return [part.offset, before]
+        end = self._end_of(part, text, rows)
+        return [part.offset + end, _native.crc32c(text[:end], before)]
+
+    def _text(self, part: Part) -> bytes | None:
+        """What a part was parsed from, where that can still be had."""
+        source, block = self.sources[part.file], part.text
+        text = None
+        if block is not None and block.left_in is None:
+            text = bytes(memoryview(block.buffer)[: block.size])
+        elif _read_twice(source):
+            opened = source.open()
+            try:
+                if opened.plain:
+                    opened.skip(part.offset)
+                    text = opened.read(part.size)
+            finally:
+                opened.close()
+            if text is not None and len(text) + 1 == part.size:
+                text += b"\n"
+        return text if text is not None and _native.crc32c(text) == part.crc else None
+
+    def _end_of(self, part: Part, text: bytes, rows: int) -> int:
+        """Where so many rows of a part end. Other lines are malformed, or hold no row."""
+        bad = {each.line for each in part.bad}
+        ends = _record_ends(self.how, text) if self.how is not None else _line_ends(text, self.format == "svmlight")
+        good = [end for line, end in ends if line not in bad]
+        header = 0 if self.how is None else max(0, len(good) - len(part))  # the names of columns
+        return good[min(header + rows, len(good)) - 1]
+
+
+def _line_ends(text: bytes, comments: bool) -> Iterator[tuple[int, int]]:
+    """The number of each line that holds anything, and the byte behind it."""
+    end = 0
+    for number, line in enumerate(text.split(b"\n")[:-1]):
+        end += len(line) + 1
+        held = line.strip(BLANKS)
+        if held and not (comments and held.startswith(b"#")):
+            yield number, end
+
+
+def _record_ends(how: Any, text: bytes) -> Iterator[tuple[int, int]]:
+    records = how.of(text, len(text))
+    ends = [*(record.begin for record in records[1:]), len(text)]
+    for record, end in zip(records, ends, strict=True):
+        yield record.line, end
