@@ -294,6 +294,13 @@ NB_MODULE(_native, module) {
             "require_memory",
             [](Engine& self, size_t classes) { self.require_memory(self.model.w.features, classes, "LabelError"); },
             "classes"_a)
+        .def_rw("max_features", &Engine::max_features)
+        .def(
+            "require_few",
+            [](Engine& self, size_t count) {
+                if (!self.features.hashed()) require_few(count, self.max_features, "FeatureError");
+            },
+            "features"_a)
         .def("state", &Engine::state, "met_only"_a = false)
         .def("forget_set", &Engine::forget_set)
         .def("flush", &Engine::flush)

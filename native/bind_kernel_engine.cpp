@@ -1,4 +1,6 @@
 // What a KernelEngine writes to files and reads from them, and its binding.
+#include <cmath>
+
 #include "arrays.hpp"
 #include "kernel_engine.hpp"
 
@@ -72,6 +74,10 @@ void KernelEngine::set_state(nb::dict state) {
                               slots = numbers_of(state["slots"], size_t(model.slots));
     const std::vector<double> births = numbers_of(state["births"], n);
     positional = scalars[10] != 0.0;
+    if (!(scalars[12] >= 0.0 && scalars[12] <= 9007199254740992.0) || scalars[12] != std::floor(scalars[12]))
+        raise("ModelFileError", "the number of features is not a count");
+    if (!features.hashed()) require_few(size_t(scalars[12]), max_features, "ModelFileError");
+    require_columns(scalars[11], scalars[12]);
     columns = size_t(scalars[11]);
     width = size_t(scalars[12]);
     const bool sparse = state.contains("support_data");
@@ -125,7 +131,9 @@ void KernelEngine::set_state(nb::dict state) {
     model.k = scalars[8];
     model.skipped_zero = scalars[9];
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
-    budget.random = nb::cast<Vector<uint64_t>>(state["random"]).data()[0];
+    const auto random = nb::cast<Vector<uint64_t>>(state["random"]);
+    if (random.shape(0) != 1) raise("ModelFileError", "an array has the wrong length");
+    budget.random = random.data()[0];
     if (f.keeps_gram && n > 0) f.rebuild_gram();
     if (f.keeps_inverse) f.inverse = square_of(state["inverse"], n);
     if (f.keeps_covariance) f.covariance = square_of(state["covariance"], n);

@@ -59,6 +59,13 @@ class Table {
                 if (index_[at] < 0 || (at > starts_[i] && index_[at] <= index_[at - 1])) return false;
         return true;
     }
+    bool finite() const {
+        if (rows == 0) return true;
+        const size_t begin = sparse() ? size_t(starts_[0]) : 0, end = sparse() ? size_t(starts_[rows]) : rows * columns;
+        for (size_t i = begin; i < end; ++i)
+            if (!std::isfinite(f32_ ? double(f32_[i]) : f64_[i])) return false;
+        return true;
+    }
     // Row i, in `room` where it has to be converted.
     Query query(size_t i, size_t selves, std::vector<double>& room) const {
         Query out;
@@ -310,6 +317,13 @@ void LasvmEngine::set_state(nb::dict state) {
         fits = fits && table.shape(0) == M && table.shape(1) == n;
         for (size_t i = 0; fits && i < M * n; ++i) fits = std::isfinite(table.data()[i]);
     }
+    const auto whole = [](double value) { return std::abs(value) < 9007199254740992.0 && value == std::floor(value); };
+    for (size_t i = 0; fits && i < n; ++i)
+        fits = whole(labels.data()[i]) && std::isfinite(weights.data()[i]) && weights.data()[i] >= 0.0;
+    for (size_t i = 0; fits && i < 7 * M; ++i)
+        fits = i % 7 == 3 ? !std::isnan(scalars.data()[i])  // a violation is infinite where one class was seen
+                          : std::isfinite(scalars.data()[i]) && (i % 7 > 1 || whole(scalars.data()[i]));
+    fits = fits && X.finite();
     if (!fits) raise("ModelFileError", "the machine's arrays do not fit together");
     std::vector<double> room;
     for (size_t slot = 0; slot < n; ++slot) {

@@ -66,6 +66,7 @@ struct Shape {
                                       std::to_string(columns) + " features");
     }
     void settle(size_t n) {
+        require_few(n, 0, "FeatureError");
         form = Form::positional;
         columns = n;
     }
@@ -90,6 +91,7 @@ class RowReader {
         shape.names.read(x, row_, nullptr, 0);
         require_sound(row_.value.data(), row_.value.size());
         if (learn) {
+            require_few(shape.names.size() + row_.unknown.size(), 0, "FeatureError");
             shape.form = Shape::Form::named;
             shape.names.admit(row_);
         }
@@ -147,6 +149,7 @@ class Counter {
         if (!(w >= 0.0 && w <= largest_number)) raise("InputError", "importance must be a finite number >= 0");
         if (!read(x)) return false;
         if (names_) {
+            require_few(shape.names.size() + row_.unknown.size(), 0, "FeatureError");
             shape.form = Shape::Form::named;
             shape.names.admit(row_);
             sort();
@@ -332,6 +335,8 @@ void bind_shape(nb::class_<C>& bound) {
         .def(
             "find", [](C& self, nb::handle name) { return self.shape.names.find(name.ptr()); }, "name"_a)
         .def_prop_ro("named", [](C& self) { return self.shape.named(); })
+        .def(
+            "require_few", [](C&, size_t count) { require_few(count, 0, "FeatureError"); }, "count"_a)
         .def_prop_ro("columns",
                      [](C& self) { return self.shape.named() ? self.shape.names.size() : self.shape.columns; });
 }

@@ -83,6 +83,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
     model.w.ratchet = nb::cast<bool>(options["ratchet"]);
     model.w.votes.most = nb::cast<double>(options["votes"]);
     model.w.votes.on = model.w.votes.most > 0.0;
+    max_features = nb::cast<size_t>(options["max_features"]);
     on_new_label = nb::none();
     to_row = options["to_row"];
     if (features.hashed()) require_room(features.slots());

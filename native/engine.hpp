@@ -160,6 +160,9 @@ class Engine {
     virtual void forget_names(size_t count);   // the newest, about which nothing was learned
     // Refuses tables beyond the limit on memory, by an error of that name, before they are made.
     void require_memory(size_t features, size_t classes, const char* error) const;
+    // Refuses a file whose rows have other columns than its features: before tables are made, which have their size.
+    void require_columns(double width, double features) const;
+    size_t max_features = 0;  // of those that are not hashed; 0: what the environment says
     size_t table_bytes() const { return sizeof(double) * (model.w.numbers() + model.w.sigma.numbers()); }
     void set_classes(nb::list classes);
     void add_class(nb::handle label);

@@ -9,6 +9,7 @@
 namespace onepass {
 
 void Engine::require_memory(size_t count, size_t known, const char* error) const {
+    if (!features.hashed()) require_few(count, max_features, error);
     const double bytes = model.w.bytes_for(count, known);
     const double small = 1 << 20;  // as much as anybody has
     if (bytes <= small || bytes <= double(table_bytes())) return;

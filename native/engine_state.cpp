@@ -188,11 +188,23 @@ static double reach_of(const Updates& updates, double constant) {
     return reach;
 }
 
+void Engine::require_columns(double width, double features_here) const {
+    const size_t names_here = nb::len(features.names());
+    const bool fits = width >= 0.0 && width <= features_here && width == std::floor(width) &&
+                      (width == features_here || features.hashed() || names_here > 0 || !positional) &&
+                      (names_here == 0 || features.hashed() || double(names_here) == features_here);
+    if (!fits) raise("ModelFileError", "the columns of its rows are not the features");
+}
+
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
+    std::vector<double> scalars(10);
+    fill(scalars, state["scalars"]);
     auto v = nb::cast<Matrix<double>>(state["v"]);
     const bool met_only = state.contains("kept");
     const size_t count = met_only ? nb::cast<size_t>(state["features"]) : v.shape(0);
+    positional = scalars[8] != 0.0;
+    require_columns(scalars[9], double(count));
     require_memory(count, v.shape(1), "ModelFileError");
     if (model.task == Task::classify || model.task == Task::multilabel) w.set_rows(v.shape(1));
     w.set_features(count);
@@ -272,9 +284,8 @@ void Engine::set_state(nb::dict state) {
         w.in_pocket = pocket[3] != 0.0;
         if (w.ratchet) w.pocket_errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
     }
-    std::vector<double> slots(size_t(model.slots)), scalars(10);
+    std::vector<double> slots(size_t(model.slots));
     fill(slots, state["slots"]);
-    fill(scalars, state["scalars"]);
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
     w.a = scalars[0];
     w.A = scalars[1];
@@ -284,7 +295,6 @@ void Engine::set_state(nb::dict state) {
     model.t = scalars[5];
     model.k = scalars[6];
     model.skipped_zero = scalars[7];
-    positional = scalars[8] != 0.0;
     columns = size_t(scalars[9]);
     loops->derive(model);
     w.recompute_peaks();

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hash.hpp"
+#include "memory.hpp"
 #include "numbers.hpp"
 
 namespace onepass {
@@ -21,6 +23,16 @@ namespace nb = nanobind;
     nb::object type = nb::module_::import_("onepass.errors").attr(kind);
     PyErr_SetString(type.ptr(), message.c_str());
     throw nb::python_error();
+}
+
+// Refuses so many features, by an error of that name; `most`: the model's own limit, or 0.
+inline void require_few(size_t count, size_t most, const char* error) {
+    if (most == 0 && count <= (size_t(1) << 16)) return;  // so few that nobody's limit is looked up
+    try {
+        if (const std::string wrong = too_many_features(count, most); !wrong.empty()) raise(error, wrong);
+    } catch (const std::invalid_argument& wrong) {
+        raise("ParameterError", wrong.what());
+    }
 }
 
 inline std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }

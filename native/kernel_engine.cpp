@@ -242,6 +242,7 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
     };
     try {
         require_inside(X);
+        if (!features.hashed()) require_few(std::max(width, X.reached(X.rows)), max_features, "FeatureError");
         widen(X.rows);
         start(X.starts != nullptr, X.features());
         check(X);
@@ -437,6 +438,7 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
             positional = true;
             columns = row.dense ? row.n : row.columns;
             width = std::max(width, columns);
+            if (!features.hashed()) require_few(width, max_features, "FeatureError");
             start(!row.dense, row.streamed ? features_of(scratch_.value.data(), row.n) : columns);
             if (!row.dense) {
                 f.points.widen(width);  // rows of a table may have come before
@@ -450,6 +452,8 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
                 x = as_query(row.x, nullptr, row.n);
             }
         } else {
+            if (!features.hashed())
+                require_few(features.size() + scratch_.unknown.size(), max_features, "FeatureError");
             added = features.admit(scratch_);
             width = features.hashed() ? features.slots() : features.size();
             start(true, scratch_.index.size());
@@ -497,6 +501,7 @@ void KernelEngine::scores_of(nb::handle x, double, double* out) {
 }
 
 void KernelEngine::set_features(size_t d) {
+    require_few(d, max_features, "FeatureError");
     width = d;
     positional = true;
     columns = d;
@@ -504,6 +509,7 @@ void KernelEngine::set_features(size_t d) {
 
 void KernelEngine::admit_names(nb::list names) {
     auto lock = own();
+    require_few(features.size() + nb::len(names), max_features, "FeatureError");
     for (nb::handle name : names) features.append(name.ptr());
     width = std::max(width, features.size());
 }

@@ -41,6 +41,23 @@ double memory_limit() {
     return std::min(machine > 0.0 ? machine : HUGE_VAL, group_limit());
 }
 
+size_t most_features() {
+    const char* text = std::getenv("ONEPASS_MAX_FEATURES");
+    if (!text || !*text) return size_t(1) << 26;
+    char* end = nullptr;
+    const double most = std::strtod(text, &end);
+    if (*end == 0 && most >= 1.0 && most <= 9007199254740992.0 && most == std::floor(most)) return size_t(most);
+    throw std::invalid_argument("ONEPASS_MAX_FEATURES=" + std::string(text) + ": expected a whole number >= 1");
+}
+
+std::string too_many_features(size_t count, size_t most) {
+    if (most == 0) most = most_features();
+    if (count <= most) return "";
+    return std::to_string(count) + " features, but max_features is " + std::to_string(most) +
+           "; hash them (hash_bits, in the command -b), give sparse ones as names, or raise the limit (in the command "
+           "--max-features, in the environment ONEPASS_MAX_FEATURES)";
+}
+
 std::string text_of_bytes(double bytes, bool short_form) {
     const double unit = short_form ? 1024.0 : 1000.0;
     size_t power = 0;

@@ -8,6 +8,13 @@ namespace onepass {
 // control group of this process, has. Throws std::invalid_argument where it says something else.
 double memory_limit();
 
+// How many features a table of weights may have where nobody says otherwise: what ONEPASS_MAX_FEATURES says, by default
+// 2^26. One row of text may name any column, and a dense table has all columns below.
+size_t most_features();
+
+// What is wrong with so many features; empty where nothing is. `most`: the model's own limit, or 0.
+std::string too_many_features(size_t count, size_t most);
+
 // As people read it, as 6.3 GB; `short_form` as ONEPASS_MAX_MEMORY takes it, rounded up: 7G.
 std::string text_of_bytes(double bytes, bool short_form = false);
 

@@ -20,12 +20,12 @@ MADE: list[dict[str, Any]] = [
     {"rule": "pa1:C=0.2", "task": "oneclass", "radius": 7.5},
     {"rule": "pa1", "task": "regression", "fit_intercept": False, "readout": "average", "hash_bits": 4},
     {"rule": "pa", "task": "binary", "intercept_scaling": 3.0, "bias_in_norm": False},
-    {"rule": "perceptron", "task": "auto", "multiclass": "uniform", "max_classes": 7},
+    {"rule": "perceptron", "task": "auto", "multiclass": "uniform", "max_classes": 7, "max_features": 99},
 ]
 KERNEL: list[dict[str, Any]] = [
     {"rule": "pa1", "kernel": "rbf:gamma=0.5", "budget": "oldest:B=9", "fit_intercept": True, "intercept_scaling": 2.0},
     {"rule": "pa1", "task": "multiclass", "classes": [1, 2, 3], "costs": COSTS, "hash_bits": 5},
-    {"rule": "perceptron", "multiclass": "uniform", "max_classes": 7},
+    {"rule": "perceptron", "multiclass": "uniform", "max_classes": 7, "max_features": 99},
 ]
 
 

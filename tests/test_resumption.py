@@ -45,6 +45,7 @@ OPTIONS: dict[str, tuple[str, list[str]]] = {
     "header": (VW, ["--header"]),
     "hash_bits": (VW, ["-b", "12"]),
     "max_classes": (VW, ["--max-classes", "3"]),
+    "max_features": (VW, ["--max-features", "1000"]),
     "readout": (VW, ["--readout", "average"]),
     "intercept": (VW, ["--no-intercept"]),
     "checkpoint_every": (VW, ["--checkpoint-every", "40"]),

@@ -68,6 +68,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
         fit_intercept: bool = True,
         hash_bits: int | None = None,
         max_classes: int | None = None,
+        max_features: int | None = None,
         eta: float | None = None,
         alpha: float = 0.001,
     ) -> None:
@@ -79,7 +80,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
         if not len(members):
             raise ParameterError("an ensemble needs at least one member")
         self.task, self.hash_bits, self.fit_intercept = task, hash_bits, fit_intercept
-        self.max_classes = max_classes
+        self.max_classes, self.max_features = max_classes, max_features
         self.members = [self._member(member, classes) for member in members]
         if eta is None:
             eta = 0.5 if task == "regression" else 0.1
@@ -127,6 +128,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
             readout=readout,
             hash_bits=self.hash_bits,
             max_classes=self.max_classes,
+            max_features=self.max_features,
         )
 
     def options(self) -> dict[str, Any]:
@@ -415,11 +417,10 @@ class EnsembleModel(LearnerBase, MemberWeights):
             )
             model.members = members
             shapes = {name: np.array(arrays[name]) for name in ("weights", "losses", "alive", "range")}
-            if (
-                any(len(shapes[name]) != len(members) for name in ("weights", "losses", "alive"))
-                or len(shapes["range"]) != 2
-            ):
+            if any(shapes[name].shape != (len(members),) for name in ("weights", "losses", "alive")):
                 raise KeyError("weights of another number of members")
+            if shapes["range"].shape != (2,) or not members or not np.all(shapes["weights"] >= 0):
+                raise KeyError("no members, or weights below 0")
             model.member_weights, model.losses = shapes["weights"], shapes["losses"]
             model.alive, model.range = shapes["alive"].astype(bool), shapes["range"]
             model.t, model.extra = int(config["t"]), dict(config["extra"])

@@ -21,7 +21,7 @@ from .errors import DamagedFileError, ParameterError, checked_parts
 from .kernels import Kernel
 from .learner_base import array_bytes
 from .model_files import known_parameters, parted, resume
-from .model_options import engine_parts
+from .model_options import LIMITS, engine_parts
 from .parameters import from_config, to_config
 from .rule_model import RuleModel
 from .rules import make as make_rule
@@ -56,6 +56,7 @@ class KernelModel(RuleModel):
         multiclass: str = "rival",
         costs: Any = None,
         max_classes: int | None = None,
+        max_features: int | None = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: a kernel learner has {', '.join(TASKS)}")
@@ -76,6 +77,7 @@ class KernelModel(RuleModel):
             multiclass=multiclass,
             costs=costs,
             max_classes=max_classes,
+            max_features=max_features,
         )
 
     def __repr__(self) -> str:
@@ -83,7 +85,7 @@ class KernelModel(RuleModel):
 
     def options(self) -> dict[str, Any]:
         names = ("rule", "task", "kernel", "budget", "fit_intercept", "intercept_scaling", "readout", "hash_bits")
-        return {name: getattr(self, name) for name in (*names, "multiclass", "max_classes")}
+        return {name: getattr(self, name) for name in (*names, "multiclass", *LIMITS)}
 
     @property
     def estimator_kind(self) -> str:
@@ -179,7 +181,7 @@ class KernelModel(RuleModel):
                 multiclass=config["multiclass"],
                 costs=config["costs"],
                 classes=None if config["costs"] is None else classes,
-                max_classes=config.get("max_classes"),
+                **{name: config.get(name) for name in LIMITS},
             )
             learned = {**own, "kernel_features": int(config["kernel_features"])}
             resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})

@@ -29,6 +29,9 @@ from .votes import with_sums
 __all__ = ["LasvmModel", "Settings"]
 
 
+MOST_MACHINES = 50_000  # each has four numbers for every stored vector
+
+
 @dataclasses.dataclass(repr=False)
 class Settings(Parameters):
     """The numbers of LASVM, checked."""
@@ -217,6 +220,7 @@ class LasvmModel(LearnerBase):
         labels = [plain(label) for label in y]
         if len(labels) != rows:
             raise InputError(f"X has {rows} rows, y has {len(labels)}")
+        fresh: dict[Any, None] = {}
         for row, label in enumerate(labels):
             try:
                 known = label in self._index
@@ -227,6 +231,14 @@ class LasvmModel(LearnerBase):
             if self.declared:
                 raise LabelError(f"y[{row}] is {label!r}, which is not one of the classes {self.classes!r}")
             require_label(label)
+            fresh[label] = None
+        classes = len(self.classes) + len(fresh)
+        machines = classes if self.settings.multiclass == "ovr" else classes * (classes - 1) // 2
+        if machines > MOST_MACHINES:
+            raise LabelError(
+                f"{classes:,} classes would take {machines:,} machines, but the limit is {MOST_MACHINES:,}; use "
+                "multiclass='ovr' or a linear learner. Nothing of this call was learned"
+            )
         return labels
 
     def codes(self, labels: Sequence[Any]) -> NDArray[np.int64]:
@@ -367,6 +379,9 @@ class LasvmModel(LearnerBase):
                 raise TypeError("declared and sparse must be true or false")
             settings = from_config(config["settings"], {"settings:Settings": Settings})
             model = cls(kernel, classes=store.decode_values(config["classes"]), **settings.get_params())
+            for name in ("columns", "t"):
+                if type(config[name]) is not int or not 0 <= config[name] <= 2**53:
+                    raise TypeError(f"{name} must be a whole number >= 0")
             model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]
             names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
             decoded = store.decode_names(names) if names else None

@@ -187,6 +187,14 @@ class EstimatorBase(LearnerBase):
         return made
 
 
+def read_count(config: Mapping[str, Any], name: str) -> int:
+    """A number of a file that counts something."""
+    value = config[name]
+    if type(value) is not int or not 0 <= value <= 2**53:
+        raise TypeError(f"{name} must be a whole number >= 0, not {value!r:.40}")
+    return value
+
+
 def array_bytes(arrays: Mapping[str, NDArray[Any]]) -> int:
     return sum(int(array.nbytes) for array in arrays.values())
 

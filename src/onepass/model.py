@@ -12,7 +12,7 @@ from . import _native, model_files, model_scoring, model_weights
 from .batches import Batch
 from .core import Array
 from .learner import LearnerTraits
-from .model_options import engine_parts
+from .model_options import LIMITS, engine_parts
 from .rule_model import RuleModel
 
 __all__ = ["LinearModel"]
@@ -36,6 +36,9 @@ class LinearModel(RuleModel):
     Classes that are not declared are registered as they come, `max_classes` at most. Without it they are a million, of
     which a hundred may be numbers that are not whole: more of those look like measurements, and are refused.
 
+    Features that are not hashed are `max_features` at most: without it what ONEPASS_MAX_FEATURES in the environment
+    says, or 2²⁶. A row that has more is refused, so that one wrong index does not take all memory.
+
     Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
     predicted, judged and learned from. Of two classes it speaks for the second.
     """
@@ -45,7 +48,7 @@ class LinearModel(RuleModel):
 
     def options(self) -> dict[str, Any]:
         names = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
-        return {name: getattr(self, name) for name in (*names, "multiclass", "threshold", "radius", "max_classes")}
+        return {name: getattr(self, name) for name in (*names, "multiclass", "threshold", "radius", *LIMITS)}
 
     @property
     def traits(self) -> LearnerTraits:

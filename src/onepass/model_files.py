@@ -14,6 +14,7 @@ from .core import Rule
 from .errors import DamagedFileError, checked_parts
 from .kept import packed, unpacked
 from .losses import LOSSES
+from .model_options import LIMITS
 from .parameters import Parameters, config_name, from_config, to_config
 from .schedules import SCHEDULES
 
@@ -45,8 +46,7 @@ def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "features": model.n_features,
         "extra": model.extra,
     }
-    if model.max_classes is not None:
-        config["max_classes"] = model.max_classes
+    config |= {name: limit for name in LIMITS if (limit := getattr(model, name)) is not None}
     arrays = packed(model)
     arrays.update({f"names.{key}": value for key, value in store.encode_names(model.names).items()})
     arrays.update({f"extra.{key}": value for key, value in model.extra_arrays.items()})
@@ -75,7 +75,7 @@ def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str
             radius=config["radius"],
             threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
             classes=None if config["costs"] is None else classes,
-            max_classes=config.get("max_classes"),
+            **{name: config.get(name) for name in LIMITS},
         )
         resume(model, config, classes, names, parts)
     return model

@@ -19,6 +19,7 @@ from .core import Array, Scalars
 from .errors import FeatureError, InputError, LabelError, RowError, short
 from .labels import as_label_sets, as_labels, as_targets, require_no_dates
 from .model_scoring import bases
+from .named import read_item
 
 if TYPE_CHECKING:
     from .rule_model import RuleModel
@@ -217,6 +218,18 @@ def check_mappings(model: RuleModel, X: Any) -> None:
             model.check_one(x)
         except InputError as error:
             raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
+    _require_few_names(model, X)
+
+
+def _require_few_names(model: RuleModel, X: Any) -> None:
+    """Refuse more names than the model may have, before the first is registered."""
+    if model.hash_bits is not None or len(X) < 2:
+        return  # a single row's are counted when it is learned
+    most = model.n_names + sum(map(len, X))
+    try:
+        model._engine.require_few(most)
+    except FeatureError:  # perhaps: many may be the same
+        model._engine.require_few(len({*model.names, *(read_item(*item)[0] for x in X for item in x.items())}))
 
 
 def _answers(model: RuleModel, y: Any, rows: int) -> list[Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .rule_model import RuleModel
 
 __all__ = [
+    "LIMITS",
     "classes_and_costs",
     "engine_parts",
     "read_bits",
@@ -24,8 +25,12 @@ __all__ = [
     "read_flag",
     "read_intercept",
     "read_max_classes",
+    "read_max_features",
     "read_positive",
 ]
+
+
+LIMITS = ("max_classes", "max_features")  # options that a file holds only where they are given
 
 
 def read_costs(costs: Any, classes: list[Any] | None) -> Array:
@@ -85,6 +90,14 @@ def read_max_classes(value: Any, classes: list[Any] | None) -> int | None:
         raise ParameterError(f"max_classes={value!r}: expected None or a whole number >= 1")
     if classes is not None and len(classes) > value:
         raise ParameterError(f"max_classes={value:,}, but {len(classes):,} classes are declared")
+    return int(value)
+
+
+def read_max_features(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 2**53:
+        raise ParameterError(f"max_features={value!r}: expected None or a whole number >= 1")
     return int(value)
 
 
@@ -156,6 +169,7 @@ def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]
             "ratchet": model.ratchet,
             "calibrated": model.calibrated,
             "votes": float(average.max_vectors) if isinstance(average, core.Voted) else 0.0,
+            "max_features": model.max_features or 0,
             "to_row": model._row,
         },
     )

@@ -18,7 +18,7 @@ from .decoders import Features, difference
 from .errors import InputError, LabelError, NumericalError, ParameterError, RowError
 from .labels import as_target, as_targets
 from .learner import LearnerTraits
-from .learner_base import joined
+from .learner_base import joined, read_count
 from .linear import LinearWeights
 from .model import LinearModel
 from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
@@ -344,7 +344,7 @@ class Ranker(LinearWeights):
 
     def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
         super()._set_attributes(attributes)
-        self._examples, self._dropped = attributes["examples"], attributes["dropped"]
+        self._examples, self._dropped = read_count(attributes, "examples"), read_count(attributes, "dropped")
         self._described = attributes["query"]
 
 

@@ -11,13 +11,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from . import store
-from .errors import DamagedFileError, ForeignFileError, ModelFileError, ParameterError
+from .errors import DamagedFileError, ForeignFileError, ModelFileError, ParameterError, checked_parts
 from .learner import State
 
-__all__ = ["KINDS", "class_of", "kind_of", "load", "load_model", "nested", "restored", "save"]
+__all__ = ["KINDS", "class_of", "kind_of", "load", "load_model", "made", "nested", "restored", "save"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +122,21 @@ def nested(learner: Any) -> State:
 
 def restored(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
     """The inverse of `nested`."""
-    return class_of(config["kind"]).from_state(config["state"], arrays)
+    return made(config["kind"], config["state"], arrays)
+
+
+def made(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The learner of a file's parts. Whatever is wrong with them is a `ModelFileError`."""
+    with checked_parts(f"the {kind}"):
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all() and not _may_overflow(name, array):
+                raise DamagedFileError(f"array {name!r} holds a number that is not finite; restore it from a backup")
+        return class_of(kind).from_state(config, arrays)
+
+
+def _may_overflow(name: str, array: NDArray[Any]) -> bool:
+    """A linear norm may; an ensemble's range and LASVM's violations begin so; what is beside is its owner's."""
+    return "extra" in name.split(".") or (name.endswith(("scalars", "range", "machines")) and not np.isnan(array).any())
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -140,7 +155,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     kind, config, arrays = store.read(path)
     try:
         _require_known(kind)
-        learner = class_of(kind).from_state(config, arrays)
+        learner = made(kind, config, arrays)
         estimator = getattr(learner, "estimator_kind", None)
         return learner if estimator is None else class_of(estimator).of_model(learner)
     except ModelFileError as error:
@@ -161,7 +176,7 @@ def load_model(path: str | os.PathLike[str], *kinds: str) -> tuple[Any, str]:
                 raise ParameterError(f"{os.fspath(path)} holds a {kind} that has learned nothing; let it learn first")
             if not isinstance(config, dict):
                 raise DamagedFileError("the model is not whole; restore it from a backup")
-        return class_of(model).from_state(config, arrays), kind
+        return made(model, config, arrays), kind
     except ModelFileError as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
     except KeyError:

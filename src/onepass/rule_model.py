@@ -30,6 +30,7 @@ from .model_options import (
     read_flag,
     read_intercept,
     read_max_classes,
+    read_max_features,
     read_positive,
 )
 
@@ -75,6 +76,7 @@ class RuleModel(LearnerBase):
         threshold: str = "uncalibrated",
         radius: float = 1.0,
         max_classes: int | None = None,
+        max_features: int | None = None,
     ) -> None:
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
@@ -98,6 +100,7 @@ class RuleModel(LearnerBase):
         self.hash_bits = read_bits(hash_bits)
         self.radius = read_positive("radius", radius)
         self.max_classes = read_max_classes(max_classes, classes)
+        self.max_features = read_max_features(max_features)
         if task == "oneclass" and not isinstance(self.readout, core.Last):
             raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
         self.declared = classes is not None
@@ -125,6 +128,11 @@ class RuleModel(LearnerBase):
     def _join(self, lock: _native.Lock) -> None:
         """Be part of a learner that has this lock."""
         self._lock = self._engine.lock = lock
+
+    def limit(self, name: str, value: int) -> None:
+        """Set another limit than the model was made with: max_classes or max_features."""
+        setattr(self, name, value)
+        self._engine.max_features = self.max_features or 0
 
     def options(self) -> dict[str, Any]:
         """The constructor's parameters."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
@@ -147,6 +148,9 @@ class State:
         parts = {**{key: value for key, value in config.items() if key in known}, **_plain_arrays(arrays)}
         if (config["named"] and not names) or set(parts) != set(known):
             raise DamagedFileError(f"expected {', '.join(known)}, found {', '.join(sorted(parts))}")
+        for name, field in known.items():
+            _require_kind(name, parts[name], field.default)
+        _require_kind("columns", config["columns"], 0)
         decoded = store.decode_names(names) if names else None
         reader = Reader(decoded if config["named"] else None, config["columns"])
         if decoded is not None and len(set(decoded)) != config["columns"]:
@@ -157,9 +161,35 @@ class State:
             value = parts[name]
             if isinstance(value, np.ndarray) != (name in shapes):
                 raise DamagedFileError(f"{name} is of the wrong kind")
+            if name in shapes and value.dtype != _dtype_of(known[name]):
+                raise DamagedFileError(f"{name} holds {value.dtype}, expected {_dtype_of(known[name])}")
             if name in shapes and (value.shape != shapes[name] or not np.all(np.isfinite(value))):
                 raise DamagedFileError(f"{name} has shape {value.shape}, expected {shapes[name]} of finite numbers")
         return state
+
+
+MOST = 2**53  # of a count: beyond it a double would not tell it from the next
+
+
+def _dtype_of(field: dataclasses.Field[Any]) -> np.dtype[Any]:
+    """Of an array that a state begins with."""
+    assert field.default_factory is not dataclasses.MISSING
+    dtype: np.dtype[Any] = field.default_factory().dtype
+    return dtype
+
+
+def _require_kind(name: str, value: Any, default: Any) -> None:
+    """Refuse a number of a file that is not of the kind of its default."""
+    if type(default) is bool:
+        fits = type(value) is bool
+    elif type(default) is int:
+        fits = type(value) is int and 0 <= value and (value <= MOST or name == "seed")
+    elif type(default) is float:
+        fits = type(value) in (int, float) and math.isfinite(value)
+    else:
+        return
+    if not fits:
+        raise DamagedFileError(f"{name} is {value!r:.40}, expected a {type(default).__name__} in its range")
 
 
 def _plain_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -242,6 +272,7 @@ class StatefulEstimator(TableEstimator):
         assert values is not None
         self._require_domain(values)
         if learn:
+            state._reader.native.require_few(table.columns)
             self._require_start(table.columns)
         columns = state._reader.columns
         if learn or columns:

@@ -17,6 +17,7 @@ from .core import Array, Last, Readout, Rule
 from .errors import InputError, LabelError, ParameterError, RowError
 from .labels import as_labels, label_array, not_hashable, plain, require_label, sorted_classes
 from .learner import LearnerTraits
+from .learner_base import read_count
 from .linear import LinearWeights
 from .model import LinearModel
 from .parameter_values import decode_all, encode_all, template
@@ -141,7 +142,7 @@ class StructuredLearner(LinearWeights):
         phi: Mapping[Any, float] = {}
         target, suboptimal = 0.0, False
         if not _equal(decoder, y, rival):
-            target = TRANSFORMS[self.cost_transform](_cost(decoder, y, rival))
+            target = self._transform()(_cost(decoder, y, rival))
             answer = decoder.features(x, rival)
             phi = decoders.difference(truth, answer)
             # The rival's score, with its cost where that was searched for, should be no less than that of y.
@@ -153,12 +154,17 @@ class StructuredLearner(LinearWeights):
         if self.decoder is None:
             self._blocks = decoder
 
+    def _transform(self) -> decoders.Transform:
+        if self.cost_transform not in TRANSFORMS:
+            raise ParameterError(f"cost_transform={self.cost_transform!r}: expected one of {', '.join(TRANSFORMS)}")
+        return TRANSFORMS[self.cost_transform]
+
     def _rival(self, decoder: Any, w: WeightView, x: Any, y: Any) -> Any:
         if self.selection == "prediction":
             return decoder.decode(w, x)
         if self.cost_transform == "sqrt":
             return decoder.loss_augmented(w, x, y)
-        return decoder.loss_augmented(w, x, y, TRANSFORMS[self.cost_transform])
+        return decoder.loss_augmented(w, x, y, self._transform())
 
     # -- many examples ---------------------------------------------------------------------------------------------
 
@@ -488,7 +494,7 @@ class StructuredLearner(LinearWeights):
 
     def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
         super()._set_attributes(attributes)
-        self._suboptimal = attributes["suboptimal"]
+        self._suboptimal = read_count(attributes, "suboptimal")
         self._blocks = decoders.Multiclass(tuple(store.decode_values(attributes["labels"])))
         self._declared = "class_dtype" in attributes
         if self._declared:

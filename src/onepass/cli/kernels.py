@@ -64,6 +64,7 @@ def make_model(
         readout=given["readout"],
         hash_bits=bits,
         max_classes=given["max_classes"],
+        max_features=given["max_features"],
     )
 
 

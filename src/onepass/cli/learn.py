@@ -71,6 +71,13 @@ WITH_A_BOUND = "pa1:C=0.1"
     show_default="a million; 100 numbers that are not whole",
     help="More classes than these are an error; --oaa declares them.",
 )
+@click.option(
+    "--max-features",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="2^26, or ONEPASS_MAX_FEATURES",
+    help="More features that are not hashed are an error.",
+)
 @click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, pocket.")
 @click.option("--intercept/--no-intercept", " /--noconstant", default=True, help="Learn a constant too.")
 @click.option(
@@ -253,6 +260,7 @@ def _begun(ctx: click.Context, given: dict[str, Any]) -> Job:
             hash_bits=bits,
             radius=1.0 if given["radius"] is None else given["radius"],
             max_classes=given["max_classes"],
+            max_features=given["max_features"],
         )
         return made
 
@@ -285,6 +293,7 @@ def _auto(given: dict[str, Any]) -> Job:
             fit_intercept=given["intercept"],
             hash_bits=given["hash_bits"],
             max_classes=given["max_classes"],
+            max_features=given["max_features"],
         )
 
     from .. import rules
@@ -352,9 +361,10 @@ def _fits(ctx: click.Context, model: LinearModel, given: dict[str, Any]) -> None
             raise click.UsageError(
                 f"{flag_of(param)}: the model brings its own, {kernels.learner_of(model)}; leave it out"
             )
-    if given["max_classes"] is not None:
-        for each in getattr(model, "members", [model]):
-            each.max_classes = given["max_classes"]
+    for name in ("max_classes", "max_features"):
+        if given[name] is not None:
+            for each in getattr(model, "members", [model]):
+                each.limit(name, given[name])
 
 
 def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:

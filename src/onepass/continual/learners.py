@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..core import Array
-from ..errors import NumericalError, ParameterError
+from ..errors import DamagedFileError, NumericalError, ParameterError
 from ..labelled import LabelledLearner, LabelledState
 from ..minibatch import widened
 from ..parameters import Parameters, number
@@ -63,6 +63,10 @@ class _Weights(LabelledState):
             raise ValueError("the memory holds more than it was offered")
         if kept and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.classes):
             raise ValueError("the memory has codes without a class")
+        if self.W.ndim != 2 or len(self.W) > len(self.classes) or self.W.shape[1] < 1:
+            raise ValueError("there are weights without a class")
+        if self.memory.ndim != 2 or self.memory.shape[1] > self._reader.columns:
+            raise ValueError("the memory has more columns than were learned")
         return {"W": self.W.shape, "memory": (kept, self.memory.shape[1]), "memory_codes": (kept,)}
 
     def resize(self, classes: int, columns: int) -> None:
@@ -127,6 +131,12 @@ class SoftmaxSGD(LabelledLearner):
             if not isinstance(kernel, kernels.RBF | kernels.Laplacian):
                 raise ParameterError(f"kernel={self.kernel!r}: expected None, rbf or laplacian")
         return super()._new_state()
+
+    def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+        state = super()._from_config(config, arrays)
+        if self._features(state, np.zeros((1, state._reader.columns))).shape[1] < state.W.shape[1]:
+            raise DamagedFileError("there are weights without a feature")
+        return state
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
@@ -258,14 +268,17 @@ class _Remembering(SoftmaxSGD):
     def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
         place = self._remember(state, self._memory(state, int(self.memory)), x, code)
         if place is not None and state._past[0] == len(x):
-            state._past[1][place] = z
+            if place < len(state._past[1]):
+                state._past[1][place] = z
+            else:
+                state._past = (-1, np.empty((0, 0)))  # no room: made anew when it is next asked for
 
     def _remembered(self, state: Any, d: int) -> Array:
-        """The features of all that is kept, row by row as when it came; room for all that may be."""
-        if state._past[0] != d or len(state._past[1]) < int(self.memory):
+        """The features of all that is kept, row by row as when it came; with room for as many again."""
+        if state._past[0] != d or len(state._past[1]) < len(state.memory):
             rows = widened(state.memory, d) if state.memory.shape[1] < d else state.memory
             each = [self._features(state, row[np.newaxis])[0] for row in rows]
-            features = np.zeros((int(self.memory), len(each[0])))
+            features = np.zeros((min(int(self.memory), 2 * len(each) + 16), len(each[0])))
             features[: len(each)] = each
             state._past = (d, features)
         return np.asarray(state._past[1])

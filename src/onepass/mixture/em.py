@@ -343,7 +343,10 @@ def given(value: Any, name: str, shape: tuple[int, ...]) -> Array | None:
     """An array to start from, checked."""
     if value is None:
         return None
-    array = np.array(value, dtype=np.float64)
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{name}={value!r:.40}: expected finite numbers of shape {shape} ({error})") from None
     if array.shape != shape or not np.all(np.isfinite(array)):
         raise ParameterError(f"{name} has shape {array.shape}: expected finite numbers of shape {shape}")
     return array

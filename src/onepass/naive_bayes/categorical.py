@@ -13,7 +13,7 @@ from .. import store
 from ..batches import as_batch
 from ..columns import require_same_names
 from ..core import Array
-from ..errors import FeatureError, InputError
+from ..errors import DamagedFileError, FeatureError, InputError
 from ..labelled import LabelledState
 from ..labels import not_hashable, plain, require_label
 from ..parameters import Parameters, number
@@ -76,7 +76,15 @@ class _Categories(LabelledState):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        return super().from_config({**config, "cells": store.decode_values(config["cells"])}, arrays)
+        cells = store.decode_values(config["cells"])
+        if not all(isinstance(cell, tuple) and len(cell) == 2 for cell in cells) or len(set(cells)) < len(cells):
+            raise DamagedFileError("the values counted are not pairs of a feature and a value, each once")
+        made = super().from_config({**config, "cells": cells}, arrays)
+        if made.columns and cells != [(j, value) for j, each in sorted(made._of.items()) for value in range(len(each))]:
+            raise DamagedFileError("the values counted are not those of a table's columns")
+        if made.columns and max(made._of, default=0) >= made.columns:
+            raise DamagedFileError("there are values of columns that were not learned")
+        return made
 
 
 class CategoricalNB(BayesLearner):

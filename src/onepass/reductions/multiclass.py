@@ -46,6 +46,7 @@ class AgainstAll(Reduction):
 
     def __init__(self, base: Any, classes: Any = None) -> None:
         super().__init__(base, classes)
+        self._require_few()
         self.learners = [self.make() for _ in self.labels.values]
         if not self.labels.declared:
             self.spares = [self.make()]  # has seen every example as "no", as a class that is new would have
@@ -80,6 +81,7 @@ class AgainstOne(Reduction):
 
     def __init__(self, base: Any, classes: Any = None) -> None:
         super().__init__(base, classes)
+        self._require_few()
         K = len(self.labels)
         self.learners = [self.make() for _ in range(K * (K - 1) // 2)]
 

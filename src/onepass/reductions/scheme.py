@@ -38,6 +38,9 @@ __all__ = ["Reduction"]
 _WEIGHTS_PER_ROW = 10_000
 
 
+MOST_PARTS = 50_000  # base learners: one against one has 316 classes then
+
+
 class Reduction(BaseLearner):
     """Base learners, and how examples are shared out among them.
 
@@ -300,7 +303,16 @@ class Reduction(BaseLearner):
     def _admit(self, new: list[Any]) -> None:
         if new:
             self.labels.add(new)
+            self._require_few()
             self._grow()
+
+    def _require_few(self) -> None:
+        """Refuse classes that would take more base learners than anybody means to have."""
+        if (parts := sum(self._sizes())) > MOST_PARTS:
+            raise LabelError(
+                f"{len(self.labels):,} classes would take {parts:,} base learners of {self.name}, but the limit is "
+                f"{MOST_PARTS:,}; use a multiclass learner, or ErrorCorrectingOutputCodes"
+            )
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
