@@ -72,7 +72,7 @@ BAD_LINES = [
     ("jsonl", b'{"label": 1, "a": ' + b"9" * 5000 + b"}", 1, "a number of more than 4,300 digits"),
     ("jsonl", b'{"label": ' + b"9" * 5000 + b"}", 1, "a number of more than 4,300 digits"),
     ("jsonl", b'{"label": 1, "a": ' + b"9" * 400 + b"}", 1, "'a' must be a finite number"),
-    ("jsonl", b'{"label": 9223372036854775808}', 1, "a whole number of at most 64 bits"),
+    ("jsonl", b'{"label": 18446744073709551616}', 1, "a whole number of at most 64 bits"),
     ("jsonl", b'{"label": -1e999}', 1, "the label 'label' must be a finite number or a string"),
     ("jsonl", b'{"label": {"x": 1}, "a": 1}', 1, "the label 'label' must be a finite number or a string, got {'x': 1}"),
     ("jsonl", b'{"label": 1, "a": "\\ud800"}', 1, "half of a surrogate pair"),

@@ -198,7 +198,7 @@ def _answer(role: str, name: str, value: Any, default: Any) -> Any:
         return default
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         raise _Wrong(f"the {role} {name!r} must be a finite number or a string, got {short(value)}")
-    if role == "label" and isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+    if role == "label" and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise _Wrong(f"the label {name!r} must be a whole number of at most 64 bits, got {short(value)}")
     if role != "weight":
         return value
