@@ -373,6 +373,9 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     from .resumption import refuse_others
 
     path = given["resume"]
+    if given["save"] is None:
+        writes(path, "--resume", instead_of=("--resume",))
+        given["save"] = path
     model, kept, arrays = saved.read(path, resuming=True)
     if kept is None:
         raise click.UsageError(
@@ -390,9 +393,6 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
         for source in reading.sources:
             reads(source, "SOURCE")
     begun = saved.check_sources(kept, sources_of(reading.sources), reading.sources)
-    if given["save"] is None:
-        writes(path, "--resume", instead_of=("--resume",))
-        given["save"] = path
     for name in ("predictions", "quarantine"):
         given[f"{name}_length"] = kept.lengths.get(name)
     job = _job(given, reading, options, rule=None, make=None)
