@@ -245,7 +245,7 @@ class Running(Transform):
 
     def _to_config(self, state: Statistics) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         config = {"rows": state.rows, "used": state.used, "named": state.index is not None, "fixed": state.fixed}
-        arrays: dict[str, NDArray[Any]] = {key: array[: state.used] for key, array in state.arrays.items()}
+        arrays: dict[str, NDArray[Any]] = {key: array[: state.used].copy() for key, array in state.arrays.items()}
         names = store.encode_names(list(state.index or ()))
         return config, arrays | {f"names.{key}": value for key, value in names.items()}
 
