@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import environment, onepass, started, write_vw
@@ -105,19 +109,25 @@ def test_every_verb_is_called() -> None:
     assert set(CALLS) == set(VERBS)
 
 
+def unread(pipe: Any) -> int:
+    """Bytes that nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, b"\0" * 4), sys.byteorder)
+
+
 def test_ctrl_c_while_a_stream_is_awaited(tmp_path: Path) -> None:
     """Verbs that read wait for their input: it is there that people interrupt them."""
-    import time
-
     write_vw(tmp_path / "d.vw", 30)
     assert onepass("learn", "d.vw", "--save", "m", "--quiet", cwd=tmp_path).returncode == 0
     children = []
     for args in (["learn", "-"], ["predict", "m", "-"], ["compare", "-"], ["convert", "-", "o.jsonl"]):
         child = started(*args, "--format", "vw", cwd=tmp_path, stdin=subprocess.PIPE)
         assert child.stdin is not None
+        child.stdin.write("1 | a\n")
+        child.stdin.flush()
         children.append(child)
-    time.sleep(1.0)
     for child in children:
+        while child.poll() is None and unread(child.stdin):  # read: it has started
+            time.sleep(0.02)
         child.send_signal(2)
     for child in children:
         said = child.communicate(timeout=60)[1].strip()
