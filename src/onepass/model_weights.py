@@ -109,4 +109,6 @@ def add_rows(model: LinearModel, batch: Batch, coefficients: Array) -> None:
     scalars[5] += batch.rows
     scalars[6] += float(np.any(coefficients))
     scalars[8] = 1.0
+    if model.hash_bits is None:
+        scalars[9] = len(w)  # as wide as the rows
     model._engine.set_state({**state, "v": w, "z": state["z"], "bias": bias, "scalars": scalars})
