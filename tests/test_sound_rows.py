@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-import io
-import json
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from grid import saved
+from support.cache_forging import Record, record_bytes, records_of
 
 import onepass as op
 from onepass.batches import as_batch
@@ -124,47 +123,23 @@ def test_they_are_learned_as_others_are(tmp_path: Path, rule: str, far: str | No
 # -- caches whose checksums are right and whose rows are not -----------------------------------------------------------
 
 
-@dataclass
-class Forgery:
-    """The first record of a cache, to be changed."""
-
-    shape: list[int]
-    head: dict[str, Any]
-    arrays: dict[str, Any]
-
-
-def forged(whole: bytes, change: Callable[[Forgery], object]) -> bytes:
+def forged(whole: bytes, change: Callable[[Record], object]) -> bytes:
     """The cache with its first record changed, under a checksum that fits."""
-    start = 32 + -(-int.from_bytes(whole[24:32], "little") // 8) * 8
-    length, size, _ = caches.FRONT.unpack_from(whole, start)
-    at = start + caches.FRONT.size
-    shape = list(caches.SHAPE.unpack_from(whole, at))
-    at += caches.SHAPE.size
-    head = json.loads(whole[at : at + length])
-    at += caches._padded(length)
-    end = at + size
-    arrays = {}
-    kinds = {"starts": ("<i4", shape[0]), "index": ("<i4", shape[1]), "value": (f"<f{shape[2]}", shape[1])}
-    for name, (kind, count) in {**kinds, **head["arrays"]}.items():
-        arrays[name] = np.frombuffer(whole, dtype=kind, count=count, offset=at).copy()
-        at += caches._padded(arrays[name].nbytes)
-    made = Forgery(shape, head, arrays)
-    change(made)
-    file = io.BytesIO()
-    caches._write(file, tuple(made.shape), made.head, list(made.arrays.values()))
-    return whole[:start] + file.getvalue() + whole[end:]
+    begin, records = records_of(whole)
+    change(records[0])
+    return begin + b"".join(record_bytes(record) for record in records)
 
 
-def put(name: str, at: int, value: float) -> Callable[[Forgery], object]:
+def put(name: str, at: int, value: float) -> Callable[[Record], object]:
     return lambda made: made.arrays[name].__setitem__(at, value)
 
 
-def claim(place: int, value: int) -> Callable[[Forgery], object]:
+def claim(place: int, value: int) -> Callable[[Record], object]:
     return lambda made: made.shape.__setitem__(place, value)
 
 
-def fewer(name: str) -> Callable[[Forgery], object]:
-    def change(made: Forgery) -> None:
+def fewer(name: str) -> Callable[[Record], object]:
+    def change(made: Record) -> None:
         made.arrays[name] = made.arrays[name][:-1]
         if name in made.head["arrays"]:
             made.head["arrays"][name][1] -= 1
@@ -172,7 +147,7 @@ def fewer(name: str) -> Callable[[Forgery], object]:
     return change
 
 
-FORGERIES: dict[str, Callable[[Forgery], object]] = {
+FORGERIES: dict[str, Callable[[Record], object]] = {
     "an index outside": put("index", 7, 1 << BITS),
     "a negative index": put("index", 0, -1),
     "a value that is none": put("value", 3, np.nan),

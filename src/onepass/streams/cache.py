@@ -20,6 +20,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from .. import _native, files, hashing
 from ..errors import DamagedFileError, InputError, ParameterError
 from ..labels import as_labels, label_array
-from .chunk import COLUMNS, Position, whole
+from .chunk import COLUMNS, LABELS, Position, whole
 from .parts import BadLine, Part
 
 __all__ = ["cached"]
@@ -39,6 +40,8 @@ FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksu
 SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
 UNBOUNDED = 1 << 31  # of numbers that are no names
 PLACES = ("file", "offset", "size", "lines")  # of a part in its sources
+PLAIN = (str, int, float, bool, type(None))  # what a column of objects holds
+COLUMN_KINDS = {"y": "biufO", "weight": "f", "id": "biufMmO", "time": "biufMmO", "base": "f", "query": "i"}  # NumPy's
 SHAPING = (
     "format", "label", "weight", "id", "time", "features", "drop", "text", "categorical", "ngram", "interactions",
     "hash_bits", "keep_names", "multilabel", "base", "header", "on_error", "max_line",
@@ -51,7 +54,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     key = _key(stream)
     reader = _Reader.open(path, key)
     if reader is not None:
-        return reader.parts(table, stream.hash_bits, stream.start, parts)
+        return reader.parts(stream, table, parts)
     if stream.start != Position():
         return parts  # from the middle on: not the whole that a cache holds
     return _writing(path, key, parts, table, stream)
@@ -166,14 +169,17 @@ class _Reader:
             raise InputError(f"{path} is not a cache of rows; name another file, or remove it")
         return reader if begin == reader.begin else None
 
-    def parts(self, table: Any, hash_bits: int | None, start: Position, parsed: Iterator[Part]) -> Iterator[Part]:
-        """From `start` on; as they are `parsed`, where that lies within a block of the cache."""
+    def parts(self, stream: Any, table: Any, parsed: Iterator[Part]) -> Iterator[Part]:
+        """From the stream's start on; as they are `parsed`, where that lies within a block of the cache."""
         columns = np.empty(0, dtype=np.int32)  # of the cache's names in this stream's table
+        hash_bits, start = stream.hash_bits, stream.start
         met = start == Position()
         for width, head, arrays in self._records():
             if table is not None and head["names"]:
                 columns = np.concatenate([columns, np.array(table.intern(head["names"]), dtype=np.int32)])
             if head["hash_bits"] != hash_bits or width != _width(hash_bits, None if table is None else len(columns)):
+                raise self._damaged()
+            if head["file"] >= len(stream.sources):
                 raise self._damaged()
             met = met or (head["file"], head["offset"]) == (start.file, start.offset)
             if not met:
@@ -181,8 +187,9 @@ class _Reader:
             if table is not None and hash_bits is None and not np.array_equal(columns, np.arange(len(columns))):
                 arrays["index"] = columns[arrays["index"]]
                 arrays["index"].flags.writeable = False
-            places = {name: head[name] for name in (*PLACES, "labels", "crc", "hash_bits", "bad")}
-            yield Part(**places, **arrays, table=table if hash_bits is None else None, sound=True)
+            places = {name: head[name] for name in (*PLACES, "labels", "crc", "bad")}
+            names = table if hash_bits is None else None
+            yield Part(**places, **arrays, table=names, hash_bits=hash_bits, sound=True)
         if not met:
             yield from parsed
 
@@ -208,24 +215,23 @@ class _Reader:
     ) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """A checksum tells damage, not malice: what it does not tell must not do more than to be refused."""
         try:
-            head = json.loads(data[at : at + length].tobytes())
-            head |= {name: operator.index(head[name]) for name in PLACES}
-            head["labels"] = str(head["labels"])
-            head["crc"] = None if head["crc"] is None else operator.index(head["crc"])
-            head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad) for bad in head["bad"]]
-            head.setdefault("hash_bits", -1)  # which is never asked for
+            head = _checked(json.loads(data[at : at + length].tobytes()), starts - 1)
             arrays: dict[str, Any] = {
-                name: _objects(head["objects"][name]) for name in COLUMNS if name in head["objects"]
+                name: _objects(name, head["objects"][name]) for name in COLUMNS if name in head["objects"]
             }
-            kinds = {"starts": ("<i4", starts), "index": ("<i4", nonzeros), "value": (f"<f{value_bytes}", nonzeros)}
-            kinds |= {name: head["arrays"][name] for name in COLUMNS if name in head["arrays"]}
+            kinds: dict[str, tuple[Any, int]] = {
+                "starts": ("<i4", starts),
+                "index": ("<i4", nonzeros),
+                "value": (f"<f{value_bytes}", nonzeros),
+            }
+            kinds |= {name: _kind(name, *head["arrays"][name]) for name in COLUMNS if name in head["arrays"]}
             at += _padded(length)
             for name, (kind, count) in kinds.items():
                 arrays[name] = np.frombuffer(data, dtype=kind, count=count, offset=at)
                 at += _padded(arrays[name].nbytes)
             if any(len(arrays[name]) != starts - 1 for name in {"y"} | (arrays.keys() & set(COLUMNS))):
                 raise ValueError("columns of other lengths")
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             raise self._damaged() from error
         return width, head, arrays
 
@@ -235,14 +241,50 @@ class _Reader:
         )
 
 
-def _bad_line(kept: dict[str, Any]) -> BadLine:
-    row, line, column = (operator.index(kept[name]) for name in ("row", "line", "column"))
+def _number(value: Any, low: int, high: int) -> int:
+    number = operator.index(value)
+    if not low <= number < high:
+        raise ValueError(f"{number} is not from {low} to {high - 1}")
+    return number
+
+
+def _checked(head: dict[str, Any], rows: int) -> dict[str, Any]:
+    """The head of so many rows, if it is as one is written."""
+    head |= {name: _number(head[name], 0, 1 << 62) for name in PLACES}
+    if head["labels"] not in ("", *LABELS):
+        raise ValueError("no kind of labels")
+    head["crc"] = None if head["crc"] is None else _number(head["crc"], 0, 1 << 32)
+    head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad, rows) for bad in head["bad"]]
+    "".join(head["names"]).encode()  # which lone surrogates have no bytes for
+    if any(after.row < before.row for before, after in pairwise(head["bad"])):
+        raise ValueError("malformed lines out of order")
+    head.setdefault("hash_bits", -1)  # which is never asked for
+    return head
+
+
+def _bad_line(kept: dict[str, Any], rows: int) -> BadLine:
+    row = _number(kept["row"], 0, rows + 1)
+    line, column = (_number(kept[name], 0, 1 << 62) for name in ("line", "column"))
     return BadLine(row, line, column, kept["text"].encode("latin-1"), str(kept["what"]))
 
 
-def _objects(values: list[Any]) -> Any:
-    if any(isinstance(value, list) for value in values):  # sets of labels
-        sets = np.empty(len(values), dtype=object)
-        sets[:] = [None if value is None else tuple(value) for value in values]
-        return sets
+def _kind(name: str, kind: str, count: int) -> tuple[np.dtype[Any], int]:
+    """Of the numbers that a column may hold."""
+    found = np.dtype(kind)
+    if found.kind not in COLUMN_KINDS[name] or (found.kind in "iuf" and found.itemsize != 8) or not found.isnative:
+        raise ValueError(f"{name} of kind {kind}")
+    return found, _number(count, 0, 1 << 62)
+
+
+def _objects(name: str, values: list[Any]) -> Any:
+    """A column of texts, of sets of labels, or of numbers where there is none in some rows."""
+    sets = name == "y" and any(isinstance(value, list) for value in values)
+    for value in values:
+        inside = value if sets and isinstance(value, list) else [value]
+        if "O" not in COLUMN_KINDS[name] or not all(isinstance(one, PLAIN) for one in inside):
+            raise ValueError(f"{name} of {type(value).__name__}")
+    if sets:
+        made = np.empty(len(values), dtype=object)
+        made[:] = [None if value is None else tuple(value) for value in values]
+        return made
     return label_array(values) if values and isinstance(values[0], str) else as_labels(values)

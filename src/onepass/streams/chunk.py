@@ -229,7 +229,7 @@ def _joined(parts: list[Chunk], name: str) -> Any:
         for value, part in zip(values, parts, strict=True)
     ]
     kinds = {each.dtype.kind for each in filled}
-    if len(kinds) > 1 and (kinds & {"O", "U", "b"} or any(_large(each) for each in filled)):
+    if len(kinds) > 1 and (kinds & set("OUbMm") or any(_large(each) for each in filled)):
         filled = [each.astype(object) for each in filled]
     return np.concatenate(filled)
 
