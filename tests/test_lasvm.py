@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from support.estimator_checks import assert_checks_pass
 
 import onepass as op
-from onepass import LaSVMClassifier, _native, kernels
+from onepass import LaSVMClassifier, _native, kernels, registry
 from onepass.errors import (
     DamagedFileError,
     FeatureError,
@@ -524,3 +524,13 @@ def test_prequential_over_named_features() -> None:
     X, y = digits(3, 300)
     run = op.prequential(LaSVMClassifier(C=5.0), zip(FORMS["named"](X), y.tolist(), strict=True))
     assert run.examples == 300 and run.value < 0.1
+
+
+def test_of_one_class_every_row_is_of_that_class():
+    model = op.LaSVMClassifier()
+    model.learn_one([1.0, 2.0], "a")
+    config, arrays = model.state()
+    arrays["machines"][0, 2] = 1.0  # the threshold: a score above 0
+    model = registry.made(registry.kind_of(model), config, arrays)
+    assert model.score_one([1.0, 2.0]) > 0
+    assert model.predict_one([1.0, 2.0]) == "a" and list(model.predict_many([[1.0, 2.0]])) == ["a"]

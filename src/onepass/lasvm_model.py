@@ -315,7 +315,7 @@ class LasvmModel(LearnerBase):
 
     def class_indices(self, scores: Array) -> NDArray[np.int64]:
         if scores.shape[1] == 1:
-            return np.asarray(scores[:, 0] > 0, dtype=np.int64)
+            return np.asarray((scores[:, 0] > 0) & (len(self.classes) > 1), dtype=np.int64)
         return np.asarray(np.argmax(scores, axis=1), dtype=np.int64)
 
     def predict_many(self, X: Any) -> list[Any]:
