@@ -39,6 +39,10 @@ class MiniBatchState(State):
         room = len(self.waiting_weight)
         if not 0 <= self.filled <= room:
             raise ValueError(f"filled={self.filled} of {room} places")
+        if not self.seeded and not self.filled:
+            raise ValueError("nothing was learned")
+        if not np.all(self.waiting_weight >= 0):
+            raise ValueError("a row that waits has a weight below 0")
         return {"waiting": (room, self._reader.columns), "waiting_weight": (room,)}
 
     def widen(self, columns: int) -> None:
@@ -118,13 +122,13 @@ class MiniBatchLearner(StatefulEstimator):
                 i += whole
                 continue
             wanted = b if state.seeded else self._prefix()
-            self._make_room(state, wanted, X.shape[1])
-            taken = min(wanted - state.filled, n - i)
+            taken = min(max(wanted - state.filled, 1), n - i)  # more may wait than a batch_size set later wants
+            self._make_room(state, max(wanted, state.filled + taken), X.shape[1])
             state.waiting[state.filled : state.filled + taken] = X[i : i + taken]
             state.waiting_weight[state.filled : state.filled + taken] = w[i : i + taken]
             state.filled += taken
             i += taken
-            if state.filled == wanted:
+            if state.filled >= wanted:
                 self._settle(state)
         state.t += n
 
@@ -237,13 +241,13 @@ class MiniBatchLearner(StatefulEstimator):
             self._take(state, row[np.newaxis], ONE if weight == 1.0 else np.array([weight]))
             state.t += 1
             return
-        if len(state.waiting) < wanted or state.waiting.shape[1] != len(row):
+        if len(state.waiting) < max(wanted, place + 1) or state.waiting.shape[1] != len(row):
             state.widen(len(row))
-            self._make_room(state, wanted, len(row))
+            self._make_room(state, max(wanted, place + 1), len(row))
         state.waiting[place] = row
         state.waiting_weight[place] = weight
         state.filled = place + 1
         state.t += 1
         self._state = state
-        if state.filled == wanted:
+        if state.filled >= wanted:
             self._settle(state)
