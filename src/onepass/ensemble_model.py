@@ -419,8 +419,8 @@ class EnsembleModel(LearnerBase, MemberWeights):
             shapes = {name: np.array(arrays[name]) for name in ("weights", "losses", "alive", "range")}
             if any(shapes[name].shape != (len(members),) for name in ("weights", "losses", "alive")):
                 raise KeyError("weights of another number of members")
-            if shapes["range"].shape != (2,) or not members or not np.all(shapes["weights"] >= 0):
-                raise KeyError("no members, or weights below 0")
+            if shapes["range"].shape != (2,) or not np.any(shapes["alive"]) or not np.all(shapes["weights"] >= 0):
+                raise KeyError("no member that learns, or weights below 0")
             model.member_weights, model.losses = shapes["weights"], shapes["losses"]
             model.alive, model.range = shapes["alive"].astype(bool), shapes["range"]
             model.t, model.extra = int(config["t"]), dict(config["extra"])

@@ -50,6 +50,9 @@ def flag(default: bool) -> Any:
     return dataclasses.field(default=default, metadata={"flag": True})
 
 
+LARGEST = 2**53  # of parameters that are whole numbers: so far all loops can count
+
+
 def _check(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
     meta = field.metadata
     if "options" in meta and value not in meta["options"]:
@@ -74,6 +77,8 @@ def _check(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
     )
     if not inside:
         raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}")
+    if meta["integer"] and abs(value) > LARGEST:
+        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}, up to 2^53")
 
 
 def _is_real(value: Any) -> bool:

@@ -166,6 +166,8 @@ class Query:
         elif kind == "sparse":
             examples = _sparse_rows(arrays, columns)
         elif kind == "named":
+            if arrays["ends"].ndim != 1 or arrays["values"].ndim != 1:
+                raise ValueError("the rows do not fit together")
             ends, values = arrays["ends"].tolist(), arrays["values"].tolist()
             names = store.decode_names({key[6:]: a for key, a in arrays.items() if key.startswith("names.")})
             spans = zip([0, *ends], ends, strict=False)

@@ -139,7 +139,7 @@ class Forge:
 
     def use(self, learner: Any) -> None:
         """What one does with a learner that was loaded. Only errors of ours may come of it."""
-        for x, y in self.examples[:3]:
+        for x, y in self.examples[:3] if hasattr(learner, "learn_one") else ():
             for verb in ("predict_one", "score_one", "predict_proba_one", "transform_one"):
                 if not callable(getattr(learner, verb, None)):
                     continue

@@ -61,7 +61,7 @@ class _Weights(LabelledState):
         kept = len(self.memory_codes)
         if self.memory_codes.dtype != np.int64 or not 0 <= kept <= self.offered:
             raise ValueError("the memory holds more than it was offered")
-        if kept and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.classes):
+        if kept and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.W):
             raise ValueError("the memory has codes without a class")
         if self.W.ndim != 2 or len(self.W) > len(self.classes) or self.W.shape[1] < 1:
             raise ValueError("there are weights without a class")

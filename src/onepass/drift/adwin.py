@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
+from ..errors import DamagedFileError
 from ..parameters import flag, number
 from .base import Detector
 
@@ -40,6 +42,14 @@ class ADWIN(Detector):
         # Row i, newest bucket last: the sum of its 2^i numbers, and of their squared deviations.
         self.sums: list[list[float]] = [[]]
         self.spreads: list[list[float]] = [[]]
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        super().restore(state)
+        buckets = [len(row) if isinstance(row, list) else -1 for row in self.sums]
+        same = buckets == [len(row) if isinstance(row, list) else -1 for row in self.spreads]
+        if not same or not buckets or min(buckets) < 0 or self.width != sum(n << i for i, n in enumerate(buckets)):
+            raise DamagedFileError(f"the buckets of {self!r} do not fit together")
+        return self
 
     def after_drift(self) -> None:
         if self.reset_on_drift:

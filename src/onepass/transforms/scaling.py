@@ -17,6 +17,7 @@ from ..columns import StreamColumns
 from ..core import Array
 from ..errors import FeatureError, InputError, NumericalError, ParameterError
 from ..learner import FORMS, LearnerTraits
+from ..learner_base import read_count
 from ..streams.expansion import as_number
 from .base import Rows, Transform
 
@@ -251,7 +252,8 @@ class Running(Transform):
 
     def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Statistics:
         state = self._new_state()
-        state.rows, state.used, state.fixed = config["rows"], config["used"], config["fixed"]
+        state.rows, state.used = read_count(config, "rows"), read_count(config, "used")
+        state.fixed = bool(config["fixed"])
         state.arrays = {key: arrays[key] for key in self._start}
         names = store.decode_names({key: arrays[f"names.{key}"] for key in ("utf8", "offsets", "is_int")})
         if config["named"]:

@@ -51,6 +51,8 @@ class TaskFeatures(Stateless):
     def _new_state(self) -> Any:
         if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 <= self.share <= 1:
             raise ParameterError(f"share={self.share!r}: expected a number from 0 to 1")
+        if not isinstance(self.task, str | int | np.integer):
+            raise ParameterError(f"task={self.task!r}: expected the name or the number of a feature")
         if self.tasks is not None and (isinstance(self.tasks, str) or not len(self.tasks)):
             raise ParameterError(f"tasks={self.tasks!r}: expected a list of the values that the task feature takes")
         return ()
