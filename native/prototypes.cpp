@@ -69,7 +69,7 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
 void neighbour_votes(const double* distance, const Neighbours& window, double* votes, size_t classes) {
     using Near = std::pair<double, size_t>;  // equal distances: the lower slot is nearer
     std::vector<Near> near;
-    near.reserve(window.k + 1);
+    near.reserve(std::min(window.k, window.size) + 1);
     for (size_t i = 0; i < window.size; ++i) {
         if (near.size() == window.k && !(distance[i] < near.front().first)) continue;
         near.emplace_back(distance[i], i);

@@ -554,3 +554,9 @@ def test_prequential() -> None:
         assert run.examples == 300 and run.value < 0.45
     run = op.prequential(op.GaussianNB(), zip(X, y.tolist(), strict=True), metrics=["error", "log_loss"])
     assert run.value < 0.3
+
+
+def test_more_neighbours_than_there_are_examples_take_no_room():
+    X, y = np.eye(3), ["a", "b", "b"]
+    few, many = op.KNNClassifier(3).fit(X, y), op.KNNClassifier(2**50).fit(X, y)
+    np.testing.assert_array_equal(many.predict_proba(X), few.predict_proba(X))

@@ -259,3 +259,18 @@ def test_a_refused_call_hides_nothing_from_others() -> None:
             done.set()
 
     in_threads(refused, look)
+
+
+def test_a_thread_that_outlives_the_program_is_not_complained_of() -> None:
+    program = """
+import threading, onepass
+begun = threading.Event()
+def serve(learner):
+    learner.learn_one([1.0], "a")
+    begun.set()
+    threading.Event().wait()
+threading.Thread(target=serve, args=(onepass.GaussianNB(),), daemon=True).start()
+begun.wait()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

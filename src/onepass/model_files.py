@@ -166,7 +166,7 @@ def _check_parts(
         (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
         (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),
         (len(names) == d or (not names and (bits is not None or s["scalars"][8])), "not every feature has a name"),
-        (bits is None or d == 1 << bits, f"hash_bits={bits} does not go with {d} features"),
+        (bits is None or (bits <= 30 and d == 1 << bits), f"hash_bits={bits} does not go with {d} features"),
         (isinstance(config["declared"], bool), "declared is neither true nor false"),
     ):
         if not true:
