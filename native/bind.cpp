@@ -349,6 +349,12 @@ NB_MODULE(_native, module) {
         "name"_a);
     module.def("uses_packs", uses_packs);  // do the parsers read in registers of AVX-512?
     // Memory that is asked for and given back with every block stays with the process, instead of being mapped anew.
+    module.def(
+        "require_memory",
+        [](double bytes, const std::string& what, const std::string& advice, const std::string& error) {
+            onepass::require_memory(bytes, what, advice, error.c_str());
+        },
+        "bytes"_a, "what"_a, "advice"_a, "error"_a);
     module.def("keep_memory", [] {
 #ifdef __GLIBC__
         mallopt(M_MMAP_THRESHOLD, 32 << 20);

@@ -240,9 +240,14 @@ class LasvmEngine {
             status == LasvmStatus::indefinite
                 ? "the kernel is not positive semi-definite: K(x, x) + K(z, z) - 2 K(x, z) < 0 for two "
                   "of the stored vectors; use another kernel"
+            : status == LasvmStatus::full
+                ? "one more stored vector would take more memory than the limit, " + text_of_bytes(memory_limit()) +
+                      "; use fewer classes or features, or raise the limit, as in ONEPASS_MAX_MEMORY=" +
+                      text_of_bytes(2.0 * memory_limit(), true)
                 : "its kernel values overflow; scale the features down";
         const std::string message = "row " + std::to_string(row) + ": " + why;
-        nb::object error = nb::module_::import_("onepass.errors").attr("NumericalError")(message, row);
+        nb::object error = nb::module_::import_("onepass.errors")
+                               .attr(status == LasvmStatus::full ? "FullError" : "NumericalError")(message, row);
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
         throw nb::python_error();
     }
@@ -370,6 +375,8 @@ void bind_lasvm(nb::module_& module) {
             [](LasvmEngine& self, int64_t positive, int64_t negative) { self.svm.add_machine(positive, negative); },
             "positive"_a, "negative"_a)
         .def("split", [](LasvmEngine& self) { self.svm.split(); })
+        .def(
+            "drop_machines", [](LasvmEngine& self, size_t count) { self.svm.drop_machines(count); }, "count"_a)
         .def(
             "collect", [](LasvmEngine& self, size_t machine) { self.svm.collect(machine); }, "machine"_a)
         .def("forget_ids", [](LasvmEngine& self) { self.svm.forget_ids(); })

@@ -148,8 +148,15 @@ class Counter {
         if (code > bayes.classes.size()) raise("ParameterError", "a class code beyond the next");
         if (!(w >= 0.0 && w <= largest_number)) raise("InputError", "importance must be a finite number >= 0");
         if (!read(x)) return false;
+        const size_t columns = names_ ? shape.names.size() + row_.unknown.size() : n_;
+        if (columns > bayes.features || code == bayes.classes.size()) {
+            require_few(columns, 0, "FeatureError");
+            const size_t classes = bayes.classes.size() + (code == bayes.classes.size());
+            require_memory(8.0 * double(bayes.planes()) * double(columns) * double(classes),
+                           std::to_string(columns) + " features x " + std::to_string(classes) + " classes",
+                           "use fewer features or classes", columns > bayes.features ? "FeatureError" : "LabelError");
+        }
         if (names_) {
-            require_few(shape.names.size() + row_.unknown.size(), 0, "FeatureError");
             shape.form = Shape::Form::named;
             shape.names.admit(row_);
             sort();

@@ -11,22 +11,13 @@ namespace onepass {
 void Engine::require_memory(size_t count, size_t known, const char* error) const {
     if (!features.hashed()) require_few(count, max_features, error);
     const double bytes = model.w.bytes_for(count, known);
-    const double small = 1 << 20;  // as much as anybody has
-    if (bytes <= small || bytes <= double(table_bytes())) return;
-    double most = 0.0;
-    try {
-        most = memory_limit();
-    } catch (const std::invalid_argument& wrong) {
-        raise("ParameterError", wrong.what());
-    }
-    if (bytes <= most) return;
+    if (bytes <= small_tables || bytes <= double(table_bytes())) return;
     std::string classes_too;
     if (known > 2) classes_too = " x " + std::to_string(known) + " classes";
-    raise(error, std::to_string(count) + " features" + classes_too + " of " + rule_text + " would take " +
-                     text_of_bytes(bytes) + ", but the limit is " + text_of_bytes(most) +
-                     "; use fewer features (hash_bits, in the command -b), fewer classes or a rule that stores less of "
-                     "each weight, or raise the limit, as in ONEPASS_MAX_MEMORY=" +
-                     text_of_bytes(bytes, true));
+    onepass::require_memory(bytes, std::to_string(count) + " features" + classes_too + " of " + rule_text,
+                            "use fewer features (hash_bits, in the command -b), fewer classes or a rule that stores "
+                            "less of each weight",
+                            error);
 }
 
 void Engine::set_outputs() {

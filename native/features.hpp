@@ -35,6 +35,16 @@ inline void require_few(size_t count, size_t most, const char* error) {
     }
 }
 
+// Refuses tables that take more than the limit of memory, by an error of that name.
+inline void require_memory(double bytes, const std::string& what, const std::string& advice, const char* error) {
+    if (bytes <= small_tables) return;
+    try {
+        if (const std::string wrong = too_large(bytes, what, advice); !wrong.empty()) raise(error, wrong);
+    } catch (const std::invalid_argument& wrong) {
+        raise("ParameterError", wrong.what());
+    }
+}
+
 inline std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }
 
 // A sparse row in the making.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "memory.hpp"
+
 namespace onepass {
 
 void Machine::resize(size_t slots) {
@@ -50,6 +52,13 @@ void Lasvm::collect(size_t at) {
     for (size_t slot = 0; slot < slots() && machine.members < most_collected; ++slot) {
         const double y = machine.sign(labels[slot]);
         if (users_[slot] > 0 && y != 0.0) admit(machine, slot, y, weights[slot], y);
+    }
+}
+
+void Lasvm::drop_machines(size_t count) {
+    for (; count > 0 && !machines.empty(); --count) {
+        for (size_t slot = 0; slot < slots(); ++slot) users_[slot] -= machines.back().holds(slot);
+        machines.pop_back();
     }
 }
 
@@ -336,6 +345,12 @@ LasvmStatus Lasvm::process(const Query& x, CachedRow& row, int64_t label, double
     return LasvmStatus::ok;
 }
 
+bool Lasvm::has_room(const Query& x) const {
+    const size_t values = points.sparse() ? 2 * x.n : points.columns();
+    const double bytes = 8.0 * double(slots() + 1) * double(4 * machines.size() + values);
+    return bytes <= small_tables || bytes <= memory_limit();
+}
+
 LasvmStatus Lasvm::seed(const Query& x, CachedRow& row, int64_t label, double weight, int64_t id) {
     if (options.C * weight == 0.0) return LasvmStatus::ok;
     return process(x, row, label, weight, id, false);
@@ -346,6 +361,7 @@ LasvmStatus Lasvm::learn(const Query& x, CachedRow& row, int64_t label, double w
         ++t;
         return LasvmStatus::ok;
     }
+    if (free_.empty() && !has_room(x)) return LasvmStatus::full;
     std::unique_ptr<Before> before;
     if (options.may_be_indefinite) before = remember();
     LasvmStatus status = process(x, row, label, weight, id, true);

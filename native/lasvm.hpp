@@ -51,7 +51,7 @@ struct LasvmOptions {
     bool may_be_indefinite = false;  // the kernel is not known to be positive semi-definite
 };
 
-enum class LasvmStatus { ok, not_finite, indefinite };
+enum class LasvmStatus { ok, not_finite, indefinite, full };
 
 class Lasvm {
  public:
@@ -67,6 +67,8 @@ class Lasvm {
     void split();
     // Gives a machine that came late what the others have kept.
     void collect(size_t machine);
+    // Takes away the machines that came last, of which no vector was stored for them alone.
+    void drop_machines(size_t count);
 
     // K(x, slots) of some rows that are about to be learned: block by block, so that stored vectors are read once for
     // all. Rows that are in S already are left out.
@@ -108,6 +110,8 @@ class Lasvm {
     static constexpr double recompute_every = 1e4;  // steps: rounding errors of the gradients do not pile up
     static constexpr size_t most_repeats = 100;     // times |S|
     static constexpr size_t nowhere = size_t(-1);
+
+    bool has_room(const Query& x) const;  // for one more stored vector, within the limit of memory
 
     struct Before;  // what a refused example must leave as it was
     struct Newcomer {

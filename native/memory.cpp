@@ -37,8 +37,16 @@ double memory_limit() {
         throw std::invalid_argument("ONEPASS_MAX_MEMORY=" + std::string(text) +
                                     ": expected bytes, or a number with K, M, G or T, as in 8G");
     }
-    const double machine = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE));
-    return std::min(machine > 0.0 ? machine : HUGE_VAL, group_limit());
+    static const double machine = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE));
+    static const double group = group_limit();
+    return std::min(machine > 0.0 ? machine : HUGE_VAL, group);
+}
+
+std::string too_large(double bytes, const std::string& what, const std::string& advice) {
+    const double most = memory_limit();
+    if (bytes <= most) return "";
+    return what + " would take " + text_of_bytes(bytes) + ", but the limit is " + text_of_bytes(most) + "; " + advice +
+           ", or raise the limit, as in ONEPASS_MAX_MEMORY=" + text_of_bytes(bytes, true);
 }
 
 size_t most_features() {

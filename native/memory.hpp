@@ -8,6 +8,12 @@ namespace onepass {
 // control group of this process, has. Throws std::invalid_argument where it says something else.
 double memory_limit();
 
+// Tables of so few bytes are not looked at: as much as anybody has.
+constexpr double small_tables = 1 << 20;
+
+// What is wrong with `what`, which takes so many bytes; empty where nothing is. `advice`: what to do about it.
+std::string too_large(double bytes, const std::string& what, const std::string& advice);
+
 // How many features a table of weights may have where nobody says otherwise: what ONEPASS_MAX_FEATURES says, by default
 // 2^26. One row of text may name any column, and a dense table has all columns below.
 size_t most_features();

@@ -37,6 +37,7 @@ class NaiveBayes {
     void score(const FeatureRow& row, Scores by, double smoothing, double* out, double unknown = 0.0);
     // The largest variance of a feature over all classes: what the smoothing of variances is relative to.
     double largest_variance() const;
+    size_t planes() const { return keeps == Keeps::moments ? 3 : 1; }  // numbers for each feature and class
     void forget_cache() { stale = true; }
 
     Keeps keeps;

@@ -12,11 +12,14 @@ import pytest
 import scipy.sparse
 from command import onepass
 from store_files import run_python
+from support.learners import LEARNERS
 
 import onepass as op
-from onepass import store
-from onepass.errors import FeatureError, LabelError, ModelFileError, OnepassError, ParameterError
+from onepass import labels, registry, store
+from onepass.errors import FeatureError, FullError, LabelError, ModelFileError, OnepassError, ParameterError
+from onepass.labelled import LabelledLearner
 from onepass.lasvm_model import LasvmModel
+from onepass.stateful import StatefulEstimator
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS is heeded on Linux")
 
@@ -187,3 +190,69 @@ def test_a_lasvm_file_with_impossible_numbers(what: str, tmp_path: Path) -> None
         op.load(tmp_path / "m.onepass")
     with pytest.raises(OnepassError):
         LasvmModel.from_state(config, arrays)
+
+
+OWN_STATE = [name for name in LEARNERS if issubclass(registry.class_of(name.split("-")[0]), StatefulEstimator)]
+GROWING = [name for name in OWN_STATE if issubclass(registry.class_of(name.split("-")[0]), LabelledLearner)]
+GROWING += ["OneVsAll", "OneVsOne", "LaSVMClassifier", "LinearModel", "KernelModel"]
+WIDE = 60_000  # columns: for three classes, more than the limit
+
+
+def state_of(learner: Any) -> bytes:
+    return store.to_bytes("any", *learner.state())
+
+
+@pytest.mark.parametrize("kind", OWN_STATE)
+def test_tables_of_own_state_have_a_limit(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEPASS_MAX_MEMORY", "1100K")
+    labels = ["a", "b", "c"]
+    for X in (np.zeros((3, WIDE)), scipy.sparse.csr_matrix((3, WIDE))):
+        learner = LEARNERS[kind]()
+        with pytest.raises(OnepassError, match=r"would take .*B, but the limit is 1.13 MB; .*ONEPASS_MAX_MEMORY="):
+            learner.learn_many(X, labels)
+        learner.learn_many(np.zeros((3, 2)), labels)  # as if nothing had come before
+    learner = LEARNERS[kind]()
+    for label in labels:
+        learner.learn_one({"x": 1.0, "y": 0.0}, label)
+    before = state_of(learner)
+    wide = {f"f{i}": 1.0 for i in range(WIDE)}
+    for learn in (lambda: learner.learn_one(wide, "d"), lambda: learner.learn_many([wide], ["d"])):
+        with pytest.raises(OnepassError, match=r"would take .*, but the limit is"):
+            learn()
+        assert state_of(learner) == before
+    learner.learn_one({"x": 0.0, "z": 1.0}, "d")
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_labels_that_grow_have_a_limit(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = LEARNERS[kind]()
+    monkeypatch.setattr(labels, "MOST_FRACTIONS", 12)
+    for k in range(12):
+        learner.learn_one([1.0], k + 0.5)
+    before = state_of(learner)
+    for learn in (lambda: learner.learn_one([1.0], 12.5), lambda: learner.learn_many([[1.0], [1.0]], [0.5, 12.5])):
+        with pytest.raises(LabelError, match="look continuous \\(13 distinct"):
+            learn()
+        assert state_of(learner) == before
+    whole = LEARNERS[kind]()
+    with pytest.raises(LabelError, match="look continuous"):
+        whole.learn_many(np.ones((20, 1)), [k + 0.5 for k in range(20)])
+    monkeypatch.setattr(labels, "MOST_CLASSES", 4)
+    with pytest.raises(LabelError, match="class 5, but max_classes is 4"):
+        whole.learn_many(np.ones((5, 1)), list("abcde"))
+    whole.learn_many(np.ones((4, 1)), list("abcd"))
+    with pytest.raises(LabelError, match="class 5, but max_classes is 4"):
+        whole.learn_one([1.0], "e")
+
+
+def test_stored_vectors_of_lasvm_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEPASS_MAX_MEMORY", "1100K")
+    X = np.random.default_rng(0).normal(size=(12, 20_000))  # 160 KB each
+    model = LasvmModel()
+    with pytest.raises(FullError, match="one more stored vector would take more memory than the limit") as told:
+        model.learn_many(X, [0, 1] * 6)
+    assert told.value.row == model.t == 7
+    before = state_of(model)
+    with pytest.raises(FullError, match="row 0"):
+        model.learn_one(X[8], "new")
+    assert state_of(model) == before

@@ -92,6 +92,9 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         self.passes = passes
         self.random_state = random_state
 
+    def _parts(self, columns: int) -> int:
+        return int(self.n_clusters) * columns
+
     def _prefix(self) -> int:
         return int(self.init_size or max(3 * self.batch_size, 10 * self.n_clusters))
 

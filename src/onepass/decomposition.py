@@ -84,6 +84,9 @@ class _PCA(LearnedTransform):
     def _outputs(self) -> int:
         return int(self.n_components)
 
+    def _parts(self, columns: int) -> int:
+        return (int(self.n_components) + 2) * columns
+
     def _seed(self, state: _Components, X: Array, w: Array) -> None:
         k, d = int(self.n_components), X.shape[1]
         state.mean, state.square = np.zeros(d), np.zeros(d)

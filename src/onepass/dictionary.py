@@ -103,6 +103,9 @@ class DictionaryLearning(LearnedTransform):
     def _outputs(self) -> int:
         return int(self.n_components)
 
+    def _parts(self, columns: int) -> int:
+        return int(self.n_components) * (2 * columns + int(self.n_components))
+
     def _seed(self, state: _Atoms, X: Array, w: Array) -> None:
         K, d = int(self.n_components), X.shape[1]
         if self.dict_init is not None:

@@ -14,7 +14,7 @@ from . import store
 from .batches import as_importance, as_rows
 from .core import Array
 from .errors import InputError, LabelError, RowError
-from .labels import not_hashable, plain, require_label, sorted_classes
+from .labels import not_hashable, plain, require_few, require_label, sorted_classes
 from .learner import LearnerTraits
 from .stateful import State, StatefulEstimator, one_weight, rows_of
 from .tables import class_array, read_labels, read_passes
@@ -32,6 +32,22 @@ class LabelledState(State):
 
     def __post_init__(self) -> None:
         self._index = {label: code for code, label in enumerate(self.classes)}
+
+    @property
+    def labels(self) -> int:
+        return len(self.classes)
+
+    def admit_all(self, labels: list[Any]) -> NDArray[np.int64]:
+        """The codes of labels that were checked, of which many may be new: too many are refused, and none let in."""
+        before = len(self.classes)
+        try:
+            for label in dict.fromkeys(labels):
+                self.check(label)  # those before it count
+                self.admit(label)
+        except LabelError:
+            self.forget(before)
+            raise
+        return np.fromiter(map(self._index.__getitem__, labels), dtype=np.int64, count=len(labels))
 
     def admit(self, label: Any) -> int:
         """The code of a label, which may be new."""
@@ -58,6 +74,7 @@ class LabelledState(State):
                 where = "the label" if row is None else f"y[{row}]"
                 raise LabelError(f"{where} is {label!r}, which is not one of the classes {self.classes!r}")
             require_label(label)
+            require_few(label, self._index, None, self.t + (row or 0) + 1)
         return label
 
     def config(self) -> Any:
@@ -104,7 +121,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
 
     def _learn_single(self, state: Any, x: Any, label: Any, weight: float) -> None:
         columns, classes = state._reader.columns, len(state.classes)
-        row = self._vector(state, x, True)
+        row = self._vector(state, x, True, label not in state._index)
         try:
             self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
         except RowError:
@@ -196,7 +213,12 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         """Learn one example: x a row of numbers, or a mapping of names to numbers, strings or booleans."""
         weight = one_weight(importance)
         state = self._new_state() if self._state is None else self._state
-        self._learn_single(state, x, state.check(y), weight)
+        label, classes = state.check(y), len(state.classes)
+        try:
+            self._learn_single(state, x, label, weight)
+        except Exception:
+            state.forget(classes)
+            raise
         self._state = state
 
     def learn_many(self, X: Any, y: Any, importance: Any = None) -> None:
@@ -215,7 +237,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         """All or nothing, but for a row that is too large: the rows before it, and their labels, stay."""
         labels = [state.check(label, row) for row, label in enumerate(labels)]
         before = len(state.classes)
-        codes = np.fromiter((state.admit(label) for label in labels), dtype=np.int64, count=len(labels))
+        codes = state.admit_all(labels)
         t = state.t
         try:
             self._learn_table(state, X, codes, weights)

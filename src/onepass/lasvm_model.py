@@ -7,8 +7,9 @@ share the stored vectors and the kernel rows among them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from .batches import Batch, Rows, as_batch, as_importance, as_rows, to_row
 from .columns import require_same_names
 from .core import Array
 from .errors import DamagedFileError, FeatureError, InputError, LabelError, ParameterError, RowError, checked_parts
-from .labels import not_hashable, plain, require_label
+from .labels import not_hashable, plain, require_few, require_label
 from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
 from .named import NamedColumns, as_frame
@@ -164,14 +165,14 @@ class LasvmModel(LearnerBase):
         # γ = 1/d must not depend on the chunk: a name's column counts where the first example has it.
         self.begin(len(self.names) - len(fresh) + new_by_row[0] if self.names else batch.columns, batch.csr is not None)
         table = self.fitting(batch)
-        for start, stop, before in self._runs(labels):
+        for start, stop, undo in self._runs(labels):
             rows, t = _native_rows(table.part(start, stop)), self.t
             try:
                 self.engine.learn(rows, self.codes(labels[start:stop]), weights[start:stop])
             except BaseException as error:  # KeyboardInterrupt too: the rows before it are learned
                 done = self.t - t
-                if done == 0 and before is not None:
-                    self.__setstate__(before)
+                if done == 0 and undo is not None:
+                    undo()
                 if self.names is not None:
                     row = start + done
                     self.names.forget(len(self.names) - len(fresh) + (new_by_row[row - 1] if row else 0))
@@ -179,34 +180,39 @@ class LasvmModel(LearnerBase):
                     raise error.at(start + done) from None
                 raise
 
-    def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+    def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int, Callable[[], None] | None]]:
         """Stretches between the arrivals of new classes: each is let in just before its first example.
 
-        The third is the state before that, for the case that the example is refused.
+        The third undoes that, for the case that the example is refused.
         """
-        start, before = 0, None
+        start, undo = 0, None
         for row, label in enumerate(labels):
             if label not in self._index:
                 if row > start:
-                    yield start, row, before
-                start, before = row, self.__getstate__()
-                self._let_in(label)
-        yield start, len(labels), before
+                    yield start, row, undo
+                start, undo = row, self._let_in(label)
+        yield start, len(labels), undo
 
-    def _let_in(self, label: Any) -> None:
+    def _let_in(self, label: Any) -> Callable[[], None]:
+        """Make a new class's machines. What undoes it takes these away alone: many classes may come."""
         engine, before = self.engine, len(self.classes)
-        self._register(label)
-        if before < 2:
-            return
-        if self.settings.multiclass == "ovo":
-            fresh = [(before, i) for i in range(before)]
-        else:
-            if before == 2:
-                engine.split()
+        if splits := before == 2 and self.settings.multiclass == "ovr":
+            undo = functools.partial(self.__setstate__, self.__getstate__())
+            engine.split()
+        fresh = [] if before < 2 else [(before, i) for i in range(before)]
+        if fresh and self.settings.multiclass == "ovr":
             fresh = [(before, -1)]
+        self._register(label)
         for positive, negative in fresh:
             engine.add_machine(positive, negative)
             engine.collect(engine.machines - 1)
+        return undo if splits else functools.partial(self._put_out, label, len(fresh))
+
+    def _put_out(self, label: Any, machines: int) -> None:
+        """Undo `_let_in` of the class that came last."""
+        self.engine.drop_machines(machines)
+        self.classes.remove(label)
+        del self._index[label]
 
     def _register(self, label: Any) -> None:
         self._index[label] = len(self.classes)
@@ -220,19 +226,20 @@ class LasvmModel(LearnerBase):
         labels = [plain(label) for label in y]
         if len(labels) != rows:
             raise InputError(f"X has {rows} rows, y has {len(labels)}")
-        fresh: dict[Any, None] = {}
+        known = self._index
         for row, label in enumerate(labels):
             try:
-                known = label in self._index
+                if label in known:
+                    continue
             except TypeError:
                 raise not_hashable(label, row) from None
-            if known:
-                continue
             if self.declared:
                 raise LabelError(f"y[{row}] is {label!r}, which is not one of the classes {self.classes!r}")
             require_label(label)
-            fresh[label] = None
-        classes = len(self.classes) + len(fresh)
+            require_few(label, known, None, self.t + row + 1)
+            known = known if len(known) > len(self._index) else dict(known)
+            known[label] = len(known)
+        classes = len(known)
         machines = classes if self.settings.multiclass == "ovr" else classes * (classes - 1) // 2
         if machines > MOST_MACHINES:
             raise LabelError(

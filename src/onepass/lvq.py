@@ -74,6 +74,9 @@ class LVQClassifier(LabelledLearner):
         self.window = window
         self.passes = passes
 
+    def _numbers(self, columns: int, classes: int) -> int:
+        return columns * classes * int(self.prototypes_per_class)
+
     def _absorb(self, state: _Prototypes, X: Array, codes: NDArray[np.int64], w: Array) -> None:
         if X.shape[1] > state.prototypes.shape[1]:
             state.prototypes = widened(state.prototypes, X.shape[1])

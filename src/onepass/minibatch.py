@@ -111,6 +111,13 @@ class MiniBatchLearner(StatefulEstimator):
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
+    def _numbers(self, columns: int, classes: int) -> int:
+        return max(self._prefix(), self._batch_size()) * columns + self._parts(columns)
+
+    def _parts(self, columns: int) -> int:
+        """How many numbers are learned of so many columns, beside the rows that wait."""
+        raise NotImplementedError
+
     def _absorb(self, state: Any, X: Array, w: Array) -> None:
         """Rows in order: each waits until its mini-batch is full."""
         b, i, n = self._batch_size(), 0, len(X)

@@ -64,6 +64,9 @@ class KNNClassifier(LabelledLearner):
         self.window = window
         self.weights = weights
 
+    def _numbers(self, columns: int, classes: int) -> int:
+        return columns * int(self.window)
+
     def _absorb(self, state: _Window, X: Array, codes: NDArray[np.int64], w: Array) -> None:
         window = int(self.window)
         if not w.all():
@@ -83,7 +86,7 @@ class KNNClassifier(LabelledLearner):
         state.owner[at], state.weight[at] = codes[late:], w[late:]
 
     def _learn_single(self, state: _Window, x: Any, label: Any, weight: float) -> None:
-        row = self._vector(state, x, True)
+        row = self._vector(state, x, True, label not in state._index)
         if weight == 0.0 or len(row) != len(state.points) or len(state.owner) == 0:
             self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
         else:

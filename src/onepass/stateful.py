@@ -23,7 +23,7 @@ from . import _native, store
 from .batches import Batch, Rows, as_importance, as_rows, to_row
 from .columns import require_same_names
 from .core import Array
-from .errors import DamagedFileError, FeatureError, InputError, NumericalError, ParameterError, RowError
+from .errors import DamagedFileError, FeatureError, InputError, NumericalError, OnepassError, ParameterError, RowError
 from .learner_base import array_bytes, restore
 from .named import as_frame, named_vector, read_item
 from .parameters import Parameters
@@ -116,6 +116,11 @@ class State:
         require_same_names(table.names, self._frame)
         if learn and not columns:
             self._frame = table.names
+
+    @property
+    def labels(self) -> int:
+        """How many classes there are."""
+        return 0
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Array → its shape, as the numbers imply it."""
@@ -252,7 +257,13 @@ class StatefulEstimator(TableEstimator):
             for x in X:
                 self._require_domain(values_of(x))
         columns = state._reader.columns
-        rows = [state._reader.row(x, learn) for x in X[:sound]]
+        try:
+            rows = [state._reader.row(x, learn) for x in X[:sound]]
+            if learn and rows:
+                self._require_memory(len(rows[-1]), state.labels)
+        except OnepassError:
+            state._reader.truncate(columns)
+            raise
         if learn:
             self._require_widths(state, [len(row) for row in rows], columns)
         ones = np.ones(len(X)) if weights is None else weights
@@ -273,6 +284,7 @@ class StatefulEstimator(TableEstimator):
         self._require_domain(values)
         if learn:
             state._reader.native.require_few(table.columns)
+            self._require_memory(table.columns, state.labels)
             self._require_start(table.columns)
         columns = state._reader.columns
         if learn or columns:
@@ -280,14 +292,39 @@ class StatefulEstimator(TableEstimator):
         state.meet(table, learn, columns)
         return table
 
-    def _vector(self, state: State, x: Any, learn: bool) -> Array:
-        """A single example as a vector of the state's columns."""
+    def _vector(self, state: State, x: Any, learn: bool, fresh: bool = False) -> Array:
+        """A single example as a vector of the state's columns; `fresh`: it brings a class."""
         x = state.mapping(x)
         if learn and self._bounded:
             with contextlib.suppress(NumericalError):  # what has no meaning is malformed first of all
                 state._reader.row(x, False)  # refuses what is malformed
             self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
-        return state._reader.row(x, learn)
+        if not learn:
+            return state._reader.row(x, False)
+        columns = state._reader.columns
+        row = state._reader.row(x, True)
+        if fresh or len(row) > columns:
+            try:
+                self._require_memory(len(row), state.labels + fresh)
+            except OnepassError:
+                state._reader.truncate(columns)
+                raise
+        return row
+
+    def _numbers(self, columns: int, classes: int) -> int:
+        """How many numbers are kept for so many columns and classes."""
+        raise NotImplementedError
+
+    def _require_memory(self, columns: int, classes: int) -> None:
+        """Refuse columns and classes whose tables would take more than the limit, before the tables grow."""
+        classes = max(classes, 1)
+        of = f" x {classes} classes" if classes > 1 else ""
+        _native.require_memory(
+            8.0 * self._numbers(columns, classes),
+            f"{columns} features{of} of {type(self).__name__}",
+            "use fewer features or classes, or parameters that keep less",
+            "FeatureError" if classes == 1 else "LabelError",
+        )
 
     def _require_domain(self, values: Array) -> None:
         """Refuse numbers that the learner has no meaning for, in a table or a row."""

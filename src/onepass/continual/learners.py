@@ -140,6 +140,11 @@ class SoftmaxSGD(LabelledLearner):
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
+    def _numbers(self, columns: int, classes: int) -> int:
+        of_map = 0 if self.kernel is None else int(self.D) // 2 * columns * 2
+        features = columns if self.kernel is None else int(self.D)
+        return (features + 1) * classes * len(self._State().tables()) + of_map
+
     def _absorb(self, state: Any, X: Array, codes: NDArray[np.int64], w: Array) -> None:
         for row, (x, code, weight) in enumerate(zip(X, codes.tolist(), w.tolist(), strict=True)):
             z = self._features(state, x[np.newaxis])[0]  # row by row: a product of matrices would round otherwise

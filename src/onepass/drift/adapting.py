@@ -169,8 +169,8 @@ class Watched(EitherTask):
         out.detectors = [detector.fresh().restore(detector.state()) for detector in self.detectors]
         return out
 
-    def memento(self) -> Any:
-        return super().memento(), [detector.state() for detector in self.detectors]
+    def _set_aside(self, taught: list[BaseLearner]) -> Any:
+        return super()._set_aside(taught), [detector.state() for detector in self.detectors]
 
     def recall(self, memento: Any) -> None:
         own, states = memento

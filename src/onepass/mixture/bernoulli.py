@@ -116,8 +116,8 @@ class BernoulliMixture(Mixture):
         for block, w in super()._blocks(state, X, weights, learn):
             yield self._ones(block), w
 
-    def _vector(self, state: Any, x: Any, learn: bool) -> Array:
-        return self._ones(super()._vector(state, x, learn))
+    def _vector(self, state: Any, x: Any, learn: bool, fresh: bool = False) -> Array:
+        return self._ones(super()._vector(state, x, learn, fresh))
 
     def _ones(self, X: Array) -> Array:
         return X if self.binarize is None else (X > self.binarize).astype(np.float64)

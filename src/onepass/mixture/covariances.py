@@ -64,12 +64,19 @@ class Covariance:
         """As K matrices."""
         raise NotImplementedError
 
+    def size(self, K: int, d: int) -> int:
+        """How many numbers there are; without taking memory for them."""
+        raise NotImplementedError
+
     def shape(self, K: int, d: int) -> tuple[int, ...]:
         return self.initial(K, np.ones(d)).shape
 
 
 class Full(Covariance):
     second = "full"
+
+    def size(self, K: int, d: int) -> int:
+        return K * d * d
 
     def initial(self, K: int, variance: Array) -> Array:
         return np.tile(np.diag(variance), (K, 1, 1))
@@ -104,6 +111,9 @@ class Tied(Covariance):
     """One matrix for all components."""
 
     second = "full"
+
+    def size(self, K: int, d: int) -> int:
+        return d * d
 
     def initial(self, K: int, variance: Array) -> Array:
         return np.diag(variance)
@@ -141,6 +151,9 @@ class Tied(Covariance):
 class Diagonal(Covariance):
     second = "diag"
 
+    def size(self, K: int, d: int) -> int:
+        return K * d
+
     def initial(self, K: int, variance: Array) -> Array:
         return np.tile(variance, (K, 1))
 
@@ -171,6 +184,9 @@ class Spherical(Covariance):
     """One variance for each component."""
 
     second = "diag"
+
+    def size(self, K: int, d: int) -> int:
+        return K
 
     def initial(self, K: int, variance: Array) -> Array:
         return np.full(K, variance.mean() if len(variance) else 1.0)

@@ -202,6 +202,9 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
+    def _parts(self, columns: int) -> int:
+        return 2 * int(self.n_components) * columns
+
     def _fit_passes(self, X: Any, sample_weight: Any) -> None:
         if self.mode != "batch":
             super()._fit_passes(X, sample_weight)

@@ -120,6 +120,9 @@ class GaussianMixture(Mixture):
     def _kind(self) -> Covariance:
         return COVARIANCES[self.covariance]
 
+    def _parts(self, columns: int) -> int:
+        return super()._parts(columns) + 2 * self._kind.size(int(self.n_components), columns)
+
     def _new_state(self) -> Any:
         state = super()._new_state()
         state.covariance = self.covariance

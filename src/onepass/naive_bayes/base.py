@@ -132,6 +132,9 @@ class CountingLearner(BayesLearner):
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
+    def _numbers(self, columns: int, classes: int) -> int:
+        return (3 if self._keeps == "moments" else 1) * columns * classes  # of single rows the counter sees to it
+
     def _new_state(self) -> CountingState:
         state: CountingState = super()._new_state()
         self._install(state)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import store
+from .. import _native, store
 from ..batches import as_batch
 from ..columns import require_same_names
 from ..core import Array
@@ -58,6 +58,15 @@ class _Categories(LabelledState):
             self.cells.append((feature, category))
             self._of.setdefault(feature, []).append(at)
         return at
+
+    def require_memory(self, cells: int) -> None:
+        """Refuse so many cells for all classes, before they are made."""
+        _native.require_memory(
+            8.0 * cells * len(self.classes),
+            f"{cells} values x {len(self.classes)} classes of CategoricalNB",
+            "use fewer values or classes",
+            "LabelError" if cells == len(self.cells) else "FeatureError",
+        )
 
     def make_room(self) -> None:
         shape = (len(self.classes), len(self.cells))
@@ -125,6 +134,8 @@ class CategoricalNB(BayesLearner):
                 self._count(state, items, int(codes[row]), float(w[row]))
             return
         values = self._values(state, rows)
+        most = values.max(axis=0).tolist()
+        state.require_memory(sum(max(len(state._of.get(j, ())), value + 1) for j, value in enumerate(most)))
         state.meet(rows, True, state.columns)
         state.columns = values.shape[1]
         for j in range(values.shape[1]):
@@ -147,6 +158,9 @@ class CategoricalNB(BayesLearner):
         self._learn_table(state, row, np.array([state.admit(label)]), np.array([weight]))
 
     def _count(self, state: _Categories, items: list[tuple[Any, Any]], code: int, weight: float) -> None:
+        fresh = sum(item not in state._at for item in items)
+        if fresh or len(state.classes) > len(state.count):
+            state.require_memory(len(state.cells) + fresh)
         at = [state.place(*item) for item in items]
         state.make_room()
         state.count[code, at] += weight

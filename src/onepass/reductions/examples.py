@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..batches import Batch, as_batch, as_importance, is_mappings, to_row
 from ..errors import FeatureError, InputError, LabelError
-from ..labels import as_labels, not_hashable, plain, require_label
+from ..labels import as_labels, not_hashable, plain, require_few, require_label
 
 __all__ = ["Indices", "Labels", "Rows"]
 
@@ -173,7 +173,7 @@ class Labels:
         for i in np.argsort(first, kind="stable").tolist():
             try:
                 if labels[i] not in index:
-                    self._admissible(labels[i])
+                    self._admissible(labels[i], known=index, row=int(first[i]))
                     index[labels[i]] = len(index)
             except LabelError as error:
                 raise LabelError(f"y[{first[i]}]: {error}. Nothing of this call was learned") from None
@@ -182,7 +182,9 @@ class Labels:
         numbers = np.array([index[label] for label in labels], dtype=np.intp)
         return list(index)[len(self.values) :], numbers[inverse.ravel()]
 
-    def _admissible(self, label: Any, free: bool = False) -> None:
+    def _admissible(self, label: Any, free: bool = False, known: dict[Any, int] | None = None, row: int = 0) -> None:
         if self.declared and not free:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.values!r}")
         require_label(label)
+        if not self.declared:
+            require_few(label, self.index if known is None else known, None, row + 1)

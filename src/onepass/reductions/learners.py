@@ -38,6 +38,7 @@ class BaseLearner:
     unit_only = False  # does it take no importance but 0 and 1?
     shaped = True  # does it know something of the features to come?
     foreign = False  # may it raise anything at all, in the middle of a batch?
+    whole = True  # does an example that it refuses leave it as it was?
     weights = 0  # how many numbers a memento holds
     risky = False  # might an ordinary example be refused, for what the weights have become?
     in_blocks = False  # can it predict and learn many rows in one call, as if one by one?
@@ -206,6 +207,8 @@ class Foreign(BaseLearner):
     River's learners take named features: a row becomes {0: x₀, 1: x₁, …}, or takes the names of its frame's columns.
     """
 
+    whole = False
+
     def __init__(self, learner: Any, task: str) -> None:
         self.learner = learner
         self.task = task
@@ -308,6 +311,8 @@ class Foreign(BaseLearner):
 
 class Own(Foreign):
     """A learner of ours that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
+
+    whole = True
 
     @property
     def risky(self) -> bool:  # type: ignore[override]

@@ -13,6 +13,7 @@ from ..errors import DamagedFileError, ParameterError
 from ..votes import with_sums
 from .codes import DECODERS, check_code, decode, make_code
 from .examples import Indices, Rows, count
+from .learners import BaseLearner
 from .scheme import Reduction
 
 __all__ = ["AgainstAll", "AgainstOne", "OutputCode", "tournament"]
@@ -100,14 +101,19 @@ class AgainstOne(Reduction):
             self.spares[answer].learn(x, False, c)
 
     def _learn_batch(self, rows: Rows, answers: Any, c: Array | None) -> None:
-        members: list[Indices] = [np.flatnonzero(answers == k) for k in range(len(self.labels))]
-        for j, those in enumerate(members):
-            for i in range(j):
-                at = np.sort(np.concatenate([members[i], those]))
+        members: dict[int, Indices] = {k: np.flatnonzero(answers == k) for k in np.unique(answers).tolist()}
+        for j in range(len(self.labels)):
+            for i in range(j) if j in members else [i for i in members if i < j]:
+                at = np.sort(np.concatenate([members[k] for k in (i, j) if k in members]))
                 self._teach(self.learners[pair(i, j)], rows, at, answers[at] == j, None if c is None else c[at])
-        for k, learner in enumerate(self.spares):
-            at = members[k]
-            self._teach(learner, rows, at, np.zeros(len(at), dtype=np.bool_), None if c is None else c[at])
+        for k, at in members.items() if self.spares else ():
+            self._teach(self.spares[k], rows, at, np.zeros(len(at), dtype=np.bool_), None if c is None else c[at])
+
+    def _taught(self, answers: Any) -> list[BaseLearner]:
+        K = len(self.labels)
+        known = {k for k in np.unique(answers).tolist() if k < K}  # the others' bases are yet to be made
+        pairs = {pair(min(i, k), max(i, k)) for k in known for i in range(K) if i != k}
+        return [self.learners[p] for p in sorted(pairs)] + [self.spares[k] for k in sorted(known) if self.spares]
 
     def _sizes(self) -> tuple[int, int]:
         K = len(self.labels)

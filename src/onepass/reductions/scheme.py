@@ -48,8 +48,9 @@ class Reduction(BaseLearner):
     labels and change nothing, `_grow` lets new labels in, `_learn` and `_learn_batch` teach.
 
     Where a base refuses an example (`RowError`), a batch is learned up to that row, and no base learns the row. To undo
-    what the bases before that one learned, their states are set aside first: before every batch, and before a single
-    example wherever one may be refused, as its numbers are extreme or the weights are (`risky`).
+    what the bases before that one learned, the states of those that are taught (`_taught`) are set aside first: before
+    every batch, and before a single example wherever one may be refused, as its numbers are extreme or the weights are
+    (`risky`). A new label alone sets no state aside, so it costs what the bases do that it adds.
     """
 
     name = ""  # of the estimator, for messages
@@ -81,8 +82,9 @@ class Reduction(BaseLearner):
         self.check(x)
         self._check_importance(answer, c)
         first = self.columns is None and not isinstance(x, Mapping)
-        if new or first or self.risky or is_extreme(x, c) or self._is_extreme(answer):
-            with self._whole():
+        guarded = self._guarded(new, answer, first, is_extreme(x, c) or self._is_extreme(answer))
+        if guarded is not None:
+            with self._whole(guarded):
                 if first:
                     self.set_shape(width(x), None)
                 self._admit(new)
@@ -110,13 +112,15 @@ class Reduction(BaseLearner):
         self._check_importance(answers, 1.0 if c is None else c)
         first = self.columns is None and isinstance(rows, Batch)
         extreme = are_extreme(rows, c) or self._is_extreme(answers)
-        if not (new or first or extreme) and self._one_by_one(rows):
+        if not (first or extreme) and (not new or count(rows) == 1) and self._one_by_one(rows):
             for i in range(count(rows)):
-                with rows_from(i), self._whole() if self.risky else contextlib.nullcontext():
+                guarded = self._guarded(new, answers[i : i + 1], False, False)
+                with rows_from(i), contextlib.nullcontext() if guarded is None else self._whole(guarded):
+                    self._admit(new)
                     self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1])
             return
         try:
-            with self._whole():
+            with self._whole(self._everyone() if first else self._taught(answers)):
                 if first:
                     assert isinstance(rows, Batch)
                     self.set_shape(rows.columns, rows.names)
@@ -145,7 +149,7 @@ class Reduction(BaseLearner):
         if self.foreign:
             return False
         # A base takes named rows one by one in any case.
-        return isinstance(rows, list) or self.weights > _WEIGHTS_PER_ROW * (count(rows) - 1) * len(self.learners)
+        return isinstance(rows, list) or self.witness().weights > _WEIGHTS_PER_ROW * (count(rows) - 1)
 
     def _counted(self, rows: Rows, answers: Any, c: Array | None) -> None:
         if isinstance(rows, list) and len(rows) == 1:
@@ -191,6 +195,10 @@ class Reduction(BaseLearner):
 
     def _learn_batch(self, rows: Rows, answers: Any, c: Array | None) -> None:
         raise NotImplementedError
+
+    def _taught(self, answers: Any) -> list[BaseLearner]:
+        """The bases, of those that there are, that examples with these answers teach."""
+        return self._everyone()
 
     def _sizes(self) -> tuple[int, int]:
         """How many learners and spares there should be."""
@@ -248,7 +256,7 @@ class Reduction(BaseLearner):
         """A base that knows what the examples look like: it speaks for all, of which some may have seen none."""
         known = self._witness
         if known is None or not known.shaped:
-            bases = [*self.learners, *self.spares]
+            bases = self._everyone()
             known = next((base for base in bases if base.shaped), bases[0] if bases else self.make())
             self._witness = known
         return known
@@ -256,7 +264,7 @@ class Reduction(BaseLearner):
     def set_shape(self, columns: int, names: list[str] | None) -> None:
         self.columns, self.names = columns, names
         self._witness = None  # one that was made before knows neither
-        for learner in (*self.learners, *self.spares):
+        for learner in self._everyone():
             learner.set_shape(columns, names)
 
     @property
@@ -265,7 +273,7 @@ class Reduction(BaseLearner):
 
     @property
     def weights(self) -> int:  # type: ignore[override]
-        return sum(learner.weights for learner in (*self.learners, *self.spares))
+        return sum(learner.weights for learner in self._everyone())
 
     @property
     def risky(self) -> bool:  # type: ignore[override]
@@ -273,6 +281,10 @@ class Reduction(BaseLearner):
             if learner.risky:
                 return True
         return any(learner.risky for learner in self.spares)
+
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self.witness().whole
 
     @property
     def c_max(self) -> float:  # type: ignore[override]
@@ -314,10 +326,20 @@ class Reduction(BaseLearner):
                 f"{MOST_PARTS:,}; use a multiclass learner, or ErrorCorrectingOutputCodes"
             )
 
+    def _guarded(self, new: list[Any], answers: Any, first: bool, extreme: bool) -> list[BaseLearner] | None:
+        """The bases to set aside before an example is learned; None where not even the labels need be."""
+        taught = self._everyone() if first else self._taught(answers)
+        if first or extreme or (new and not self.whole):
+            return taught
+        for learner in taught:
+            if learner.risky:
+                return taught
+        return [] if new else None
+
     @contextlib.contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What is learned inside is learned whole, or the reduction is left as it was."""
-        before = self.memento()
+    def _whole(self, taught: list[BaseLearner]) -> Iterator[None]:
+        """What is learned inside is learned whole, or the reduction is left as it was; no other base is taught."""
+        before = self._set_aside(taught)
         try:
             yield
         except BaseException:
@@ -326,7 +348,7 @@ class Reduction(BaseLearner):
 
     @property
     def nbytes(self) -> int:
-        return sum(learner.nbytes for learner in (*self.learners, *self.spares))
+        return sum(learner.nbytes for learner in self._everyone())
 
     # -- copies and files ------------------------------------------------------------------------------------------
 
@@ -339,27 +361,33 @@ class Reduction(BaseLearner):
         out._witness = None
         return out
 
+    def _everyone(self) -> list[BaseLearner]:
+        return [*self.learners, *self.spares]
+
     def memento(self) -> Any:
+        return self._set_aside(self._everyone())
+
+    def _set_aside(self, taught: list[BaseLearner]) -> Any:
         own = {
             **self.__dict__,
             "labels": self.labels.copy(),
             "learners": list(self.learners),
             "spares": list(self.spares),
         }
-        return own, [learner.memento() for learner in (*self.learners, *self.spares)]
+        return own, [(learner, learner.memento()) for learner in taught]
 
     def recall(self, memento: Any) -> None:
         own, mementos = memento
         self.__dict__.clear()
         self.__dict__.update(own)
-        for learner, each in zip((*self.learners, *self.spares), mementos, strict=True):
+        for learner, each in mementos:
             learner.recall(each)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything but the parameters, as JSON-able configuration and arrays."""
         configs: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[Any]] = {}
-        for i, learner in enumerate((*self.learners, *self.spares)):
+        for i, learner in enumerate(self._everyone()):
             config, own = learner.state()
             configs.append(config)
             arrays.update({f"{i}/{key}": value for key, value in own.items()})
