@@ -379,7 +379,12 @@ LasvmStatus Lasvm::learn(const Query& x, CachedRow& row, int64_t label, double w
 
 LasvmStatus Lasvm::reprocess_repeatedly(Machine& machine) {
     LasvmStatus status = LasvmStatus::ok;
-    for (size_t i = 0; status == LasvmStatus::ok && i < options.reprocess_steps; ++i) status = reprocess(machine);
+    for (size_t i = 0; status == LasvmStatus::ok && i < options.reprocess_steps; ++i) {
+        const double steps = machine.steps;
+        const size_t members = machine.members;
+        status = reprocess(machine);
+        if (machine.steps == steps && machine.members == members) break;  // nor would it move anything again
+    }
     const size_t most = most_repeats * machine.members;
     for (size_t i = 0; i < most && status == LasvmStatus::ok && std::isfinite(machine.delta) &&
                        machine.delta > std::max(options.reprocess_until, options.tau);

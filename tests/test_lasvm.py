@@ -534,3 +534,11 @@ def test_of_one_class_every_row_is_of_that_class():
     model = registry.made(registry.kind_of(model), config, arrays)
     assert model.score_one([1.0, 2.0]) > 0
     assert model.predict_one([1.0, 2.0]) == "a" and list(model.predict_many([[1.0, 2.0]])) == ["a"]
+
+
+def test_steps_end_where_nothing_moves():
+    X, y = digits(3)
+    few, many = (op.LaSVMClassifier(reprocess_steps=steps, finish=False) for steps in (1000, 2**50))
+    for model in (few, many):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    np.testing.assert_array_equal(many.decision_function(X), few.decision_function(X))
