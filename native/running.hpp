@@ -25,10 +25,9 @@ struct Moments {
         mean[j] += deviation / count[j];
         squares[j] += deviation * (x - mean[j]);
     }
-    // Can the variance be told, however many zeros follow? False of NaN too.
+    // Can the variance be told, however many zeros or ordinary values follow? False of NaN too.
     bool sound(size_t j) const {
-        const double most = centre ? squares[j] : squares[j] + mean[j] * mean[j] * count[j];
-        return most <= std::numeric_limits<double>::max();
+        return squares[j] + mean[j] * mean[j] * count[j] <= std::numeric_limits<double>::max();
     }
 
     // What a value is divided by. Of a column that never varied nothing is known about the scale; what rounding leaves
