@@ -140,10 +140,11 @@ def test_a_learner_that_keeps_something_of_a_refused_row_is_found() -> None:
                 super().learn_many(np.zeros((1, 5)), ["a"])
                 raise
 
-    machine = type("Machine", (Machine,), {"name": "leaky"})
+    # No file can hold a learner of a class of its own: without saving, the state alone tells.
+    machine = type("Machine", (Machine,), {"name": "leaky", "save_and_load": None, "pickled": None})
     ALL["leaky"] = Leaky
     try:
-        with pytest.raises((AssertionError, OnepassError)):
+        with pytest.raises(AssertionError):
             run_state_machine_as_test(machine, settings=settings(**HOW, max_examples=30, stateful_step_count=20))
     finally:
         del ALL["leaky"]
