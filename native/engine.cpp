@@ -100,8 +100,7 @@ void Engine::Owned::refuse() {
     throw nb::python_error();
 }
 
-// A row that cannot be learned, though nothing is wrong with its form.
-[[noreturn]] static void raise_row(const char* kind, size_t row, const std::string& why) {
+void Engine::raise_row(const char* kind, size_t row, const std::string& why) {
     const std::string message = "row " + std::to_string(row) + ": " + why;
     nb::object error = nb::module_::import_("onepass.errors").attr(kind)(message, row);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());

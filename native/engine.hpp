@@ -159,7 +159,7 @@ class Engine {
     void hold_back(size_t known);              // names after these count from their first rows on
     virtual void forget_names(size_t count);   // the newest, about which nothing was learned
     // Refuses tables beyond the limit on memory, by an error of that name, before they are made.
-    void require_memory(size_t features, size_t classes, const char* error) const;
+    virtual void require_memory(size_t features, size_t classes, const char* error) const;
     // Refuses a file whose rows have other columns than its features: before tables are made, which have their size.
     void require_columns(double width, double features) const;
     size_t max_features = 0;  // of those that are not hashed; 0: what the environment says
@@ -248,6 +248,8 @@ class Engine {
     };
     Owned own() { return Owned(*this); }
     [[noreturn]] void refuse(const Outcome& outcome) const;
+    // A row that cannot be learned, though nothing is wrong with its form.
+    [[noreturn]] static void raise_row(const char* kind, size_t row, const std::string& why);
 
     size_t known_classes(bool learning) const;
     void require_base(double base, bool learning) const;

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <utility>
 
+#include "memory.hpp"
+
 namespace onepass {
 
 namespace {
 
 constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
 constexpr double recompute_every = 1000.0;
+constexpr double sparse_overhead = 96.0;                                    // bytes beside a sparse row's numbers
 constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;  // or every 4n: O(n^2) an insertion
 
 // Row and column i of a square table away; the last ones take their place.
@@ -93,6 +96,28 @@ double Expansion::value(size_t i, size_t r) {
         k = room_.data();
     }
     return scale * kernel_loops->dot(coef[r].data(), k, size());
+}
+
+double Expansion::bytes_with(size_t more, size_t columns, size_t outputs, size_t numbers) const {
+    const double n = double(size() + more), tables = keeps_gram + keeps_inverse + keeps_covariance;
+    const double beside = double(outputs) + 7.0 + 2.0 * tables * n;  // a table's rows grow by doubling
+    if (!points.sparse()) return 8.0 * n * (double(columns) + beside);
+    return 16.0 * double(points.numbers() + more * numbers) + n * (8.0 * beside + sparse_overhead);
+}
+
+// Looks the limit up, and grants twice what is needed. Dense rows are copied where their room grows: both must fit.
+bool Expansion::grant(const Query& x) {
+    const double wanted = bytes_with(1, points.columns(), outputs(), x.n);
+    if (wanted <= small_tables) {
+        granted_ = small_tables;
+        return true;
+    }
+    const double limit = memory_limit(), here = points.sparse() ? 0.0 : wanted;
+    const double most = std::min(2.0 * wanted, limit - here);
+    if (wanted > most) return false;
+    granted_ = most;
+    points.reserve(size_t(double(size() + 1) * (most / wanted)));
+    return true;
 }
 
 void Expansion::rescale(double factor) {

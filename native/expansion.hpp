@@ -47,6 +47,11 @@ class Expansion {
     // f at support vector i.
     double value(size_t i, size_t r = 0);
 
+    // May one more vector come? Asked for before anything changes; it costs a few multiplications.
+    bool has_room(const Query& x) { return bytes_with(1, points.columns(), outputs(), x.n) <= granted_ || grant(x); }
+    // What so many more vectors would take, and all that are here, were there so many columns and outputs.
+    double bytes_with(size_t more, size_t columns, size_t outputs, size_t numbers) const;
+
     // f <- factor*f
     void rescale(double factor);
     void fold();
@@ -79,10 +84,12 @@ class Expansion {
     void recompute_values();
 
  private:
+    bool grant(const Query& x);
     void take_out_of_norm(size_t i);
     void count_change();
 
     std::vector<double> k_, room_, keep_;
+    double granted_ = 0.0;  // bytes: so many are within the limit
 };
 
 }  // namespace onepass

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "memory.hpp"
 #include "signal_watch.hpp"
 
 namespace onepass {
@@ -153,11 +154,11 @@ Query KernelEngine::as_query(const double* x, const int64_t* index, size_t n) {
 // What kernels cannot take, though it is finite.
 void KernelEngine::check_row(const double* x, const int64_t* index, size_t n, size_t row) {
     const Kernel& kernel = any_kernel();
-    const std::string where = "X[" + std::to_string(row) + "]";
+    const auto where = [row] { return "X[" + std::to_string(row) + "]"; };
     if (kernel.nonnegative())
         for (size_t i = 0; i < n; ++i)
             if (x[i] < 0.0)
-                raise("InputError", "a histogram kernel wants numbers >= 0, but " + where + " holds " +
+                raise("InputError", "a histogram kernel wants numbers >= 0, but " + where() + " holds " +
                                         std::to_string(x[i]) + " at feature " +
                                         std::to_string(index ? index[i] : int64_t(i)) +
                                         "; shift the features, or use another kernel");
@@ -165,7 +166,7 @@ void KernelEngine::check_row(const double* x, const int64_t* index, size_t n, si
         const double at = n == 1 ? x[0] : -1.0;
         if (index || !(at >= 0.0 && at < double(gram->size) && at == std::floor(at)))
             raise("InputError", "a precomputed kernel takes rows of one whole number from 0 to " +
-                                    std::to_string(gram->size - 1) + ", its place in the matrix; " + where +
+                                    std::to_string(gram->size - 1) + ", its place in the matrix; " + where() +
                                     " is something else");
     }
 }
@@ -197,7 +198,31 @@ void KernelEngine::check(const Table& X) {
 void KernelEngine::refuse_row(const Outcome& outcome) const {
     if (outcome.status == Status::indefinite)
         raise("InputError", "row " + std::to_string(outcome.row) + ": K(x, x) is below 0, so this is no kernel at x");
+    if (outcome.status == Status::full)
+        raise_row("FullError", outcome.row,
+                  "one more stored vector would take more memory than the limit, " + text_of_bytes(memory_limit()) +
+                      "; give the learner a " + (budget.B ? "smaller " : "") +
+                      "budget, as in budget='forgetron:B=1000', or raise the limit, as in ONEPASS_MAX_MEMORY=" +
+                      text_of_bytes(2.0 * memory_limit(), true));
     refuse(outcome);
+}
+
+void KernelEngine::require_memory(size_t count, size_t known, const char* error) const {
+    Engine::require_memory(count, known, error);
+    const size_t outputs = known > 2 ? known : 1;
+    if (outputs > f.outputs()) require_vectors(f.points.columns(), outputs, error);
+}
+
+void KernelEngine::require_vectors(size_t columns, size_t outputs, const char* error) const {
+    onepass::require_memory(f.bytes_with(0, columns, outputs, 0),
+                            std::to_string(f.size()) + " stored vectors of " + std::to_string(columns) + " features" +
+                                (outputs > 1 ? " x " + std::to_string(outputs) + " classes" : "") + " of " + rule_text,
+                            "give the learner a budget, fewer features or fewer classes", error);
+}
+
+void KernelEngine::widen_vectors() {
+    if (!f.points.sparse() && width > f.points.columns()) require_vectors(width, f.outputs(), "FeatureError");
+    f.points.widen(width);
 }
 
 static const double* numbers(const nb::object& given, size_t rows, const char* name, Vector<double>& keep) {
@@ -246,7 +271,7 @@ void KernelEngine::learn(const Table& X, nb::object y_given, nb::object importan
         widen(X.rows);
         start(X.starts != nullptr, X.features());
         check(X);
-        f.points.widen(width);
+        widen_vectors();
         const RuleScope scope(python_ ? &callback_ : nullptr);
         const bool looks_ahead = !X.starts && !f.points.sparse() && X.columns == f.points.columns() && !in_python();
         SignalWatch watch;
@@ -441,7 +466,7 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
             if (!features.hashed()) require_few(width, max_features, "FeatureError");
             start(!row.dense, row.streamed ? features_of(scratch_.value.data(), row.n) : columns);
             if (!row.dense) {
-                f.points.widen(width);  // rows of a table may have come before
+                widen_vectors();  // rows of a table may have come before
                 sort_named(true);
                 scratch_.value = values_;
                 scratch_.index = indices_;
@@ -459,7 +484,7 @@ void KernelEngine::teach(Read& row, double y, double importance, double, const u
             start(true, scratch_.index.size());
             sort_named(true);
             check_row(values_.data(), indices_.data(), values_.size(), 0);
-            f.points.widen(width);  // rows of a data frame may have come before, and now a new name
+            widen_vectors();  // rows of a data frame may have come before, and now a new name
             scratch_.value = values_;
             scratch_.index = indices_;
             x = as_query(scratch_.value.data(), scratch_.index.data(), scratch_.value.size());

@@ -35,6 +35,7 @@ class KernelEngine : public Engine {
     void set_state(nb::dict state) override;
     void flush() override {}
     std::vector<nb::object*> held() override;
+    void require_memory(size_t count, size_t known, const char* error) const override;
 
     Expansion f;
     Budget budget;
@@ -48,6 +49,8 @@ class KernelEngine : public Engine {
 
  private:
     struct Table;
+    void require_vectors(size_t columns, size_t outputs, const char* error) const;
+    void widen_vectors();  // to `width`, where memory allows it
     void start(bool sparse, size_t d);
     void unstart();
     const Kernel& any_kernel();  // the kernel, or before the first example one for another d

@@ -143,6 +143,7 @@ Status learn_kernel_round(Model& M, Expansion& f, Budget& budget, const Query& x
                             parts, M.t + 1.0};
     if (!skip && (add != 0.0 || round.scale != 1.0 || budget.every_round)) {
         if (overflows(f, budget, round)) return Status::overflow;
+        if ((add != 0.0 || budget.every_round) && !f.has_room(x)) return Status::full;
         const bool changed = budget.admit(budget, f, round);
         M.k += changed && (add != 0.0 || budget.every_round);
     }

@@ -97,6 +97,7 @@ void Points::replace(size_t at, const Query& row) { write(at, row); }
 void Points::write(size_t at, const Query& row) {
     if (watched) changes.push_back({at, at, row.x});
     if (sparse_) {
+        numbers_ += row.n - rows_[at].x.size();
         rows_[at].index.assign(row.index, row.index + row.n);
         rows_[at].x.assign(row.x, row.x + row.n);
     } else {
@@ -134,6 +135,7 @@ void Points::remove(size_t at) {
     const size_t last = size_ - 1;
     if (watched && at != last) changes.push_back({at, last, nullptr});
     if (sparse_) {
+        numbers_ -= rows_[at].x.size();
         if (at != last) std::swap(rows_[at], rows_[last]);
         rows_.pop_back();
     } else {

@@ -136,6 +136,9 @@ class Points {
     // The row in a slot, in `keep`'s memory where it has to be put together.
     Query query(size_t at, std::vector<double>& keep) const;
     bool same(size_t at, const Query& row) const;
+    // Dense: room for so many rows, so that what comes does not take more than what was looked at.
+    void reserve(size_t count) { dense_.reserve(sparse_ ? 0 : lined(count) * columns_); }
+    size_t numbers() const { return sparse_ ? numbers_ : lined(size_) * columns_; }  // of the rows
 
     const double* dense_line(size_t l) const {
         const_cast<Points*>(this)->settle();
@@ -157,6 +160,7 @@ class Points {
     };
     bool sparse_ = false;
     size_t columns_ = 0, slots_ = 0, size_ = 0;
+    size_t numbers_ = 0;  // of sparse rows
     std::vector<Waiting> waiting_;
     std::vector<double, LineAligned<double>> dense_;
     std::vector<double> norms_, sums_, selves_;  // in whole lines but for selves_
