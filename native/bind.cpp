@@ -348,13 +348,23 @@ NB_MODULE(_native, module) {
         },
         "name"_a);
     module.def("uses_packs", uses_packs);  // do the parsers read in registers of AVX-512?
-    // Memory that is asked for and given back with every block stays with the process, instead of being mapped anew.
+    module.def(
+        "most_features",
+        [] {
+            try {
+                return most_features();
+            } catch (const std::invalid_argument& wrong) {
+                raise("ParameterError", wrong.what());
+            }
+        },
+        "How many features there may be where nobody says otherwise.");
     module.def(
         "require_memory",
         [](double bytes, const std::string& what, const std::string& advice, const std::string& error) {
             onepass::require_memory(bytes, what, advice, error.c_str());
         },
         "bytes"_a, "what"_a, "advice"_a, "error"_a);
+    // Memory that is asked for and given back with every block stays with the process, instead of being mapped anew.
     module.def("keep_memory", [] {
 #ifdef __GLIBC__
         mallopt(M_MMAP_THRESHOLD, 32 << 20);

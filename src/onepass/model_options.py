@@ -25,7 +25,6 @@ __all__ = [
     "read_flag",
     "read_intercept",
     "read_max_classes",
-    "read_max_features",
     "read_positive",
 ]
 
@@ -90,14 +89,6 @@ def read_max_classes(value: Any, classes: list[Any] | None) -> int | None:
         raise ParameterError(f"max_classes={value!r}: expected None or a whole number >= 1")
     if classes is not None and len(classes) > value:
         raise ParameterError(f"max_classes={value:,}, but {len(classes):,} classes are declared")
-    return int(value)
-
-
-def read_max_features(value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 2**53:
-        raise ParameterError(f"max_features={value!r}: expected None or a whole number >= 1")
     return int(value)
 
 

@@ -30,9 +30,9 @@ from .model_options import (
     read_flag,
     read_intercept,
     read_max_classes,
-    read_max_features,
     read_positive,
 )
+from .sizes import read_max_features
 
 __all__ = ["RuleModel"]
 

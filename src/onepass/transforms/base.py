@@ -7,7 +7,7 @@ as it was, so a chunk is learned on a copy that then takes the state's place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -23,6 +23,7 @@ from ..datasets import CSR
 from ..errors import FeatureError, InputError, NumericalError
 from ..learner import LearnerTraits
 from ..learner_base import array_bytes
+from ..sizes import FEW, require_few
 from ..tables import TableEstimator
 
 __all__ = ["Rows", "Transform", "as_matrix", "as_rows", "length_of", "part_of"]
@@ -330,6 +331,11 @@ class Vocabulary:
 
     def names(self, start: int, stop: int) -> list[str]:
         return self.list[start:stop]
+
+    def require_few(self, names: Collection[str], most: int | None, *advice: str) -> None:
+        """Refuse names of which those that are new are too many; None: beyond the limit of the environment."""
+        if most is not None or len(self.list) + len(names) > FEW:  # or there is nothing to count
+            require_few(len(self.list) + sum(name not in self.index for name in set(names)), most, *advice)
 
     def admit(self, name: str) -> int:
         column = self.index.get(name)

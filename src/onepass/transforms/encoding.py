@@ -15,6 +15,7 @@ from .. import _native, store
 from ..batches import Batch, column_names, is_mappings
 from ..core import Array
 from ..errors import FeatureError, InputError, ParameterError
+from ..sizes import FEW, read_max_features, require_room
 from ..streams.expansion import as_number, numbers_of
 from .base import Rows, Transform, Vocabulary, as_rows, at_row, mappings_of
 from .scaling import flag
@@ -31,17 +32,20 @@ class OneHotEncoder(Transform):
     Parameters
     ----------
     features : the names of those to encode; by default all. The others must be numbers, and pass.
+    max_features : the most columns; without it what ONEPASS_MAX_FEATURES in the environment says, by default 2^26.
     """
 
     traits = dataclasses.replace(Transform.traits, forms=("rows", "names"))
 
-    def __init__(self, features: Iterable[str] | None = None) -> None:
+    def __init__(self, features: Iterable[str] | None = None, *, max_features: int | None = None) -> None:
         self.features = features
+        self.max_features = max_features
 
     def _new_state(self) -> Vocabulary:
         if self.features is not None:
             if isinstance(self.features, str) or not all(isinstance(name, str) for name in self.features):
                 raise ParameterError(f"features={self.features!r}: expected a list of names, or None for all")
+        read_max_features(self.max_features)
         return Vocabulary()
 
     def _copy(self, state: Vocabulary) -> Vocabulary:
@@ -58,6 +62,8 @@ class OneHotEncoder(Transform):
                     z[str(name)] = number
         if not learn:
             return {name: value for name, value in z.items() if name in state.index}, lambda: None
+        if self.max_features is not None or len(state.list) + len(z) > FEW:
+            state.require_few(z, self.max_features)
         return z, lambda: state.admit_all(z)
 
     def _table(
@@ -68,7 +74,7 @@ class OneHotEncoder(Transform):
                 raise InputError("a sparse matrix has no categories: give OneHotEncoder a dense table, or mappings")
             rows = mappings_of(batch, [])
             old = [self._one(state, x, False)[0] for x in rows] if before or not learn else None
-            return old, [self._learn(state, x) for x in rows] if learn else None
+            return old, [at_row(row, self._learn, state, x) for row, x in enumerate(rows)] if learn else None
         if not (learn and before):
             rows_now = self._encoded(state, batch, learn)
             return (None, rows_now) if learn else (rows_now, None)
@@ -103,6 +109,7 @@ class OneHotEncoder(Transform):
             ]
             kinds.append((codes, called, numbers))
         if learn:
+            state.require_few([name for _, _, name in met], self.max_features)
             state.admit_all(name for _, _, name in sorted(met))
         places = np.full((batch.rows, len(names)), -1, dtype=np.int32)
         values = np.ones((batch.rows, len(names)))
@@ -218,7 +225,8 @@ class FeatureHasher(Transform):
     hash_bits : there are 2^hash_bits columns.
     signed : half of the names, by all bits of their hash, change their sign, so that what meets
         cancels on average.
-    keep_names : remember which names were learned, for `names_` and `collisions_`.
+    keep_names : remember which names were learned, for `names_` and `collisions_`; at most as many as
+        ONEPASS_MAX_FEATURES in the environment says, by default 2^26.
     """
 
     _gives_rows: ClassVar[bool] = True
@@ -252,6 +260,9 @@ class FeatureHasher(Transform):
         for slot, value in zip(slots.tolist(), (signs * list(row.values())).tolist(), strict=True):
             z[slot] = z[slot] + value if slot in z else value
 
+        if learn and self.keep_names:
+            state.require_few(names, None, "leave out keep_names")
+
         def commit() -> None:
             if self.keep_names:
                 state.admit_all(names)
@@ -282,7 +293,9 @@ class FeatureHasher(Transform):
         signed = out.csr[0] * (np.tile(signs, batch.rows) if batch.csr is None else signs[batch.csr[1]])
         out = replace(out, csr=(signed, out.csr[1], out.csr[2])).only(out.csr[0] != 0.0, out.columns)
         if learn and self.keep_names:
-            state.admit_all(called[column] for column in used)
+            names = [called[column] for column in used]
+            state.require_few(names, None, "leave out keep_names")
+            state.admit_all(names)
         return out if before or not learn else None, out if learn else None
 
     @property
@@ -307,7 +320,7 @@ class FeatureHasher(Transform):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         self._names_in(input_features)
-        return np.array([f"hash{slot}" for slot in range(1 << self.hash_bits)], dtype=object)
+        return hashed_names(bits_of(self.hash_bits))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -324,3 +337,9 @@ def bits_of(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= 30:
         raise ParameterError(f"hash_bits={value!r}: expected a whole number from 1 to 30")
     return int(value)
+
+
+def hashed_names(bits: int) -> NDArray[Any]:
+    """What 2^bits columns are called."""
+    require_room(10 << bits, f"the names of 2^{bits} columns")
+    return np.array([f"hash{slot}" for slot in range(1 << bits)], dtype=object)

@@ -18,6 +18,7 @@ from ..core import Array
 from ..errors import FeatureError, InputError, NumericalError, ParameterError
 from ..learner import FORMS, LearnerTraits
 from ..learner_base import read_count
+from ..sizes import FEW, read_max_features, require_few
 from ..streams.expansion import as_number
 from .base import Rows, Transform
 
@@ -34,6 +35,7 @@ class Statistics:
     used: int = 0
     index: dict[Any, int] | None = None
     fixed: bool = False  # are the columns those of one table?
+    most: int | None = None  # columns; None: what the environment says
     lookup: StreamColumns = field(default_factory=StreamColumns)  # where a stream's names were found
 
     def copy(self) -> Statistics:
@@ -46,12 +48,24 @@ class Statistics:
         return {**self.__dict__, "lookup": StreamColumns()}
 
     def widen(self, columns: int) -> None:
+        """Have so many columns, if they are not too many."""
+        if columns > self.used:
+            self.require_few(columns)
+            self.make_room(columns)
+
+    def require_few(self, columns: int) -> None:
+        """Refuse so many columns, before anything changes."""
+        require_few(columns, self.most)
+        bytes_needed = 16.0 * columns * len(self.arrays)  # they grow by doubling
+        _native.require_memory(bytes_needed, f"the statistics of {columns} features", "use fewer", "FeatureError")
+
+    def make_room(self, columns: int) -> None:
         room = len(next(iter(self.arrays.values())))
         if columns > room:
             more = max(columns, 2 * room) - room
             for key, array in self.arrays.items():
                 self.arrays[key] = np.concatenate([array, np.full(more, self.start[key])])
-        self.used = max(self.used, columns)
+        self.used = columns
 
     def at(self, columns: Any) -> dict[str, Array]:
         """The numbers of some columns, copied; −1 is a column of which nothing is known."""
@@ -84,6 +98,7 @@ class Running(Transform):
     """Base of the scalers: statistics of every column, and numbers that they change."""
 
     _start: ClassVar[dict[str, float]]
+    max_features: int | None
 
     def _check(self) -> None:
         raise NotImplementedError
@@ -108,6 +123,7 @@ class Running(Transform):
 
     def _new_state(self) -> Statistics:
         self._check()
+        read_max_features(self.max_features)
         return Statistics({key: np.empty(0) for key in self._start}, dict(self._start))
 
     def _copy(self, state: Statistics) -> Statistics:
@@ -117,12 +133,17 @@ class Running(Transform):
 
     def _one(self, state: Statistics, x: Mapping[Any, Any], learn: bool) -> tuple[Any, Callable[[], None]]:
         self._check()
+        state.most = read_max_features(self.max_features)
         if state.index is None and state.used:
             raise FeatureError("this transform has learned rows of unnamed features; x has names")
         # Strings are categories: they have no scale, and pass.
         z = self._mapping(state.arrays, state.rows, state.index or {}, x, learn, False)
         if z is None:
             raise _overflow(type(self).__name__, 0)
+        if learn and (state.most is not None or state.used + len(z) > FEW):
+            known = state.index or {}
+            new = sum(name not in known and not isinstance(x[name], str) for name in z)
+            state.require_few(state.used + new)
 
         def commit() -> None:
             index = state.index or {}
@@ -138,6 +159,7 @@ class Running(Transform):
         self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool = True
     ) -> tuple[Rows | None, Rows | None]:
         self._check()
+        state.most = read_max_features(self.max_features)
         changed = self._dense_table if batch.dense is not None else self._sparse_table
         old, new = changed(state, batch, learn, before, after)
         return old, new
@@ -206,7 +228,7 @@ class Running(Transform):
         if not learn:  # one more column, of which nothing is known
             state = state.copy()
             indices = np.where((indices < 0) | (indices >= state.used), state.used, indices)
-            state.widen(state.used + 1)
+            state.make_room(state.used + 1)
         values = np.ascontiguousarray(data, dtype=np.float64)
         csr = (starts.astype(np.int64), np.ascontiguousarray(indices, dtype=np.int32), values)
         old = np.empty_like(values) if before or not learn else None
@@ -275,13 +297,15 @@ class StandardScaler(Running):
     ----------
     with_mean : subtract the mean. Not for sparse tables.
     with_std : divide by the standard deviation.
+    max_features : the most columns; without it what ONEPASS_MAX_FEATURES in the environment says, by default 2^26.
     """
 
     _start: ClassVar[dict[str, float]] = {"count": 0.0, "mean": 0.0, "squares": 0.0}
 
-    def __init__(self, *, with_mean: bool = True, with_std: bool = True) -> None:
+    def __init__(self, *, with_mean: bool = True, with_std: bool = True, max_features: int | None = None) -> None:
         self.with_mean = with_mean
         self.with_std = with_std
+        self.max_features = max_features
 
     def _check(self) -> None:
         for name in ("with_mean", "with_std"):
@@ -336,14 +360,21 @@ class MinMaxScaler(Running):
     """x becomes (x − least) / (greatest − least) of the values seen so far, in `feature_range`.
 
     A value outside what was seen falls outside the range, unless `clip`. An absent feature is not counted and stays
-    absent.
+    absent. `max_features` is the most columns there may be, as of `StandardScaler`.
     """
 
     _start: ClassVar[dict[str, float]] = {"low": np.inf, "high": -np.inf}
 
-    def __init__(self, feature_range: tuple[float, float] = (0.0, 1.0), *, clip: bool = False) -> None:
+    def __init__(
+        self,
+        feature_range: tuple[float, float] = (0.0, 1.0),
+        *,
+        clip: bool = False,
+        max_features: int | None = None,
+    ) -> None:
         self.feature_range = feature_range
         self.clip = clip
+        self.max_features = max_features
 
     def _check(self) -> None:
         flag("clip", self.clip)

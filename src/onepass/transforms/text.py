@@ -14,7 +14,7 @@ from .. import _native
 from ..batches import Batch
 from ..errors import InputError, ParameterError
 from .base import Rows, as_rows, mappings_of
-from .encoding import bits_of
+from .encoding import bits_of, hashed_names
 from .products import Stateless
 from .scaling import flag
 
@@ -136,7 +136,7 @@ class NGrams(Stateless):
         return matrix
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        return np.array([f"hash{slot}" for slot in range(1 << self.hash_bits)], dtype=object)
+        return hashed_names(bits_of(self.hash_bits))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
