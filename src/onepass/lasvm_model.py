@@ -25,12 +25,10 @@ from .learner import LearnerTraits, State
 from .learner_base import LearnerBase, array_bytes
 from .named import NamedColumns, as_frame
 from .parameters import Parameters, choice, config_name, from_config, number, to_config
+from .sizes import MOST_LEARNERS
 from .votes import with_sums
 
 __all__ = ["LasvmModel", "Settings"]
-
-
-MOST_MACHINES = 50_000  # each has four numbers for every stored vector
 
 
 @dataclasses.dataclass(repr=False)
@@ -241,9 +239,9 @@ class LasvmModel(LearnerBase):
             known[label] = len(known)
         classes = len(known)
         machines = classes if self.settings.multiclass == "ovr" else classes * (classes - 1) // 2
-        if machines > MOST_MACHINES:
+        if machines > MOST_LEARNERS:
             raise LabelError(
-                f"{classes:,} classes would take {machines:,} machines, but the limit is {MOST_MACHINES:,}; use "
+                f"{classes:,} classes would take {machines:,} machines, but the limit is {MOST_LEARNERS:,}; use "
                 "multiclass='ovr' or a linear learner. Nothing of this call was learned"
             )
         return labels

@@ -10,6 +10,7 @@ from ..errors import ParameterError
 from ..reductions.either_facade import EitherEstimator
 from ..reductions.learners import BaseLearner
 from ..reductions.scheme import Reduction
+from ..sizes import MOST_LEARNERS
 from .adapting import Adapting, Resetting
 from .base import Detector
 from .registry import make_detector
@@ -30,10 +31,11 @@ class _DriftEstimator(EitherEstimator):
     def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         raise NotImplementedError
 
-    def _count(self, name: str, least: int) -> int:
+    def _count(self, name: str, least: int, most: int | None = None) -> int:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ParameterError(f"{name}={value!r}: expected a whole number >= {least}")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
+            expected = f">= {least}" if most is None else f"from {least} to {most:,}"
+            raise ParameterError(f"{name}={value!r}: expected a whole number {expected}")
         return value
 
 
@@ -148,7 +150,7 @@ class DriftWindow(_DriftEstimator):
         self.classes = classes
 
     def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
-        return Sliding(base, task, classes, self._count("window", 1), self._count("learners", 2))
+        return Sliding(base, task, classes, self._count("window", 1), self._count("learners", 2, MOST_LEARNERS))
 
     @property
     def memory_(self) -> int:
@@ -182,7 +184,7 @@ class DriftFade(_DriftEstimator):
         self.classes = classes
 
     def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
-        numbers = (self._count("horizon", 1), self._count("learners", 1), self._count("seed", 0))
+        numbers = (self._count("horizon", 1), self._count("learners", 1, MOST_LEARNERS), self._count("seed", 0))
         return Fading(base, task, classes, *numbers)
 
     @property

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import Array
 from ..errors import ParameterError
+from ..sizes import MOST_LEARNERS, require_room
 
 __all__ = ["CODES", "DECODERS", "check_code", "decode", "make_code", "row_distance"]
 
@@ -102,6 +103,9 @@ CODES: dict[str, tuple[float, float, int]] = {
 def make_code(code: Any, K: int, bits: int | None, seed: int) -> Code:
     if isinstance(bits, bool) or not (bits is None or (isinstance(bits, (int, np.integer)) and bits >= 1)):
         raise ParameterError(f"bits={bits!r}: expected None or a whole number >= 1")
+    if bits is not None and bits > MOST_LEARNERS:
+        raise ParameterError(f"bits={bits!r}: expected at most {MOST_LEARNERS:,}; each is a base learner")
+    require_room(4 * K * K, f"the codewords of {K:,} classes, each compared with each,", "use fewer classes")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ParameterError(f"seed={seed!r}: expected a whole number >= 0")
     if isinstance(code, str):

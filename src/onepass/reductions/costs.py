@@ -143,6 +143,7 @@ class CostRegression(CostReduction):
 
     def __init__(self, base: Any, classes: Any = None) -> None:
         super().__init__(base, classes)
+        self._require_few()
         self._grow()
 
     def _grow(self) -> None:
@@ -187,6 +188,7 @@ class AllPairs(CostReduction):
 
     def __init__(self, base: Any, classes: Any = None) -> None:
         super().__init__(base, classes)
+        self._require_few()
         self._grow()
 
     def _grow(self) -> None:
@@ -276,6 +278,7 @@ class Tree(CostReduction):
 
     def __init__(self, base: Any, classes: Any = None) -> None:
         super().__init__(base, classes)
+        self._require_few()
         self.nodes: list[tuple[int, int]] = []
         self.paths: list[list[tuple[int, bool]]] = [[] for _ in self.labels.values]  # from the leaf up: node, side
         self._plant(0, len(self.labels))
@@ -376,7 +379,7 @@ class Tree(CostReduction):
             raise error.at(int(at[error.row])) from None
 
     def _sizes(self) -> tuple[int, int]:
-        return len(self.nodes), 0
+        return len(self.labels) - 1, 0
 
     def _choose(self, x: Any) -> int:
         child = len(self.nodes) - 1

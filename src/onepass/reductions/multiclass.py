@@ -135,6 +135,7 @@ class OutputCode(Reduction):
             raise ParameterError(f"decoding={decoding!r}: expected one of {', '.join(DECODERS)}")
         self.decoding = decoding
         self.code = make_code(code, len(self.labels), bits, seed)
+        self._require_few()
         self.learners = [self.make() for _ in range(self.code.shape[1])]
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..core import Array
 from ..errors import InputError, ParameterError, rows_from
+from ..sizes import MOST_LEARNERS
 from .either import EitherTask
 from .examples import Indices, Rows, count, singles
 
@@ -49,9 +50,9 @@ class Rejection(EitherTask):
     def __init__(self, base: Any, task: str, classes: Any, c_max: Any, samples: Any, seed: Any) -> None:
         if isinstance(c_max, bool) or not isinstance(c_max, (int, float, np.number)) or not 0 < float(c_max) < math.inf:
             raise ParameterError(f"c_max={c_max!r}: expected a finite number > 0")
-        for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**64:
-                raise ParameterError(f"{name}={value!r}: expected a whole number >= {least}")
+        for name, value, least, most in (("samples", samples, 1, MOST_LEARNERS), ("seed", seed, 0, 2**64 - 1)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+                raise ParameterError(f"{name}={value!r}: expected a whole number from {least} to {most:,}")
         super().__init__(base, task, classes)
         self.most, self.seed = float(c_max), int(seed)
         self.learners = [self.make() for _ in range(int(samples))]

@@ -14,6 +14,7 @@ from .. import store
 from ..batches import Batch, as_importance
 from ..core import Array
 from ..errors import DamagedFileError, InputError, LabelError, RowError, rows_from
+from ..sizes import MOST_LEARNERS
 from .examples import (
     Indices,
     Labels,
@@ -36,9 +37,6 @@ __all__ = ["Reduction"]
 # A batch goes to each base whole, after what would undo it has been set aside: some 15 µs a base and 1.5 ns a weight.
 # A single row of a batch costs a base some 15 µs too. Where the former is dearer, the rows go one by one.
 _WEIGHTS_PER_ROW = 10_000
-
-
-MOST_PARTS = 50_000  # base learners: one against one has 316 classes then
 
 
 class Reduction(BaseLearner):
@@ -320,10 +318,10 @@ class Reduction(BaseLearner):
 
     def _require_few(self) -> None:
         """Refuse classes that would take more base learners than anybody means to have."""
-        if (parts := sum(self._sizes())) > MOST_PARTS:
+        if (parts := sum(self._sizes())) > MOST_LEARNERS:
             raise LabelError(
                 f"{len(self.labels):,} classes would take {parts:,} base learners of {self.name}, but the limit is "
-                f"{MOST_PARTS:,}; use a multiclass learner, or ErrorCorrectingOutputCodes"
+                f"{MOST_LEARNERS:,}; use a multiclass learner, or ErrorCorrectingOutputCodes"
             )
 
     def _guarded(self, new: list[Any], answers: Any, first: bool, extreme: bool) -> list[BaseLearner] | None:
