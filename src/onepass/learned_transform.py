@@ -13,6 +13,7 @@ from .batches import Batch
 from .core import Array
 from .learner import LearnerTraits
 from .minibatch import MiniBatchLearner
+from .sizes import require_room
 from .transforms.base import Rows, Transform
 
 __all__ = ["LearnedTransform"]
@@ -34,6 +35,9 @@ class LearnedTransform(MiniBatchLearner, Transform):
         raise NotImplementedError
 
     def _changed(self, state: Any, X: Array) -> Array:
+        if len(X) * self._outputs() > 2**17:  # a megabyte
+            of = f"{len(X)} rows of {self._outputs()} numbers by {type(self).__name__}"
+            require_room(len(X) * self._outputs(), of, "give fewer rows at a time" + self._large_options(1, 1))
         view = self._view(state)
         if view is None:  # nothing is known yet
             return np.zeros((len(X), self._outputs()))

@@ -16,8 +16,11 @@ from . import kernels
 from .core import Array
 from .errors import InputError, ParameterError
 from .kernels import Kernel
+from .sizes import require_room
 
 __all__ = ["GaussianBasis", "HistogramMap", "Nystrom", "RandomFourier"]
+
+FEWER = "transform fewer rows at a time"
 
 
 class _Map(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,6 +77,7 @@ class RandomFourier(_Map):
         D = self.D
         if isinstance(D, bool) or not isinstance(D, (int, np.integer)) or D < 1 or (self.form == "paired" and D % 2):
             raise ParameterError(f"D={D!r}: expected a whole number >= 1, even where form='paired'")
+        require_room((d + 1) * int(D), f"RandomFourier(D={D}) of {d} features", "choose a smaller D")
         random = np.random.default_rng(self.seed)
         shape = (d, D // 2 if self.form == "paired" else D)
         if isinstance(kernel, kernels.RBF):
@@ -87,7 +91,9 @@ class RandomFourier(_Map):
 
     def transform(self, X: Any) -> Array:
         check_is_fitted(self)
-        angles = self._rows(X, reset=False) @ self.omega_
+        rows = self._rows(X, reset=False)
+        require_room(2 * len(rows) * int(self.D), f"{len(rows)} rows of RandomFourier(D={self.D})", FEWER)
+        angles = rows @ self.omega_
         if self.form == "phase":
             return np.asarray(np.sqrt(2.0 / self.D) * np.cos(angles + self.phase_))
         return np.asarray(np.sqrt(2.0 / self.D) * np.hstack([np.cos(angles), np.sin(angles)]))
@@ -113,6 +119,7 @@ class HistogramMap(_Map):
         if not (isinstance(self.step, (int, float)) and 0 < self.step < np.inf):
             raise ParameterError(f"step={self.step!r}: expected a finite number > 0")
         self._histograms(self._rows(X, reset=True))
+        require_room(4 * int(self.order), f"HistogramMap(order={self.order})", "choose a smaller order")
         at = self.step * np.arange(self.order + 1)
         spectrum = 1.0 / np.cosh(np.pi * at) if self.kernel == "chi2" else (2.0 / np.pi) / (1.0 + 4.0 * at**2)
         self.weights_ = np.sqrt(self.step * spectrum * np.where(at == 0, 1.0, 2.0))
@@ -121,6 +128,8 @@ class HistogramMap(_Map):
     def transform(self, X: Any) -> Array:
         check_is_fitted(self)
         rows = self._histograms(self._rows(X, reset=False))
+        numbers = 2 * rows.size * (2 * int(self.order) + 1)
+        require_room(numbers, f"{len(rows)} rows of HistogramMap(order={self.order})", FEWER)
         roots, logs = np.sqrt(rows), np.log(np.where(rows > 0, rows, 1.0))
         parts = [self.weights_[0] * roots]
         for i in range(1, self.order + 1):
@@ -171,6 +180,8 @@ class Nystrom(_Map):
         self.kernel_ = kernels.make(self.kernel).resolved(rows.shape[1])
         if not self.kernel_.definite():
             raise ParameterError(f"kernel={self.kernel_!r} may have a Gram matrix that is not definite")
+        m = len(self.landmarks_)
+        require_room(4 * m * m, f"Nystrom of {m} landmarks", "use fewer landmarks (n_landmarks)")
         values, vectors = np.linalg.eigh(self.kernel_.block(self.landmarks_, self.landmarks_))
         kept = values > 1e-10 * values[-1]
         self.projection_ = vectors[:, kept] / np.sqrt(values[kept])

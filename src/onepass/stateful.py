@@ -319,12 +319,24 @@ class StatefulEstimator(TableEstimator):
         """Refuse columns and classes whose tables would take more than the limit, before the tables grow."""
         classes = max(classes, 1)
         of = f" x {classes} classes" if classes > 1 else ""
-        _native.require_memory(
-            8.0 * self._numbers(columns, classes),
-            f"{columns} features{of} of {type(self).__name__}",
-            "use fewer features or classes, or parameters that keep less",
-            "FeatureError" if classes == 1 else "LabelError",
-        )
+        numbers, what = self._numbers(columns, classes), f"{columns} features{of} of {type(self).__name__}"
+        error, advice = "FeatureError" if classes == 1 else "LabelError", "use fewer features or classes"
+        try:
+            _native.require_memory(8.0 * numbers, what, advice, error)
+        except OnepassError:
+            large = self._large_options(columns, classes)
+            _native.require_memory(8.0 * numbers, what, advice + large, error)
+
+    def _large_options(self, columns: int, classes: int) -> str:
+        """The parameters that make so much of so many columns and classes, as advice."""
+        given = self.get_params(deep=False)
+        numbers, large = self._numbers(columns, classes), []
+        for name, value in given.items():
+            if isinstance(value, int) and value > 1:
+                less = type(self)(**{**given, name: value // 2})
+                if less._numbers(columns, classes) <= 0.8 * numbers:
+                    large.append(f"{name}={value}")
+        return f", or a smaller {' or '.join(large)}" if large else ""
 
     def _require_domain(self, values: Array) -> None:
         """Refuse numbers that the learner has no meaning for, in a table or a row."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, ParameterError
+from ..sizes import require_room
 from .losses import Linear, Prediction, Quadratic, RoundLoss
 from .sets import Array, norm, point
 
@@ -31,11 +32,17 @@ __all__ = [
 Adversary = Callable[[int, Array], RoundLoss]
 
 
+def dimensions(owner: object, d: int) -> int:
+    """So many dimensions, if there is room for them."""
+    require_room(4 * d, f"{type(owner).__name__}(d={d})")
+    return d
+
+
 class Alternating:
     """f_t(w) = ±w on [−1, 1]: −w/2 first, then w and −w in turn. The leader is always wrong (spec 03 §4)."""
 
     def __init__(self, d: int = 1) -> None:
-        self.d = d
+        self.d = dimensions(self, d)
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
         z = np.zeros(self.d)
@@ -48,7 +55,8 @@ class RandomLinear:
 
     def __init__(self, d: int, size: float = 1.0, mean: ArrayLike = 0.0, seed: int = 0) -> None:
         self.generator = np.random.default_rng(seed)
-        self.d, self.size, self.mean = d, size, np.broadcast_to(np.asarray(mean, dtype=np.float64), d)
+        self.d, self.size = dimensions(self, d), size
+        self.mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), self.d)
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
         z = self.mean + self.generator.normal(size=self.d)
@@ -61,7 +69,7 @@ class Outward:
     """
 
     def __init__(self, d: int, size: float = 1.0, seed: int = 0) -> None:
-        self.generator, self.d, self.size = np.random.default_rng(seed), d, size
+        self.generator, self.d, self.size = np.random.default_rng(seed), dimensions(self, d), size
         self.farthest = 0.0
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
@@ -86,7 +94,7 @@ class DriftingTarget:
     def __init__(self, d: int, T: int, turns: float = 1.0, r: float = 1.0) -> None:
         if d < 2:
             raise ParameterError(f"DriftingTarget(d={d!r}): a circle needs two dimensions")
-        self.d, self.T, self.turns, self.r = d, T, turns, r
+        self.d, self.T, self.turns, self.r = dimensions(self, d), T, turns, r
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
         angle = 2.0 * math.pi * self.turns * t / self.T
@@ -101,7 +109,8 @@ class RotatingHyperplane:
     def __init__(self, d: int, speed: float = 0.001, loss: str = "hinge", seed: int = 0) -> None:
         if d < 2:
             raise ParameterError(f"RotatingHyperplane(d={d!r}): a rotation needs two dimensions")
-        self.generator, self.d, self.speed, self.loss = np.random.default_rng(seed), d, speed, loss
+        self.generator, self.d = np.random.default_rng(seed), dimensions(self, d)
+        self.speed, self.loss = speed, loss
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
         x = self.generator.normal(size=self.d)
@@ -114,7 +123,7 @@ class OppositeLabel:
     """Examples whose label is always the one that the player does not predict."""
 
     def __init__(self, d: int, loss: str = "hinge", seed: int = 0) -> None:
-        self.generator, self.d, self.loss = np.random.default_rng(seed), d, loss
+        self.generator, self.d, self.loss = np.random.default_rng(seed), dimensions(self, d), loss
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
         x = self.generator.normal(size=self.d)

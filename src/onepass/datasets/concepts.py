@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 from ..parameters import flag, number
+from ..sizes import require_room
 from .generators import BLOCK, Array, Labels, Synthetic
 
 __all__ = ["LED", "RBF", "STAGGER", "Agrawal"]
@@ -66,6 +67,8 @@ class LED(Synthetic):
     def validate(self) -> None:
         if self.drifting and not self.irrelevant:
             raise ParameterError(f"LED(drifting={self.drifting!r}): expected 0 without irrelevant lamps to swap with")
+        if self.parts > max(self.n, 2):
+            raise ParameterError(f"LED(parts={self.parts!r}): expected at most n={self.n!r}")
 
     def block(self, b: int) -> tuple[Array, Labels]:
         rng = self._rng(1, b)
@@ -103,6 +106,10 @@ class RBF(Synthetic):
     classes: int = number(2, at_least=2, integer=True)
     centres: int = number(50, at_least=1, integer=True)
     speed: float = number(0.0, at_least=0)
+
+    def validate(self) -> None:
+        numbers = (3 * int(self.centres) + 4 * BLOCK) * int(self.d)
+        require_room(numbers, f"RBF(d={self.d!r}, centres={self.centres!r})")
 
     def block(self, b: int) -> tuple[Array, Labels]:
         make = self._rng(0)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 from ..parameters import Parameters, number
+from ..sizes import require_room
 from .rows import CSR, dicts, join
 
 __all__ = ["SEA", "Checkerboard", "RotatingHyperplane", "SparseText", "Synthetic"]
@@ -79,6 +80,9 @@ class RotatingHyperplane(Synthetic):
     d: int = number(10, at_least=2, integer=True)
     noise: float = number(0.05, at_least=0, at_most=1)
     turns: float = number(1.0, at_least=0)
+
+    def validate(self) -> None:
+        require_room((BLOCK + 6) * int(self.d), f"RotatingHyperplane(d={self.d!r})")
 
     def block(self, b: int) -> tuple[Array, Labels]:
         rng = self._rng(1, b)
@@ -165,6 +169,8 @@ class SparseText(Synthetic):
     def validate(self) -> None:
         if self.nnz > self.features:
             raise ParameterError(f"SparseText(nnz={self.nnz!r}): expected at most features={self.features!r}")
+        numbers = 5 * int(self.features) + 10 * BLOCK * (2 * int(self.nnz) + 32)
+        require_room(numbers, f"SparseText(features={self.features!r}, nnz={self.nnz!r})")
 
     def block(self, b: int) -> tuple[CSR, Labels]:
         rng = self._rng(1, b)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, ParameterError
+from ..sizes import require_room
 from .base import Array, softmax
 
 __all__ = ["EXP3", "UCB", "Bandit", "Replay", "Thompson", "replay"]
@@ -27,6 +28,7 @@ class Bandit:
     def __init__(self, K: int, seed: int = 0) -> None:
         if isinstance(K, bool) or not isinstance(K, int | np.integer) or K < 1:
             raise ParameterError(f"{type(self).__name__}(K={K!r}): expected a whole number of arms >= 1")
+        require_room(4 * int(K), f"{type(self).__name__}(K={K})")
         self.K, self.seed, self.t = int(K), seed, 0
         self.pulls: NDArray[np.int64] = np.zeros(self.K, dtype=np.int64)
         self.rewards: Array = np.zeros(self.K)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, ParameterError
+from ..sizes import require_room
 
 __all__ = ["Experts"]
 
@@ -28,6 +29,7 @@ class Experts:
     def __init__(self, M: int) -> None:
         if isinstance(M, bool) or not isinstance(M, int | np.integer) or M < 1:
             raise ParameterError(f"{type(self).__name__}(M={M!r}): expected a whole number of experts >= 1")
+        require_room(4 * int(M), f"{type(self).__name__}(M={M})")
         self.M = int(M)
         self.t = 0
         self.losses: Array = np.zeros(self.M)

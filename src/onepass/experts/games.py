@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, ParameterError
+from ..sizes import require_room
 from .base import Array, Experts
 from .hedge import FixedShare
 
@@ -25,6 +26,7 @@ class RandomLosses:
     """Independent losses, expert m losing 1 with probability `means`[m] (0.5 of each by default)."""
 
     def __init__(self, M: int, means: ArrayLike = 0.5, seed: int = 0) -> None:
+        require_room(4 * M, f"RandomLosses(M={M})")
         self.generator = np.random.default_rng(seed)
         self.means = np.broadcast_to(np.asarray(means, dtype=np.float64), M)
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..batches import Batch
 from ..core import Array
 from ..datasets import CSR
 from ..errors import FeatureError, InputError, NumericalError, ParameterError
+from ..sizes import require_room
 from ..streams.expansion import expand_one, expand_rows, make_expansion, numbers_of, read_interactions
 from .base import Rows, Transform, mappings_of, named_rows
 from .scaling import flag
@@ -143,6 +145,16 @@ class PolynomialFeatures(Stateless):
         flag("include_bias", self.include_bias)
         return ()
 
+    def _count(self, n: int, rows: int) -> int:
+        """How many products there are of n features, if there is room for them in so many rows."""
+        if self.interaction_only:
+            count = sum(comb(n, degree) for degree in range(min(n, self.degree) + 1))
+        else:
+            count = comb(n + self.degree, self.degree)
+        of = f"{rows} rows of {count} products by PolynomialFeatures(degree={self.degree})"
+        require_room((rows + 20) * count, of, "choose a smaller degree, or give fewer features or rows")
+        return count if self.include_bias else count - 1
+
     def _choices(self, n: int) -> Iterator[tuple[int, ...]]:
         choose = combinations if self.interaction_only else combinations_with_replacement
         for degree in range(0 if self.include_bias else 1, self.degree + 1):
@@ -152,6 +164,7 @@ class PolynomialFeatures(Stateless):
         self._new_state()
         row = sorted(((str(name), value) for name, value in numbers_of(x).items()), key=lambda item: item[0])
         z: dict[str, float] = {}
+        self._count(len(row), 1)
         for chosen in self._choices(len(row)):
             product = 1.0
             for i in chosen:
@@ -169,6 +182,7 @@ class PolynomialFeatures(Stateless):
                 raise InputError("Sparse rows have too many products; use dense ones, or Interactions on named rows")
             return [self._made(x) for x in mappings_of(batch, [])]
         X = np.asarray(batch.dense, dtype=np.float64)
+        self._count(batch.columns, batch.rows)
         choices = list(self._choices(batch.columns))
         out = np.empty((batch.rows, len(choices)))
         made: dict[tuple[int, ...], Array] = {(): np.ones(batch.rows)}
@@ -190,7 +204,7 @@ class PolynomialFeatures(Stateless):
 
     @property
     def n_output_features_(self) -> int:
-        return len(list(self._choices(len(self._names_in()))))
+        return self._count(len(self._names_in()), 1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         return np.array(self._names_of(self._names_in(input_features)), dtype=object)

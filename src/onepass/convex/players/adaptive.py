@@ -68,6 +68,7 @@ class ONS(Player):
     """
 
     name = "ons"
+    squares_kept = 2
 
     def __init__(
         self,
