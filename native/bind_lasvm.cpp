@@ -240,11 +240,8 @@ class LasvmEngine {
             status == LasvmStatus::indefinite
                 ? "the kernel is not positive semi-definite: K(x, x) + K(z, z) - 2 K(x, z) < 0 for two "
                   "of the stored vectors; use another kernel"
-            : status == LasvmStatus::full
-                ? "one more stored vector would take more memory than the limit, " + text_of_bytes(memory_limit()) +
-                      "; use fewer classes or features, or raise the limit, as in ONEPASS_MAX_MEMORY=" +
-                      text_of_bytes(2.0 * memory_limit(), true)
-                : "its kernel values overflow; scale the features down";
+            : status == LasvmStatus::full ? no_vector_more("use fewer classes or features")
+                                          : "its kernel values overflow; scale the features down";
         const std::string message = "row " + std::to_string(row) + ": " + why;
         nb::object error = nb::module_::import_("onepass.errors")
                                .attr(status == LasvmStatus::full ? "FullError" : "NumericalError")(message, row);

@@ -112,7 +112,7 @@ bool Expansion::grant(const Query& x) {
         granted_ = small_tables;
         return true;
     }
-    const double limit = memory_limit(), here = points.sparse() ? 0.0 : wanted;
+    const double limit = memory_limit_of_rows(), here = points.sparse() ? 0.0 : wanted;
     const double most = std::min(2.0 * wanted, limit - here);
     if (wanted > most) return false;
     granted_ = most;

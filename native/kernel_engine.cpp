@@ -200,10 +200,8 @@ void KernelEngine::refuse_row(const Outcome& outcome) const {
         raise("InputError", "row " + std::to_string(outcome.row) + ": K(x, x) is below 0, so this is no kernel at x");
     if (outcome.status == Status::full)
         raise_row("FullError", outcome.row,
-                  "one more stored vector would take more memory than the limit, " + text_of_bytes(memory_limit()) +
-                      "; give the learner a " + (budget.B ? "smaller " : "") +
-                      "budget, as in budget='forgetron:B=1000', or raise the limit, as in ONEPASS_MAX_MEMORY=" +
-                      text_of_bytes(2.0 * memory_limit(), true));
+                  no_vector_more(std::string("give the learner a ") + (budget.B ? "smaller " : "") +
+                                 "budget, as in budget='forgetron:B=1000'"));
     refuse(outcome);
 }
 

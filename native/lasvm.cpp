@@ -348,7 +348,7 @@ LasvmStatus Lasvm::process(const Query& x, CachedRow& row, int64_t label, double
 bool Lasvm::has_room(const Query& x) const {
     const size_t values = points.sparse() ? 2 * x.n : points.columns();
     const double bytes = 8.0 * double(slots() + 1) * double(4 * machines.size() + values);
-    return bytes <= small_tables || bytes <= memory_limit();
+    return bytes <= small_tables || bytes <= memory_limit_of_rows();
 }
 
 LasvmStatus Lasvm::seed(const Query& x, CachedRow& row, int64_t label, double weight, int64_t id) {

@@ -42,6 +42,24 @@ double memory_limit() {
     return std::min(machine > 0.0 ? machine : HUGE_VAL, group);
 }
 
+double memory_limit_of_rows() noexcept {
+    try {
+        return memory_limit();
+    } catch (const std::invalid_argument&) {
+        return 0.0;
+    }
+}
+
+std::string no_vector_more(const std::string& advice) {
+    try {
+        const double most = memory_limit();
+        return "one more stored vector would take more memory than the limit, " + text_of_bytes(most) + "; " + advice +
+               ", or raise the limit, as in ONEPASS_MAX_MEMORY=" + text_of_bytes(2.0 * most, true);
+    } catch (const std::invalid_argument& wrong) {
+        return wrong.what();
+    }
+}
+
 std::string too_large(double bytes, const std::string& what, const std::string& advice) {
     const double most = memory_limit();
     if (bytes <= most) return "";

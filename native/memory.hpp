@@ -8,6 +8,12 @@ namespace onepass {
 // control group of this process, has. Throws std::invalid_argument where it says something else.
 double memory_limit();
 
+// The same for loops, which refuse a row: 0 where ONEPASS_MAX_MEMORY says something else.
+double memory_limit_of_rows() noexcept;
+
+// Why there is no room for one more stored vector. `advice`: what to do about it.
+std::string no_vector_more(const std::string& advice);
+
 // Tables of so few bytes are not looked at: as much as anybody has.
 constexpr double small_tables = 1 << 20;
 

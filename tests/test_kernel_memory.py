@@ -13,6 +13,7 @@ from support.refusal import refusal
 import onepass as op
 from onepass import store, transforms
 from onepass.errors import FeatureError, FullError, LabelError
+from onepass.lasvm_model import LasvmModel
 
 
 @pytest.mark.parametrize("budget", [None, "projectron:eta=0.01", "forgetron:B=90"])
@@ -56,3 +57,13 @@ def test_names_that_come_after_a_frame_have_a_limit(monkeypatch: pytest.MonkeyPa
     message = r"stored vectors of 30003 features of Perceptron\(\) would take .*; give the learner a budget"
     refusal(FeatureError, message, model, "learn_one", wide, 1)
     refusal(FeatureError, message, model, "learn_many", [wide], [1])
+
+
+@pytest.mark.parametrize("make", [lambda: op.KernelModel("perceptron", kernel="rbf:gamma=1"), LasvmModel])
+def test_a_limit_that_is_none_refuses_the_row_that_needs_it(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = np.random.default_rng(0).normal(size=(12, 20_000)), [0, 1] * 6
+    monkeypatch.setenv("ONEPASS_MAX_MEMORY", "much")
+    model = make()
+    with pytest.raises(FullError, match="row 6: ONEPASS_MAX_MEMORY=much: expected bytes") as told:
+        model.learn_many(X, y)
+    assert told.value.row == model.t == 6
