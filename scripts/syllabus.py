@@ -9,6 +9,7 @@ from the papers, and `tests/test_syllabus.py` compares them with what runs.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def definitions(page: Path = SYLLABUS) -> Iterator[Definition]:
 
 def line_of(path: Path, name: str) -> int | None:
     """The line of a Python file where `name` (a class, function, method or constant) is defined, or None."""
-    body: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+    body = _parsed(path.read_text(encoding="utf-8")).body
     line = None
     for part in name.split("."):
         found = next((node for node in body if part in _names(node)), None)
@@ -44,6 +45,11 @@ def line_of(path: Path, name: str) -> int | None:
             return None
         line, body = found.lineno, getattr(found, "body", [])
     return line
+
+
+@functools.cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _names(node: ast.stmt) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -53,15 +54,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_quick(item.path):
             item.add_marker(pytest.mark.quick)
-    named = set(re.findall(r"\w+", config.option.markexpr))
     left_out: set[pytest.Item] = set()
-    if "data" not in named:
+    if "data" not in named(config):
         left_out.update(item for item in items if item.get_closest_marker("data"))
-    if "full" not in named:
+    if "full" not in named(config) and not covers_are_early(config):
         left_out.update(beyond_covers(items, config.option.markexpr == "quick"))
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
+
+
+def named(config: pytest.Config) -> set[str]:
+    """The markers that -m names."""
+    return set(re.findall(r"\w+", config.option.markexpr))
+
+
+def covers_are_early(config: pytest.Config) -> bool:
+    """Are covers taken before tests are made? Not where some cases are asked for by name: the cover is of these."""
+    return not config.option.keyword and not any("[" in str(each) for each in config.args)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Of tens of thousands of cells most are beyond the cover: they cost no time and no memory."""
+    yield
+    marker, calls = metafunc.definition.get_closest_marker("full"), metafunc._calls
+    if marker and calls and "full" not in named(metafunc.config) and covers_are_early(metafunc.config):
+        kept = covered(marker, [call.params for call in calls], metafunc.config.option.markexpr == "quick")
+        metafunc._calls = [call for at, call in enumerate(calls) if at in kept]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def beyond_covers(items: list[pytest.Item], quick: bool) -> Iterator[pytest.Item]:
@@ -70,13 +96,19 @@ def beyond_covers(items: list[pytest.Item], quick: bool) -> Iterator[pytest.Item
         if item.get_closest_marker("full"):
             grids.setdefault(item.nodeid.split("[")[0], []).append(item)
     for grid in grids.values():
-        options = dict(grid[0].get_closest_marker("full").kwargs)
-        few = options.pop("quick", options.get("most"))
-        if quick:
-            options |= {"strength": 1, "most": few}
-        calls = [item.callspec for item in grid]  # type: ignore[attr-defined]
-        kept = set(cover([values_of(call.params) for call in calls], **options))
+        marker = grid[0].get_closest_marker("full")
+        assert marker is not None
+        kept = covered(marker, [item.callspec.params for item in grid], quick)  # type: ignore[attr-defined]
         yield from (item for at, item in enumerate(grid) if at not in kept)
+
+
+def covered(marker: pytest.Mark, cells: list[dict[str, Any]], quick: bool) -> set[int]:
+    """The places of the cells that are in the cover."""
+    options = dict(marker.kwargs)
+    few = options.pop("quick", options.get("most"))
+    if quick:
+        options |= {"strength": 1, "most": few}
+    return set(cover([values_of(cell) for cell in cells], **options))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

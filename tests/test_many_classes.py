@@ -61,14 +61,17 @@ def test_a_thousand_classes_take_what_the_features_met_take(tmp_path: Path) -> N
     assert result.returncode == 0 and peak < 500 * MB, result.stderr
 
 
-@pytest.mark.parametrize("rule", ["vw", "adagrad", "ftrl:lam1=0.1", "pa1", "fobos:lam1=0.01", "arow"])
-@pytest.mark.parametrize("readout", ["last", "average", "pocket"])
+READOUTS = {  # rules that have them
+    "last": ["vw", "adagrad", "ftrl:lam1=0.1", "pa1", "fobos:lam1=0.01", "arow"],
+    "average": ["vw", "adagrad", "ftrl:lam1=0.1", "pa1", "arow"],
+    "pocket": ["pa1", "arow"],
+}
+
+
+@pytest.mark.parametrize(("rule", "readout"), [(rule, readout) for readout in READOUTS for rule in READOUTS[readout]])
 def test_wide_tables_are_learned_saved_and_loaded_to_the_same_bits(rule: str, readout: str, tmp_path: Path) -> None:
     """600 classes of one feature fill a page: walks visit features that were met alone."""
-    try:
-        wide = LinearModel(rule, hash_bits=10, readout=readout, classes=range(600))
-    except ParameterError:
-        pytest.skip(f"{rule} has no such readout")
+    wide = LinearModel(rule, hash_bits=10, readout=readout, classes=range(600))
     rng = np.random.default_rng(1)
     values = rng.normal(size=(120, 8)).tolist()
     rows = [{f"w{j}": v for j, v in zip(rng.integers(0, 300, 8), row, strict=True)} for row in values]

@@ -62,14 +62,12 @@ def in_order(row):
     return {"*".join(sorted(name.split("*"))): value for name, value in row.items()}
 
 
-@pytest.mark.parametrize("specs", SPECS, ids="-".join)
+@pytest.mark.parametrize("specs", SPECS[:-1], ids="-".join)  # VW has no way to write a blank on its command line
 def test_interactions_are_vws(specs, tmp_path):
     """The same products with the same values as in VW's audit (whose names may have their factors in another order)."""
     path = tmp_path / "a.vw"
     path.write_text("\n".join(LINES) + "\n")
     arguments = " ".join(f"--interactions '{spec}'" if " " not in spec else "" for spec in specs)
-    if " a" in specs:
-        pytest.skip("VW has no way to write a blank on its command line")
     expected = audit(arguments.replace("'", ""), LINES)
     got = [x for x, _ in op.stream(path, interactions=specs)]
     assert len(got) == len(expected)

@@ -85,7 +85,7 @@ def _check_state(learner: Any, stream: LearnerStream) -> None:
     empty = _reopened(learner.copy())
     assert _bytes(empty) == _bytes(learner), "an untrained learner does not reopen as it was"
     whole, resumed = learner.copy(), empty
-    _feed(whole, stream)
+    _feed(whole, stream, len(stream))
     _feed(resumed, stream, 5, stop=half)
     before = _bytes(resumed)
     resumed = _reopened(resumed)

@@ -71,29 +71,32 @@ def answers_of(learner: Any, x: Any) -> str:
     return repr(said.toarray().tolist()) if hasattr(said, "toarray") else repr(said)
 
 
-def is_whole(learner: Any, x: Any) -> None:
+def is_whole(learner: Any, state: bytes, x: Any) -> None:
     """What it has learned can be saved and opened, and says the same."""
     again = reopened(learner)
-    assert state_of(again) == state_of(learner), "it reopens in another state"
+    assert state_of(again) == state, "it reopens in another state"
     assert answers_of(again, x) == answers_of(learner, x), "it reopens with other predictions"
 
 
 def agree(learner: Any, form: str, xs: list[Any], ys: list[Any], cs: Sequence[float]) -> str:
     """`learn_many` of these does as the loop of `learn_one`: what both did. `learner` stays as it is."""
-    one, many = learner.copy(), learner.copy()
-    start = state_of(learner)
+    one, before, many = learner.copy(), learner.copy(), learner.copy()  # `before` is asked for nothing
     refused, at = None, len(xs)
     for row, (x, y, c) in enumerate(zip(xs, ys, cs, strict=True)):
-        before = state_of(one)
-        said = answers_of(one, probe := xs[0] if row else x)
+        answers_of(one, x)
         try:
             learn_one(one, x, y, c)
         except Exception as error:
             refused, at = error, row
-            assert isinstance(error, OnepassError), f"learn_one raises {type(error).__name__}: {error}"
-            assert state_of(one) == before, f"learn_one refused a row, but changed ({error})"
-            assert answers_of(one, probe) == said, f"learn_one refused a row, but predicts otherwise ({error})"
             break
+        learn_one(before, x, y, c)
+    after = state_of(one)
+    if refused is not None:
+        assert isinstance(refused, OnepassError), f"learn_one raises {type(refused).__name__}: {refused}"
+        assert after == state_of(before), f"learn_one refused a row, but changed ({refused})"
+        probe = xs[0] if at else xs[at]
+        said = answers_of(before, probe)
+        assert answers_of(one, probe) == said, f"learn_one refused a row, but predicts otherwise ({refused})"
     got = None
     try:
         learn_many(many, table_of(form, xs), ys if learner.traits.supervised else None, cs)
@@ -102,16 +105,17 @@ def agree(learner: Any, form: str, xs: list[Any], ys: list[Any], cs: Sequence[fl
         assert isinstance(error, OnepassError), f"learn_many raises {type(error).__name__}: {error}"
     assert type(got) is type(refused), f"learn_one {told(refused)}, learn_many {told(got)}"
     if got is None or isinstance(got, RowError):
-        assert state_of(many) == state_of(one), f"learn_many differs from the loop of learn_one; it {told(got)}"
+        assert state_of(many) == after, f"learn_many differs from the loop of learn_one; it {told(got)}"
     else:
-        assert state_of(many) == start, f"learn_many refused the call, but changed ({got})"
+        is_whole(one, after, xs[0])
+        after = state_of(learner)
+        assert state_of(many) == after, f"learn_many refused the call, but changed ({got})"
     if isinstance(got, RowError):
         assert isinstance(refused, RowError)
         assert (got.row, refused.row) == (at, 0), f"row {at} was refused, not {got.row}; alone row 0, not {refused.row}"
         assert f"row {at}" in str(got), f"the message does not name row {at}: {got}"
         assert ("rows before it were learned" in str(got)) == (at > 0), f"not so in row {at}: {got}"
-    for each in (one, many):
-        is_whole(each, xs[0])
+    is_whole(many, after, xs[0])
     return type(refused).__name__ if refused is not None else "learned"
 
 
