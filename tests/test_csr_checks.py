@@ -79,6 +79,7 @@ CORRUPT: list[tuple[str, Callable[[Any], None], str]] = [
     ("bsr", put("data", lambda a: a[:, :0]), "its data are no blocks"),
     ("bsr", put("_shape", (4, 5)), "blocks of 1 × 2 do not fill its shape"),
     ("bsr", put("data", lambda a: a + 1j), "Complex data"),
+    ("bsr", put("data", lambda a: a.astype(object)), "data are of type object"),
     ("bsr", at("indices", 0, 4), "block column index 4 in block row 0"),
     ("lil", put("rows", shorter), "there are 3 lists of columns and 4 of values for 4 rows"),
     ("lil", put("data", shorter), "there are 4 lists of columns and 3 of values for 4 rows"),
@@ -146,8 +147,9 @@ def test_columns_of_a_row_are_put_in_order_and_added_up() -> None:
     """The first column of a row may be below the last one of the row before, or the same."""
     sorted_rows = (np.array([1.0, 2.0, 3.0]), np.array([2, 0, 0]), np.array([0, 1, 2, 3]))
     assert merged(sorted_rows) is sorted_rows
-    values, indices, starts = merged((np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 0, 2, 2]), np.array([0, 1, 2, 4])))
-    assert (values.tolist(), indices.tolist(), starts.tolist()) == ([1.0, 2.0, 12.0], [2, 0, 2], [0, 1, 2, 3])
+    values, indices, starts = merged((2.0 ** np.arange(5), np.array([0, 2, 0, 2, 2]), np.array([0, 1, 3, 5])))
+    assert (values.tolist(), indices.tolist()) == ([1.0, 4.0, 2.0, 24.0], [0, 0, 2, 2])
+    assert starts.tolist() == [0, 1, 3, 4]
 
 
 def test_a_sparse_table_that_becomes_an_array_is_checked_first() -> None:

@@ -190,28 +190,37 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
         """For each row the prediction made just before that row is learned: a prequential run in one call."""
         rows = self._transforms[0]._read(X)
+        try:
+            states, before, after = self._advance(rows, before=True)
+        except RowError as error:
+            if error.row > 0:
+                part = None if importance is None else importance[: error.row]
+                self._learn(part_of(rows, 0, error.row), y[: error.row], part)
+            raise
+        try:
+            predictions = self._played(before, after, y, importance)
+        except RowError as error:
+            if error.row:
+                self._commit(self._advance(part_of(rows, 0, error.row))[0])
+            raise
+        self._commit(states)
+        return predictions
+
+    def _played(self, before: Rows, after: Rows, y: Any, importance: Any) -> Any:
+        """Let the model predict each row as it is before, and learn it as it is after it changed the transforms."""
         model = self._final
-        states, before, after = self._advance(rows, before=True)
         if hasattr(model, "predict_then_learn") and not any(step._changes for step in self._transforms):
-            predictions = model.predict_then_learn(after, y, importance)
-            self._commit(states)
-            return predictions
+            return model.predict_then_learn(after, y, importance)
         y = y.tolist() if isinstance(y, np.ndarray) else list(y)
         weights = [1.0] * len(y) if importance is None else np.broadcast_to(importance, len(y)).tolist()
-        if length_of(rows) != len(y):
-            raise InputError(f"X has {length_of(rows)} rows, y has {len(y)}")
+        if length_of(after) != len(y):
+            raise InputError(f"X has {length_of(after)} rows, y has {len(y)}")
         predictions = []
         with _restored(model):
             for row, (label, weight) in enumerate(zip(y, weights, strict=True)):
-                predictions.append(_single_answer(model, before, row))
-                try:
-                    with rows_from(row):
-                        _learn_single(model, after, row, label, weight)
-                except RowError:
-                    if row:
-                        self._commit(self._advance(part_of(rows, 0, row))[0])
-                    raise
-        self._commit(states)
+                with rows_from(row):
+                    predictions.append(_single_answer(model, before, row))
+                    _learn_single(model, after, row, label, weight)
         return np.array(predictions) if alike(predictions) else predictions
 
     def transform_many(self, X: Any) -> Any:
