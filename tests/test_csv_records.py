@@ -202,13 +202,13 @@ def conserved(text: bytes, header: bool, separator: bytes, longest: int, where: 
 def test_every_record_is_a_row_or_skipped(seed, separator, longest, tmp_path):
     g = np.random.default_rng(seed)
     rows = skipped = 0
-    for _ in range(25):
+    for _ in range(15):
         header = bool(g.integers(2))
         text = separator.join(name.encode() for name in NAMES) + b"\r\n" if header else b""
         text += generated(g, [piece.replace(b",", separator) for piece in PIECES], separator)
         found = conserved(text, header, separator, longest, str(tmp_path))
         rows, skipped = rows + found[0], skipped + found[1]
-    assert rows > 15 and skipped > 15
+    assert rows > 8 and skipped > 8
 
 
 def test_an_odd_quote_loses_no_row(tmp_path):

@@ -51,7 +51,7 @@ def lowest(total, set, start):
     return found
 
 
-@pytest.mark.full
+@pytest.mark.full(most=45)
 @pytest.mark.filterwarnings("ignore")  # scipy's, of line searches that end at rounding
 @pytest.mark.parametrize(("set", "kind"), CELLS, ids=str)
 @pytest.mark.parametrize("name", MARGIN + RESIDUAL)
@@ -87,7 +87,7 @@ def class_total(name, X, y, c):
     return total
 
 
-@pytest.mark.full(most=15)
+@pytest.mark.full(most=10)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("set", "kind"), [*((Reals(), kind) for kind in KINDS), (L2Ball(0.5), "plain")], ids=str)
 @pytest.mark.parametrize("name", [*MARGIN, "squared"])

@@ -137,7 +137,7 @@ def test_the_three_means_coincide_without_forgetting() -> None:
 
 @pytest.mark.parametrize("every", [1, 7, 1000, 4096, 5000, sys.maxsize])
 def test_chunks_and_one_by_one_give_the_same_bits(every: int) -> None:
-    stream = RotatingHyperplane(9000, d=3)
+    stream = RotatingHyperplane(9000 if every > 7 else 1000, d=3)
     chunky = Chunky()
     fast = prequential(chunky, stream, every=every)
     slow = prequential(Perceptron(), stream, every=every)

@@ -130,7 +130,7 @@ def first_rows(cell: Cell) -> Stream:
     return Stream(s.X, y, s.importance, None)
 
 
-@pytest.mark.full(most=270)
+@pytest.mark.full(most=150)
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.grows], ids=str)
 def test_growing_classes_and_features(cell: Cell, tmp_path: Path) -> None:
     """Undeclared classes: the stream's methods, those of the estimator too, agree in their bytes and predictions."""

@@ -15,7 +15,7 @@ import safetensors
 import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_files import forge, small
+from store_files import ZEROS, forge, small
 
 from onepass import store
 from onepass.errors import (
@@ -148,26 +148,31 @@ FOREIGN = {
     "safetensors with metadata": safetensors.numpy.save({"w": np.zeros(3)}, {"format": "pt"}),
     "no tensors": safetensors.numpy.save({}),
     "an array as header": (2).to_bytes(8, "little") + b"[]",
-    "metadata of another kind": (21).to_bytes(8, "little") + b'{"__metadata__":"foo"}'[:21],
+    "metadata of another kind": (22).to_bytes(8, "little") + b'{"__metadata__":"foo"}',
 }
+FOUND = {"empty": "found an empty file", "one byte": "found 1 bytes", "metadata of another kind": "of another program"}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_foreign_files(name: str, tmp_path: Path) -> None:
     path = tmp_path / "stranger"
     path.write_bytes(FOREIGN[name])
-    with pytest.raises(ForeignFileError, match="stranger: expected a onepass model file, found"):
+    with pytest.raises(ForeignFileError, match="stranger: expected a onepass model file, found") as caught:
         store.read(path)
+    assert FOUND.get(name, "") in str(caught.value)
     with pytest.raises(ForeignFileError):
         store.from_bytes(FOREIGN[name], "here")
 
 
-def test_a_large_foreign_file_is_not_read_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "start", [b"a,b,c,d,e,f\n", (1 << 40).to_bytes(8, "little") + b"{", b"\x10" + b"\0" * 7 + b"["]
+)
+def test_a_large_foreign_file_is_not_read_whole(start: bytes, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     with open(path, "wb") as file:
-        file.write(b"a,b,c,d,e,f\n")
+        file.write(start)
         file.truncate(1 << 40)  # sparse: a terabyte that takes no room, and fits in no memory
-    with pytest.raises(ForeignFileError):
+    with pytest.raises(ModelFileError):
         store.read(path)
 
 
@@ -259,6 +264,14 @@ def test_hostile_arrays(header: dict[str, Any], body: bytes) -> None:
 def test_hostile_metadata(metadata: dict[str, Any]) -> None:
     with pytest.raises(DamagedFileError, match="here"):
         store.from_bytes(forge({}, **metadata), "here")
+
+
+def test_the_checksum_is_that_of_the_metadata_and_the_only_one() -> None:
+    for header, metadata in (({"sha256": ZEROS}, {"sha256": None}), ({}, {"more": {"sha256": "1" * 64}})):
+        with pytest.raises(DamagedFileError, match="expected one sha256 of 64 hex digits"):
+            store.from_bytes(forge(header, **metadata), "here")
+    with pytest.raises(DamagedFileError, match=r"its header ends at byte \d+, the file at 60"):
+        store.from_bytes(small()[:60], "here")
 
 
 def test_hostile_headers() -> None:

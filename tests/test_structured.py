@@ -312,7 +312,7 @@ SAME_LABELS = {("sgd:loss=ramp", "prediction"), ("adam:eta=0.01", "max_loss")} |
 }
 
 
-@pytest.mark.full(strength=1, most=6)
+@pytest.mark.full(strength=1, most=3)
 @pytest.mark.parametrize("selection", ["max_loss", "prediction"])
 @pytest.mark.parametrize("rule", DIRECTION_RULES)
 def test_scikit_learn_contract(rule, selection):

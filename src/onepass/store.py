@@ -253,7 +253,7 @@ def _parse_header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
             f"{where}: expected a onepass model file, found no safetensors header ({error}); "
             "give a file that `save` wrote"
         ) from None
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    metadata = header.get("__metadata__")  # what begins with { is an object
     if not isinstance(metadata, dict) or metadata.get("format") != "onepass":
         raise ForeignFileError(
             f"{where}: expected a onepass model file, found a safetensors file of another program "

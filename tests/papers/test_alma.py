@@ -92,7 +92,7 @@ def best_margin(X, y):
     return 1 / np.linalg.norm(quadratic(np.zeros(d), np.ones(d), np.zeros(d), y[:, np.newaxis] * X, np.ones(len(X))))
 
 
-@pytest.mark.full
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("run_by", [by_core, by_model])
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.0])
 @pytest.mark.parametrize("seed", range(3))
@@ -181,7 +181,7 @@ def test_p_over_classes_is_kesler(way):
     same(rows.reshape(len(rows), -1), list(transcriptions.alma_p(pairs, 12, p)), 1e-11)
 
 
-@pytest.mark.full
+@pytest.mark.full(strength=1)
 @pytest.mark.parametrize("run_by", [by_core, by_model])
 @pytest.mark.parametrize("p", [3.0, 6.0])
 @pytest.mark.parametrize("seed", range(3))
