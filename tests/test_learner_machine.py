@@ -130,7 +130,7 @@ class Machine(RuleBasedStateMachine):
 
     def twin_refuses(self, x: Any, y: Any, c: float) -> None:
         with pytest.raises(OnepassError):
-            learn_one(self.twin, x, y, c)
+            learn_one(self.twin.copy(), x, y, c)  # the twin itself hears of nothing that is refused
 
     @rule()
     def ask(self) -> None:
