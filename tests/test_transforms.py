@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 import scipy.sparse
 import sklearn.feature_extraction.text as sk_text
 import sklearn.preprocessing as sk
-from river import checks as river_checks
 from river import preprocessing
 from sklearn.base import clone
 from support.estimator_checks import assert_checks_pass
@@ -486,36 +484,3 @@ def test_the_pages_code_runs(tmp_path, monkeypatch, capsys):
         exec(compile(block, "features.md", "exec", dont_inherit=True), namespace)
     promised = re.findall(r"print\(.*\)  # (.*)", PAGE)
     assert capsys.readouterr().out.split() == promised and len(promised) == 2
-
-
-# -- River's checks, through an adapter --------------------------------------------------------------------------------
-
-
-class RiverScaler(preprocessing.StandardScaler):
-    """Ours under River's contract."""
-
-    def __init__(self):
-        super().__init__()
-        self._ours = T.StandardScaler()
-
-    def learn_one(self, x):
-        self._ours.learn_one(x)
-
-    def transform_one(self, x):
-        return self._ours.transform_one(x)
-
-
-# Not those about the adapter's docstring, and about River's own learn_many.
-CHECKS = [
-    check
-    for check in river_checks.yield_checks(RiverScaler())
-    if check.__name__ != "check_doc" and "many" not in check.__name__
-]
-
-
-@pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_river_checks(check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(RiverScaler())
