@@ -7,6 +7,7 @@ import gzip
 import io
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from support.extras import require_extra
 
 import onepass as op
-from onepass.errors import InputError, ParameterError
+from onepass.errors import InputError, LineError, ParameterError
 from onepass.streams import Position
 from onepass.streams.chunk import Chunk, mappings
 from onepass.streams.sources import FORMATS
@@ -289,3 +290,41 @@ def test_a_table_is_resumed_within_its_batches(tmp_path: Path, seed: int, monkey
             monkeypatch.setattr(arrow, "TOGETHER", taken)
             for at in positions:
                 assert files.read(WAYS[1], at)[0] == whole[at.example :]
+
+
+def test_lines_are_counted_in_each_file(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.vw").write_text("1 | a\nx | b\n1 | c\n")
+    paths = [tmp_path / "a.vw", tmp_path / "b.vw"]
+    assert len(list(op.stream(paths, on_error="skip", quarantine=tmp_path / "q"))) == 4
+    assert re.findall(r"(\w)\.vw:(\d)", (tmp_path / "q").read_text()) == [("a", "2"), ("b", "2")]
+    with pytest.raises(InputError, match="ends 3 rows before that place"):  # though another file follows
+        list(op.stream(paths, on_error="skip", start={**GOOD, "skip": 4, "example": 5}))
+
+
+def test_a_position_remembers_the_kind_of_labels_behind_rows_that_have_none(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"label": "x", "a": 1}\n' + '{"a": 2}\n' * 4 + '{"label": 1, "a": 3}\n')
+    stream = op.stream(tmp_path / "a.jsonl", on_error="skip", block_size=1)
+    at = [chunk.position for chunk in stream.batches(1)]
+    assert [each.labels for each in at] == ["strings"] * 5 and stream.skipped == 1
+    again = op.stream(tmp_path / "a.jsonl", on_error="skip", block_size=1, start=at[1])
+    assert [chunk.position.labels for chunk in again.batches(1)] == ["strings"] * 3 and again.skipped == 1
+
+
+JSON_LINES = {
+    '{"label": 1, "y": 2}': (1, "which is the label, label or y"),
+    '{"label": -9223372036854775809}': (1, "at most 64 bits"),
+    '{"é": }': (7, "not JSON: Expecting value"),
+    '{"label": 1, "w": "2"}': (1, "the weight 'w' must be a finite number >= 0, got '2'"),
+    '{"label": 1, "w": true}': (1, "the weight 'w' must be a finite number >= 0, got True"),
+    '{"label": 1, "w": -1}': (1, "the weight 'w' must be a finite number >= 0, got -1"),
+    '{"label": 1, "w": 1%s}' % ("0" * 400): (1, "the weight 'w' must be a finite number >= 0"),
+}
+
+
+@pytest.mark.parametrize("line", JSON_LINES)
+def test_what_is_wrong_with_a_line_of_json_and_where(line: str) -> None:
+    column, what = JSON_LINES[line]
+    with pytest.raises(LineError, match=what) as caught:
+        list(op.stream(io.BytesIO(f"{line}\n".encode()), format="jsonl", weight="w"))
+    assert caught.value.column == column
