@@ -96,11 +96,12 @@ static bool has(const Kernel& kernel, KernelOp op) {
            std::any_of(kernel.parts.begin(), kernel.parts.end(), [op](const Kernel& part) { return has(part, op); });
 }
 
+// The smallest precomputed kernel inside this one: every row must have its place there.
 static const Kernel* precomputed(const Kernel& kernel) {
-    if (kernel.op == KernelOp::precomputed) return &kernel;
+    const Kernel* least = kernel.op == KernelOp::precomputed ? &kernel : nullptr;
     for (const Kernel& part : kernel.parts)
-        if (const Kernel* found = precomputed(part)) return found;
-    return nullptr;
+        if (const Kernel* found = precomputed(part); found && (!least || found->size < least->size)) least = found;
+    return least;
 }
 
 void KernelEngine::start(bool sparse, size_t d) {
@@ -130,6 +131,7 @@ const Kernel& KernelEngine::any_kernel() {
 
 Query KernelEngine::as_query(const double* x, const int64_t* index, size_t n) {
     Query out;
+    f.points.widen(index && n > 0 ? size_t(index[n - 1]) + 1 : n);
     const size_t columns = f.points.columns();
     if (f.points.sparse() == (index != nullptr) && (index || n == columns)) {
         out = {x, index, n};

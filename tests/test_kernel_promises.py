@@ -277,6 +277,9 @@ def test_precomputed() -> None:
     for wrong in ([[40.0]], [[-1.0]], [[0.5]], [[1.0, 2.0]]):
         with pytest.raises(InputError):
             by_place.predict(wrong)
+    both = KernelClassifier("pa1", kernel=kernels.Precomputed(gram) + kernels.Precomputed(np.eye(3)))
+    with pytest.raises(InputError, match="from 0 to 2, its place in the matrix"):
+        both.fit(at, s.y)
 
 
 def test_precomputed_is_saved_with_its_matrix(tmp_path: Path) -> None:
