@@ -33,6 +33,7 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
     const bool few = n < 4;  // a table of columns would cost more than it saves
     std::optional<Columns> frozen;
     if (!few) frozen.emplace(centers, K, d);
+    batch = std::clamp<size_t>(n, 1, batch);
     std::vector<int64_t> at(batch);
     std::vector<double> distance(batch), moved(K * d), mass(K);
     double inertia = -1.0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,20 @@ def test_stored_vectors_of_lasvm_have_a_limit(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(FullError, match="row 0"):
         model.learn_one(X[8], "new")
     assert state_of(model) == before
+
+
+def test_the_columns_of_lasvm_have_a_limit() -> None:
+    rows = scipy.sparse.csr_matrix((np.ones(2), np.array([0, 2**40]), np.array([0, 1, 2])), shape=(2, 2**41))
+    model = LasvmModel()
+    before = state_of(model)
+    with pytest.raises(FeatureError, match="2199023255552 features, but max_features is"):
+        model.learn_many(rows, [0, 1])
+    assert state_of(model) == before
+
+
+def test_a_large_mini_batch_takes_the_room_of_the_rows_that_wait() -> None:
+    tracemalloc.start()
+    op.KMeans(2, batch_size=2**20).learn_one(np.ones(16), None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24

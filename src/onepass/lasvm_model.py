@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, kernels, store
+from . import _native, kernels, sizes, store
 from .batches import Batch, Rows, as_batch, as_importance, as_rows, to_row
 from .columns import require_same_names
 from .core import Array
@@ -159,6 +159,7 @@ class LasvmModel(LearnerBase):
             self.names = self.names or NamedColumns()
             self.names.admit(fresh)
         if self._engine is None:
+            sizes.require_few(batch.columns, None)
             self.frame = batch.names
         # γ = 1/d must not depend on the chunk: a name's column counts where the first example has it.
         self.begin(len(self.names) - len(fresh) + new_by_row[0] if self.names else batch.columns, batch.csr is not None)
@@ -398,11 +399,17 @@ class LasvmModel(LearnerBase):
                 model.names = NamedColumns(decoded)
             if not arrays:  # nothing was learned
                 return model
+            sizes.require_few(model.n_features, None)
+            if model._sparse and wants_dense(kernel):
+                raise TypeError("the kernel takes vectors, and the rows are sparse")
             engine = _native.LasvmEngine(kernel.native(), model._sparse, model.columns, settings.native(kernel))
             numbers = {key: np.ascontiguousarray(value, dtype=np.float64) for key, value in arrays.items()}
             rows: Any = numbers["x"]
             if model._sparse:
                 rows = (rows, *(np.ascontiguousarray(arrays[key], dtype=np.int64) for key in ("index", "starts")))
+                if np.any(rows[1] >= model.n_features):
+                    raise IndexError("a stored vector has a feature beyond all features")
+            require_domain(kernel, Batch(len(rows[0]), 1, csr=rows) if model._sparse else as_batch(rows))
             engine.set_state({**numbers, "rows": rows})
             engine.t = config["t"]
             if engine.layout() != model.layout():

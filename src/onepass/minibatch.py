@@ -130,7 +130,7 @@ class MiniBatchLearner(StatefulEstimator):
                 continue
             wanted = b if state.seeded else self._prefix()
             taken = min(max(wanted - state.filled, 1), n - i)  # more may wait than a batch_size set later wants
-            self._make_room(state, max(wanted, state.filled + taken), X.shape[1])
+            self._make_room(state, state.filled + taken, wanted, X.shape[1])
             state.waiting[state.filled : state.filled + taken] = X[i : i + taken]
             state.waiting_weight[state.filled : state.filled + taken] = w[i : i + taken]
             state.filled += taken
@@ -139,8 +139,10 @@ class MiniBatchLearner(StatefulEstimator):
                 self._settle(state)
         state.t += n
 
-    def _make_room(self, state: Any, rows: int, columns: int) -> None:
-        if len(state.waiting) < rows or state.waiting.shape[1] < columns:
+    def _make_room(self, state: Any, needed: int, wanted: int, columns: int) -> None:
+        """Room for the rows that wait, and for about as many again: a mini-batch may be larger than the stream."""
+        if len(state.waiting) < needed or state.waiting.shape[1] < columns:
+            rows = max(needed, min(wanted, 2 * needed + 64))
             waiting, weight = np.zeros((rows, columns)), np.zeros(rows)
             waiting[: state.filled, : state.waiting.shape[1]] = state.waiting[: state.filled]
             weight[: state.filled] = state.waiting_weight[: state.filled]
@@ -248,9 +250,9 @@ class MiniBatchLearner(StatefulEstimator):
             self._take(state, row[np.newaxis], ONE if weight == 1.0 else np.array([weight]))
             state.t += 1
             return
-        if len(state.waiting) < max(wanted, place + 1) or state.waiting.shape[1] != len(row):
+        if len(state.waiting) < place + 1 or state.waiting.shape[1] != len(row):
             state.widen(len(row))
-            self._make_room(state, max(wanted, place + 1), len(row))
+            self._make_room(state, place + 1, wanted, len(row))
         state.waiting[place] = row
         state.waiting_weight[place] = weight
         state.filled = place + 1

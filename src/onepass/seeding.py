@@ -22,15 +22,16 @@ def plus_plus(X: Array, K: int, w: Array, random: np.random.Generator) -> Array:
     """K rows of X. Each next one is drawn by weight times squared distance to the nearest so far, a few times, and
     the draw that leaves least is kept. Where X has fewer than K different rows, some come twice."""
     weights = w if w.any() else np.ones(len(X))
-    chosen = [int(random.choice(len(X), p=weights / weights.sum()))]
+    shares = weights / weights.sum()
+    chosen = [int(random.choice(len(X), p=shares))]
     nearest = squared_distances(X, X[chosen])[:, 0]
     trials = 2 + int(np.log(K))
     while len(chosen) < K:
         mass = weights * nearest
         total = mass.sum()
         if not total > 0:  # every row is a centre already
-            chosen.append(int(random.choice(len(X), p=weights / weights.sum())))
-            continue
+            chosen += random.choice(len(X), size=K - len(chosen), p=shares).tolist()
+            break
         candidates = np.searchsorted(np.cumsum(mass), random.random(trials) * total).clip(0, len(X) - 1)
         left = np.minimum(nearest[:, np.newaxis], squared_distances(X, X[candidates]))
         best = int(np.argmin(weights @ left))

@@ -69,7 +69,8 @@ class Covariance:
         raise NotImplementedError
 
     def shape(self, K: int, d: int) -> tuple[int, ...]:
-        return self.initial(K, np.ones(d)).shape
+        """Of `initial`; without taking memory for it."""
+        raise NotImplementedError
 
 
 class Full(Covariance):
@@ -77,6 +78,9 @@ class Full(Covariance):
 
     def size(self, K: int, d: int) -> int:
         return K * d * d
+
+    def shape(self, K: int, d: int) -> tuple[int, ...]:
+        return K, d, d
 
     def initial(self, K: int, variance: Array) -> Array:
         return np.tile(np.diag(variance), (K, 1, 1))
@@ -114,6 +118,9 @@ class Tied(Covariance):
 
     def size(self, K: int, d: int) -> int:
         return d * d
+
+    def shape(self, K: int, d: int) -> tuple[int, ...]:
+        return d, d
 
     def initial(self, K: int, variance: Array) -> Array:
         return np.diag(variance)
@@ -154,6 +161,9 @@ class Diagonal(Covariance):
     def size(self, K: int, d: int) -> int:
         return K * d
 
+    def shape(self, K: int, d: int) -> tuple[int, ...]:
+        return K, d
+
     def initial(self, K: int, variance: Array) -> Array:
         return np.tile(variance, (K, 1))
 
@@ -187,6 +197,9 @@ class Spherical(Covariance):
 
     def size(self, K: int, d: int) -> int:
         return K
+
+    def shape(self, K: int, d: int) -> tuple[int, ...]:
+        return (K,)
 
     def initial(self, K: int, variance: Array) -> Array:
         return np.full(K, variance.mean() if len(variance) else 1.0)
