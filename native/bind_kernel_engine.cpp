@@ -77,6 +77,8 @@ void KernelEngine::set_state(nb::dict state) {
     if (!(scalars[12] >= 0.0 && scalars[12] <= 9007199254740992.0) || scalars[12] != std::floor(scalars[12]))
         raise("ModelFileError", "the number of features is not a count");
     if (!features.hashed()) require_few(size_t(scalars[12]), max_features, "ModelFileError");
+    else if (size_t(scalars[12]) != features.slots())
+        raise("ModelFileError", "the number of features is not that of hash_bits");
     require_columns(scalars[11], scalars[12]);
     columns = size_t(scalars[11]);
     width = size_t(scalars[12]);
@@ -93,6 +95,9 @@ void KernelEngine::set_state(nb::dict state) {
         kernel_loops->prepare(holder_->kernel, row);
         f.points.push(row);
         f.diagonals.push_back(diagonal(holder_->kernel, row));
+        // No learner keeps such a vector, and a Gram matrix with one may have no inverse.
+        if (!std::isfinite(f.diagonals.back()) || (f.keeps_inverse && !(f.diagonals.back() > 0.0)))
+            raise("ModelFileError", "K(x, x) of a support vector is no number above 0");
     };
     if (sparse) {
         const auto data = nb::cast<Vector<double>>(state["support_data"]);

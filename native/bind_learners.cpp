@@ -183,6 +183,8 @@ class Counter {
             row_.value.resize(kept);
             sort();
         }
+        // Nor has a column beyond those learned: classes may be known before any row.
+        while (!names_ && n_ > bayes.features) unknown += vector_.data()[--n_];
         std::vector<double> out(bayes.classes.size());
         bayes.score(current(), scores(by), smoothing, out.data(), unknown);
         const size_t size = out.size();

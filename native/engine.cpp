@@ -348,7 +348,8 @@ void Engine::scores_of(nb::handle x, double base, double* out) {
     read(x, row, false);
     if (row.streamed) leave_out([&](int64_t index) { return size_t(index) < model.w.features; }, row);
     const bool unknown = (row.dense || row.columns) && model.w.features == 0;  // none of its features has a weight yet
-    if (row.dense && !unknown) loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, &base, out);
+    const size_t weighed = std::min(row.n, model.w.features);                  // what was never learned weighs nothing
+    if (row.dense && !unknown) loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, weighed}, &base, out);
     else loops->score_one(model, scratch_.value.data(), scratch_.index.data(), unknown ? 0 : row.n, base, out);
 }
 
@@ -415,7 +416,8 @@ nb::object Engine::variance_one(nb::handle x) {
         }
     }
     std::vector<double> out(variances());
-    if (row.dense && !first) loops->variance_dense_f64(model, DenseBatch<double>{row.x, 1, row.n}, out.data());
+    const size_t weighed = std::min(row.n, model.w.features);
+    if (row.dense && !first) loops->variance_dense_f64(model, DenseBatch<double>{row.x, 1, weighed}, out.data());
     else loops->variance_one(model, known_values.data(), known.data(), known.size(), out.data());
     for (double& v : out) v += unknown;
     if (out.size() == 1) return nb::float_(out[0]);

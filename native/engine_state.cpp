@@ -189,11 +189,13 @@ static double reach_of(const Updates& updates, double constant) {
 }
 
 void Engine::require_columns(double width, double features_here) const {
-    const size_t names_here = nb::len(features.names());
-    const bool fits = width >= 0.0 && width <= features_here && width == std::floor(width) &&
-                      (width == features_here || features.hashed() || names_here > 0 || !positional) &&
-                      (names_here == 0 || features.hashed() || double(names_here) == features_here);
-    if (!fits) raise("ModelFileError", "the columns of its rows are not the features");
+    const double names_here = double(nb::len(features.names()));
+    const bool whole = width >= 0.0 && width <= features_here && width == std::floor(width);
+    // Features have names, or are the columns of rows; a model that has met none has neither.
+    const bool fits = features.hashed() ||
+                      (names_here == features_here && (!positional || width > 0.0 || features_here == 0.0)) ||
+                      (names_here == 0.0 && positional && width == features_here);
+    if (!whole || !fits) raise("ModelFileError", "the columns of its rows are not the features");
 }
 
 void Engine::set_state(nb::dict state) {
@@ -287,6 +289,8 @@ void Engine::set_state(nb::dict state) {
     std::vector<double> slots(size_t(model.slots));
     fill(slots, state["slots"]);
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
+    if (w.averaging == Averaging::none && scalars[1] != 0.0)
+        raise("ModelFileError", "there is a sum of weights, but nothing is averaged");
     w.a = scalars[0];
     w.A = scalars[1];
     w.averaged = scalars[2];

@@ -12,6 +12,7 @@ import dataclasses
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .batches import as_importance, as_rows
 from .core import Array
@@ -117,6 +118,12 @@ class MiniBatchLearner(StatefulEstimator):
     def _parts(self, columns: int) -> int:
         """How many numbers are learned of so many columns, beside the rows that wait."""
         raise NotImplementedError
+
+    def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+        state = super()._from_config(config, arrays)
+        if state._reader.columns:
+            self._require_memory(state._reader.columns, state.labels)
+        return state
 
     def _absorb(self, state: Any, X: Array, w: Array) -> None:
         """Rows in order: each waits until its mini-batch is full."""

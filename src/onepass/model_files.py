@@ -101,6 +101,10 @@ def resume(
     model.declared = config["declared"]
     model.extra = dict(config["extra"])
     model.extra_arrays = parts["extra"]
+    if model.task != "multilabel":
+        model.room_for(len(classes))
+    if model.costs is not None and not model.declared:
+        raise DamagedFileError("costs are of declared classes; restore it from a backup")
     model._engine.set_classes(classes)
     model._engine.set_names(names)
     model._engine.set_state({**parts[""], "features": config["features"]})

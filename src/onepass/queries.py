@@ -157,6 +157,8 @@ class Query:
         relevance, importance = arrays["relevance"], arrays["importance"]
         if not all(np.isfinite(array).all() for array in arrays.values()) or np.any(importance < 0):
             raise ValueError("a number is not finite")
+        if any(array.ndim != 1 for name, array in arrays.items() if name != "rows"):
+            raise ValueError("an array is not of one dimension")
         examples: Examples
         if kind == "dense":
             rows = arrays["rows"]
@@ -166,8 +168,6 @@ class Query:
         elif kind == "sparse":
             examples = _sparse_rows(arrays, columns)
         elif kind == "named":
-            if arrays["ends"].ndim != 1 or arrays["values"].ndim != 1:
-                raise ValueError("the rows do not fit together")
             ends, values = arrays["ends"].tolist(), arrays["values"].tolist()
             names = store.decode_names({key[6:]: a for key, a in arrays.items() if key.startswith("names.")})
             spans = zip([0, *ends], ends, strict=False)

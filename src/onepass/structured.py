@@ -155,7 +155,7 @@ class StructuredLearner(LinearWeights):
             self._blocks = decoder
 
     def _transform(self) -> decoders.Transform:
-        if self.cost_transform not in TRANSFORMS:
+        if not isinstance(self.cost_transform, str) or self.cost_transform not in TRANSFORMS:
             raise ParameterError(f"cost_transform={self.cost_transform!r}: expected one of {', '.join(TRANSFORMS)}")
         return TRANSFORMS[self.cost_transform]
 

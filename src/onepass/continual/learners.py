@@ -283,7 +283,8 @@ class _Remembering(SoftmaxSGD):
         if state._past[0] != d or len(state._past[1]) < len(state.memory):
             rows = widened(state.memory, d) if state.memory.shape[1] < d else state.memory
             each = [self._features(state, row[np.newaxis])[0] for row in rows]
-            features = np.zeros((min(int(self.memory), 2 * len(each) + 16), len(each[0])))
+            room = min(int(self.memory), 2 * len(each) + 16)
+            features = np.zeros((max(room, len(each)), len(each[0])))  # `memory` may be smaller than it was
             features[: len(each)] = each
             state._past = (d, features)
         return np.asarray(state._past[1])

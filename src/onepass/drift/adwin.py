@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from ..errors import DamagedFileError
 from ..parameters import flag, number
-from .base import Detector
+from .base import LARGEST, Detector
 
 __all__ = ["ADWIN"]
 
@@ -49,6 +49,10 @@ class ADWIN(Detector):
         same = buckets == [len(row) if isinstance(row, list) else -1 for row in self.spreads]
         if not same or not buckets or min(buckets) < 0 or self.width != sum(n << i for i, n in enumerate(buckets)):
             raise DamagedFileError(f"the buckets of {self!r} do not fit together")
+        if any(abs(each) > LARGEST * 2.0**i for i, row in enumerate(self.sums) for each in row) or not (
+            abs(self.total) <= LARGEST * self.width
+        ):
+            raise DamagedFileError(f"the sums of {self!r} are of larger numbers than it takes")
         return self
 
     def after_drift(self) -> None:

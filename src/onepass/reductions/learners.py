@@ -349,8 +349,16 @@ class Own(Foreign):
         return {"learner": config, "columns": self.columns, "names": self.names}, arrays
 
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.columns, self.names = config["columns"], config["names"]
+        columns, names = config["columns"], config["names"]
+        if names is not None and not (isinstance(names, list) and len(set(names)) == len(names) == columns):
+            raise DamagedFileError("a base learner's names are not its columns'; restore the file from a backup")
+        if columns is not None and type(columns) is not int:
+            raise DamagedFileError("a base learner's columns are no number; restore the file from a backup")
+        self.columns, self.names = columns, names
         self.learner = type(self.learner).from_state(config["learner"], arrays)
+        known = getattr(self.learner, "classes_", None) if self.task == "binary" else None
+        if known is not None and not all(type(label) is bool for label in known.tolist()):
+            raise DamagedFileError("a base learner has labels that are not its own; restore the file from a backup")
 
 
 def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
