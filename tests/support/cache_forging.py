@@ -1,4 +1,7 @@
-"""Caches of rows as a forger writes them: checksums are right, but shapes, heads, arrays or their order are not."""
+"""Caches of rows as a forger writes them: checksums are right, but shapes, heads, arrays or their order are not.
+
+By hand, in the folder tests: python -W ignore -m support.cache_forging 100000 [seed]
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import copy
 import io
 import json
 import struct
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,3 +195,19 @@ SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
         {"label": "c", "weight": "w", "id": "i", "time": "t"},
     ),
 }
+
+
+def fuzz(count: int, seed: int = 0) -> dict[str, int]:
+    """So many forged caches, spread over the sources; raises what is no error of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        forges = [CacheForge(Path(folder) / name, *SOURCES[name]) for name in SOURCES]
+        counts: dict[str, int] = {}
+        for number in range(count):
+            rng, forge = np.random.default_rng([seed, number]), forges[number % len(forges)]
+            found = forge.use(rng) if forge.forge(rng) else "not written"
+            counts[found] = counts.get(found, 0) + 1
+    return counts
+
+
+if __name__ == "__main__":
+    print(fuzz(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
