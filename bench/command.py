@@ -28,8 +28,8 @@ import numpy as np
 from timing import header, machine, say
 
 from onepass import datasets
-from onepass.evaluate import text_table
-from onepass.portfolio import DEFAULT
+from onepass.charts.text import text_table
+from onepass.models.portfolio import DEFAULT
 
 SETS = ("imdb", "rcv1", "url-phishing", "sms-spam")
 LOSSES = ("squared", "logistic", "hinge")

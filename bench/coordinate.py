@@ -23,7 +23,7 @@ import numpy as np
 from command import BITS, our_error, ours, peer_error, timed, vw, vw_error, write_files, write_set
 from timing import header, machine, say
 
-from onepass.evaluate import text_table
+from onepass.charts.text import text_table
 
 # Ours and VW's flags for the same rule.
 RULES = {

@@ -18,9 +18,9 @@ from timing import ask, in_turn, once, say
 
 import onepass as op
 from onepass import datasets
-from onepass.batches import as_batch
-from onepass.evaluate import text_table
-from onepass.model import LinearModel
+from onepass.charts.text import text_table
+from onepass.models.linear import LinearModel
+from onepass.rows.batches import as_batch
 
 HELD_OUT = 5_000
 FEATURES = 47_000

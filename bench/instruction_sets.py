@@ -19,9 +19,9 @@ from scipy.sparse import csr_matrix
 from timing import header, in_turn, machine, say
 
 from onepass import _native
-from onepass.evaluate import text_table
-from onepass.kernel_model import KernelModel
-from onepass.model import LinearModel
+from onepass.charts.text import text_table
+from onepass.models.kernel import KernelModel
+from onepass.models.linear import LinearModel
 
 RULES = ("sgd:loss=logistic", "arow", "adagrad:loss=logistic", "ftrl:loss=logistic", "vw:loss=logistic")
 KERNEL = "pa1, rbf, 4,000 rows of 20 numbers"

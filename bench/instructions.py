@@ -113,7 +113,7 @@ def main() -> None:
         return
     if not shutil.which("valgrind"):
         sys.exit("valgrind is not installed")
-    from onepass.evaluate import text_table
+    from onepass.charts.text import text_table
 
     cells = [["work", "instructions/example", "per feature", "updates"]]
     for name, (features, _) in WORK.items():

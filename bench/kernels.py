@@ -21,8 +21,8 @@ import numpy as np
 from timing import header, in_turn, machine, say
 
 from onepass import budgets, kernels
-from onepass.evaluate import text_table
-from onepass.kernel_model import KernelModel
+from onepass.charts.text import text_table
+from onepass.models.kernel import KernelModel
 
 
 class TightNumpy:

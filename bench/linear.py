@@ -18,7 +18,7 @@ from timing import ask, in_turn, once, say
 
 import onepass as op
 from onepass import datasets
-from onepass.evaluate import text_table
+from onepass.charts.text import text_table
 
 HELD_OUT = 5_000
 FEATURES = 47_000

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # it is loaded by its path
 from peer_learners import SIDES
 from peer_sets import NAMES
 
-from onepass.experiments import Cell, Check, Experiment, Numbers, Report, Results
-from onepass.experiments.writing import markdown_table
+from onepass.reproduce import Cell, Check, Experiment, Numbers, Report, Results
+from onepass.reproduce.writing import markdown_table
 
 QUICK = ("banana", "sms-spam", "libol/sonar")
 # Why ours may be above theirs, where that was looked into.
@@ -46,7 +46,7 @@ these columns standardised by the rows up to each row (no labels); the form is o
 
 onepass: `onepass compare FILE --tune 10%` with every linear rule that classifies, under each of its losses (AROW,
 SCW-I, NHERD with the full covariance and ONS where there are at most 260 columns), and `--rule auto`, which is not
-counted as a rule. Grids: `onepass.grids`. VW: squared, hinge and logistic loss with its adaptive, normalised,
+counted as a rule. Grids: `onepass.rules.grids`. VW: squared, hinge and logistic loss with its adaptive, normalised,
 invariant update and -l 0.1, 0.5, 2; `--ftrl` (logistic) with alpha 0.005, 0.05, 0.5; `--oaa` for several classes;
 features by number, so that none share a weight. scikit-learn: SGDClassifier with hinge and logistic loss, six rates
 each, Perceptron, PA-I with three C; predict, then partial_fit, row by row on up to 10,000 rows (5,000 of several

@@ -19,9 +19,9 @@ import numpy as np
 from scipy import sparse
 from timing import header, in_turn, machine, say
 
-from onepass.evaluate import text_table
-from onepass.model import LinearModel
-from onepass.spread import FORMS
+from onepass.charts.text import text_table
+from onepass.models.linear import LinearModel
+from onepass.scheme.spread import FORMS
 
 Row = dict[str, Any]
 

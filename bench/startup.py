@@ -17,7 +17,7 @@ from typing import Any
 
 from timing import header, machine, say
 
-from onepass.evaluate import text_table
+from onepass.charts.text import text_table
 
 ROOT = Path(__file__).resolve().parent.parent
 

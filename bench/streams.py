@@ -21,7 +21,7 @@ import numpy as np
 
 OURS = """
 import onepass as op
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 model = LinearModel("pa1", hash_bits={bits})
 for chunk in op.stream({path!r}, hash_bits={bits}, cache={cache!r}).batches():
     model.predict_then_learn(chunk.X, chunk.y)

@@ -21,7 +21,7 @@ import data
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 STEPS = ("100", "10", "1", "0.1", "0.01", "0.001")
 

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 import onepass as op
 from onepass import datasets
-from onepass.continual import AGEM, EWC, Replay, SoftmaxSGD, learn_tasks, split_tasks
+from onepass.compose.continual import AGEM, EWC, Replay, SoftmaxSGD, learn_tasks, split_tasks
 from onepass.drift import DriftAdapt, DriftReset, DriftWindow
 
 matplotlib.use("Agg")

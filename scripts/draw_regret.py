@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from onepass.charts.lines.lines import Line
 
 import onepass as op
 from onepass import convex, experts
-from onepass.charts import Line
-from onepass.experiments.pictures import Panel, curves, picture
+from onepass.reproduce.pictures import Panel, curves, picture
 
 KEYS = [Line("regret", [], [], 1), Line("bound", [], [], 2, thin=True)]
 

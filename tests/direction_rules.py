@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from onepass.core import Rule, Scalars, Step
+from onepass.scheme.rounds import Rule, Scalars, Step
 
 DIRECTION_RULES = [
     "perceptron",

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from onepass import rules, store
-from onepass.core import Average, Rule, Scalars, Step
-from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import LinearModel
-from onepass.parameters import number
-from onepass.rule_model import RuleModel
-from onepass.spread import Spread
+from onepass import rules
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
+from onepass.models.linear import LinearModel
+from onepass.models.rule_model import RuleModel
+from onepass.persistence import store
+from onepass.scheme.parameters import number
+from onepass.scheme.readouts import Average
+from onepass.scheme.rounds import Rule, Scalars, Step
+from onepass.scheme.spread import Spread
 
 TASKS = ("binary", "multiclass", "regression")
 CLASSIFY = ("binary", "multiclass")

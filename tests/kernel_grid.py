@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from grid import AMONG, LABELS, REPRESENTATIONS, RULES, Representation, Stream, make_rule
 
-from onepass import budgets, kernels, store
-from onepass.kernel import KernelClassifier, KernelRegressor
-from onepass.kernel_model import KernelModel
+from onepass import budgets, kernels
+from onepass.estimators.kernel import KernelClassifier, KernelRegressor
+from onepass.models.kernel import KernelModel
+from onepass.persistence import store
 
 # Rules without a kernel form: single weights shrink or have their own history or variance, rounds share a step, or the
 # geometry is no inner product.

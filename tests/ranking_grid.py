@@ -11,8 +11,8 @@ import numpy as np
 from direction_rules import DIRECTION_RULES
 from scipy import sparse
 
-from onepass import store
-from onepass.ranking import Ranker
+from onepass.estimators.ranking import Ranker
+from onepass.persistence import store
 
 NAN, INF = float("nan"), float("inf")
 

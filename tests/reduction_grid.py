@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from grid import stream
 
-from onepass import LinearClassifier, LinearModel, LinearRegressor, store
+from onepass import LinearClassifier, LinearModel, LinearRegressor
+from onepass.persistence import store
 from onepass.reductions import (
     CostSensitive,
     ErrorCorrectingOutputCodes,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from grid import dicts, saved, stream
 
-from onepass.linear import LinearClassifier, LinearRegressor
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
 
 NAN, INF = float("nan"), float("inf")
 KINDS = ("binary", "multiclass", "regression")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import store
+from onepass.persistence import store
 
 ZEROS = "0" * 64
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from onepass import store
-from onepass.structured import StructuredLearner
+from onepass.estimators.structured import StructuredLearner
+from onepass.persistence import store
 
 TAGS = ("A", "B", "C")
 

@@ -18,7 +18,6 @@ from grid import dicts, saved, stream
 from safetensors.numpy import save as save_tensors
 
 import onepass
-from onepass import store
 from onepass.errors import (
     DamagedFileError,
     ForeignFileError,
@@ -27,8 +26,9 @@ from onepass.errors import (
     ParameterError,
     UnknownTypeError,
 )
-from onepass.linear import LinearClassifier
-from onepass.model import LinearModel
+from onepass.estimators.linear import LinearClassifier
+from onepass.models.linear import LinearModel
+from onepass.persistence import store
 
 LOADERS: list[Callable[[Any], Any]] = [LinearModel.load, onepass.load]
 

@@ -13,7 +13,7 @@ from grid import LABELS, dicts
 from refusals import INF, KINDS, NAN, ROWS, D, answers, learner, refuses, table
 
 from onepass.errors import FeatureError, InputError, LabelError
-from onepass.linear import LinearRegressor
+from onepass.estimators.linear import LinearRegressor
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from grid import BinaryOnly, saved, stream
 
-from onepass import core, losses, rules, schedules
+from onepass import ReferenceLearner, rules, scheme
 from onepass.errors import LabelError, ParameterError
-from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import LinearModel
-from onepass.parameters import Parameters
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
+from onepass.models.linear import LinearModel
+from onepass.scheme import losses, schedules
+from onepass.scheme.parameters import Parameters
 
 NAN, INF = float("nan"), float("inf")
 
@@ -144,9 +145,9 @@ OUTSIDE: dict[str, dict[str, list[Any]]] = {
     "Voted": {"max_vectors": [0, -1, 1.5]},
     "Average": {"kind": ["mean"], "start": [0, -1, 1.5]},
 }
-FAMILIES = (rules.RULES, losses.LOSSES, schedules.SCHEDULES, core.READOUTS)
+FAMILIES = (rules.RULES, losses.LOSSES, schedules.SCHEDULES, scheme.READOUTS)
 CLASSES: dict[str, type[Parameters]] = {
-    {losses.Perceptron: "losses.Perceptron", core.Pocket: "readouts.Pocket"}.get(kind, kind.__name__): kind
+    {losses.Perceptron: "losses.Perceptron", scheme.Pocket: "readouts.Pocket"}.get(kind, kind.__name__): kind
     for family in FAMILIES
     for kind in family.values()
 }
@@ -213,7 +214,7 @@ def test_rules_by_text(text: Any, message: str) -> None:
         lambda: LinearClassifier(text).fit([[1.0], [2.0]], [0, 1]),
         lambda: LinearClassifier(text).partial_fit([[1.0]], [0], classes=[0, 1]),
         lambda: LinearClassifier(text).learn_one({"a": 1.0}, "b"),
-        lambda: core.Learner(text),
+        lambda: ReferenceLearner(text),
     ):
         with pytest.raises(ParameterError, match=message):
             use()
@@ -277,7 +278,7 @@ def test_a_rule_is_refused_where_it_is_not_defined(rule: str, task: str) -> None
     with pytest.raises(ParameterError, match=reason):
         LinearModel(made, task)
     with pytest.raises(ParameterError, match=reason):
-        core.Learner(made, task, classes=4)
+        ReferenceLearner(made, task, classes=4)
     if task == "regression":
         assert_refused(LinearRegressor(made), reason, lambda e: e.fit(s.X, s.y))
         assert_refused(LinearRegressor(made), reason, lambda e: e.partial_fit(s.X, s.y))

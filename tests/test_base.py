@@ -14,8 +14,8 @@ from grid import RULES, saved
 
 import onepass as op
 from onepass import LinearModel, reductions, transforms
-from onepass.core import Learner
 from onepass.errors import InputError, LineError, NumericalError
+from onepass.models.reference import ReferenceLearner
 
 ONE_ROW = [(name, task) for name, (_, tasks) in RULES.items() for task in tasks if task != "multiclass"]
 
@@ -45,7 +45,7 @@ def test_native_and_core_begin_at_the_base(name: str, task: str, readout: str, t
     y = s.y if task == "regression" else 2 * np.searchsorted(s.classes, s.y) - 1
     rule, options = grid.make_rule(name), grid.OPTIONS[turn]
     model = LinearModel(rule, task, classes=s.classes, readout=readout, **options)
-    learner = Learner(rule, task, readout=readout, **options)
+    learner = ReferenceLearner(rule, task, readout=readout, **options)
     model.learn_many(s.X, s.y, s.importance, b)
     for x, label, c, begin in zip(s.X, y, s.importance, b, strict=True):
         learner.learn(x, label, float(c), float(begin))

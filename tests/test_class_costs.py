@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass import store
 from onepass.errors import NumericalError
-from onepass.lasvm_model import LasvmModel
+from onepass.models.lasvm import LasvmModel
+from onepass.persistence import store
 from onepass.reductions.learners import Own, Ruled
 
 

@@ -11,8 +11,10 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import onepass as op
-from onepass import class_guarantees, class_hindsight, errors, guarantees, losses, rules
+from onepass import errors, rules
+from onepass.convex.regret import class_guarantees, class_hindsight, guarantees
 from onepass.convex.sets import Box, L2Ball
+from onepass.scheme import losses
 
 RULES = [
     "perceptron",

@@ -25,8 +25,8 @@ from onepass import rules
 from onepass.cli import VERBS, demo, main
 from onepass.cli.models import LEARNERS, NOTES
 from onepass.datasets import RotatingHyperplane
-from onepass.evaluate import Run, prequential
-from onepass.registry import KINDS
+from onepass.evaluation import Run, prequential
+from onepass.persistence.registry import KINDS
 
 
 class StubModel:
@@ -48,10 +48,10 @@ class StubModel:
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> type[StubModel]:
-    module = types.ModuleType("onepass.model")
+    module = types.ModuleType("onepass.models.linear")
     module.LinearModel = StubModel  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "onepass.model", module)
-    monkeypatch.setattr("onepass.model", module, raising=False)
+    monkeypatch.setitem(sys.modules, "onepass.models.linear", module)
+    monkeypatch.setattr("onepass.models.linear", module, raising=False)
     monkeypatch.setattr(StubModel, "made", [])
     return StubModel
 
@@ -143,7 +143,11 @@ def test_models_of_a_learner_tells_its_parameters() -> None:
     transforms = {name for name, entry in KINDS.items() if entry.module == "transforms"}
     assert set(LEARNERS) == (alone - transforms) | {"LaSVMClassifier"}
     result = run("models", "KMeans")
-    assert result.exit_code == 0 and "onepass.cluster.KMeans" in result.stdout and "n_clusters : K" in result.stdout
+    assert (
+        result.exit_code == 0
+        and "onepass.prototypes.kmeans.KMeans" in result.stdout
+        and "n_clusters : K" in result.stdout
+    )
 
 
 def test_models_prints_where_letters_are_lacking() -> None:

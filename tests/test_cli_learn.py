@@ -19,7 +19,7 @@ from command import onepass, started, write_csv, write_regression, write_vw
 import onepass as op
 from onepass import LinearModel, rules
 from onepass.cli.vw import rule_of, vw_options
-from onepass.portfolio import DEFAULT, DEFAULT_FOR_NUMBERS
+from onepass.models.portfolio import DEFAULT, DEFAULT_FOR_NUMBERS
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score, hamming_loss, ndcg_score
 import onepass as op
 from onepass.cli.radius import Distances
 from onepass.cli.rows import whole_queries
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 
 def table(lines: list[str], labels: int) -> np.ndarray:

@@ -13,11 +13,12 @@ import pytest
 from command import environment, line, onepass, write_csv, write_regression, write_vw
 
 import onepass as op
-from onepass import LinearModel, portfolio
+from onepass import LinearModel
 from onepass.cli.compare import split_rules
 from onepass.cli.significance import Pairs
 from onepass.cli.summary import collisions
-from onepass.grids import GRIDS, variants
+from onepass.models import portfolio
+from onepass.rules.grids import GRIDS, variants
 
 # -- predict -----------------------------------------------------------------------------------------------------------
 

@@ -17,9 +17,10 @@ from test_learner_contract import CASES
 from test_threads import in_threads
 
 import onepass as op
-from onepass import _native, registry, store
-from onepass.learner_streams import LearnerStream, streams_for
-from onepass.learner_wrappers import WRAPPERS, labels_for
+from onepass import _native
+from onepass.checks.streams import LearnerStream, streams_for
+from onepass.checks.wrappers import WRAPPERS, labels_for
+from onepass.persistence import registry, store
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk", "threads_change_often")
 

@@ -13,9 +13,19 @@ from sklearn.datasets import load_digits
 from support.estimator_checks import assert_checks_pass
 
 import onepass
-from onepass.continual import AGEM, EWC, Replay, SoftmaxSGD, Task, TaskMatrix, learn_tasks, permuted_tasks, split_tasks
-from onepass.continual.learners import projected
-from onepass.continual.memory import Memory
+from onepass.compose.continual import (
+    AGEM,
+    EWC,
+    Replay,
+    SoftmaxSGD,
+    Task,
+    TaskMatrix,
+    learn_tasks,
+    permuted_tasks,
+    split_tasks,
+)
+from onepass.compose.continual.learners import projected
+from onepass.compose.continual.memory import Memory
 from onepass.errors import InputError, ParameterError
 
 LEARNERS: dict[str, Any] = {

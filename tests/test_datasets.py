@@ -27,7 +27,7 @@ from onepass.datasets import (
     Synthetic,
 )
 from onepass.errors import ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 N = 2 * BLOCK + 500
 
@@ -242,7 +242,7 @@ def test_a_linear_model_takes_the_sparse_rows_as_they_are() -> None:
 
 def test_no_scipy_until_asked() -> None:
     code = (
-        "import sys; from onepass.datasets import SparseText; from onepass.model import LinearModel;"
+        "import sys; from onepass.datasets import SparseText; from onepass.models.linear import LinearModel;"
         "LinearModel('pa1').predict_then_learn(*next(SparseText(10).chunks(5)));"
         "assert 'scipy' not in sys.modules and 'sklearn' not in sys.modules, 'imported'"
     )

@@ -13,10 +13,10 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from structured_grid import saved
 
-from onepass import decoders
-from onepass.decoders import CKY, DependencyTree, Matching, identity
 from onepass.errors import InputError, LabelError, NumericalError, ParameterError
-from onepass.structured import StructuredLearner
+from onepass.estimators import decoders
+from onepass.estimators.decoders import CKY, DependencyTree, Matching, identity
+from onepass.estimators.structured import StructuredLearner
 
 # -- every answer --------------------------------------------------------------------------------------------------
 

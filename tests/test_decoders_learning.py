@@ -13,9 +13,9 @@ from sklearn.base import clone
 from structured_grid import saved
 
 import onepass as op
-from onepass import decoders
-from onepass.decoders import CKY, DECODERS, Decoder, DependencyTree, Matching, Multiclass, Sequence
-from onepass.structured import StructuredLearner
+from onepass.estimators import decoders
+from onepass.estimators.decoders import CKY, DECODERS, Decoder, DependencyTree, Matching, Multiclass, Sequence
+from onepass.estimators.structured import StructuredLearner
 
 # -- learning ------------------------------------------------------------------------------------------------------
 

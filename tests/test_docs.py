@@ -17,20 +17,10 @@ from pathlib import Path
 import pytest
 
 import onepass
-from onepass import (
-    budgets,
-    continual,
-    convex,
-    datasets,
-    drift,
-    experts,
-    guarantees,
-    kernels,
-    losses,
-    metrics,
-    rules,
-    schedules,
-)
+from onepass import budgets, convex, datasets, drift, experts, kernels, metrics, rules
+from onepass.compose import continual
+from onepass.convex.regret import guarantees
+from onepass.scheme import losses, schedules
 
 ROOT = Path(__file__).parent.parent
 README, RULES, CONTRIBUTING, EVALUATION, LASVM = (

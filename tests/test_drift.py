@@ -429,10 +429,10 @@ def test_bad_input_and_forged_files_of_learners_that_forget(make: Any, tmp_path:
     with pytest.raises(NumericalError) as told:
         model.partial_fit(large, y[900:1100])
     assert told.value.row == 177 and model.t_ == 950 + 177
-    kind, config, arrays = onepass.store.read(tmp_path / "before")  # type: ignore[attr-defined]
+    kind, config, arrays = onepass.persistence.store.read(tmp_path / "before")  # type: ignore[attr-defined]
     for since in ([], "x", [0, -1], [0] * 30, [10**6] * len(config["learned"]["since"])):
         forged = {**config, "learned": {**config["learned"], "since": since}}
-        onepass.store.write(tmp_path / "forged", kind, forged, arrays)  # type: ignore[attr-defined]
+        onepass.persistence.store.write(tmp_path / "forged", kind, forged, arrays)  # type: ignore[attr-defined]
         with pytest.raises(DamagedFileError):
             onepass.load(tmp_path / "forged")
 
@@ -475,10 +475,10 @@ def test_detector_state_in_files_is_checked(tmp_path: Path) -> None:
     again = onepass.load(tmp_path / "m")
     assert again.detector == DDM(warm=7) and again.drifts_ == model.drifts_
     assert again.detector_.state() == model.detector_.state()
-    kind, config, arrays = onepass.store.read(tmp_path / "m")  # type: ignore[attr-defined]
+    kind, config, arrays = onepass.persistence.store.read(tmp_path / "m")  # type: ignore[attr-defined]
     for key, value in (("background", 2), ("drifts", [-1]), ("changes", "x"), ("detectors", [])):
         forged = {**config, "learned": {**config["learned"], key: value}}
-        onepass.store.write(tmp_path / "forged", kind, forged, arrays)  # type: ignore[attr-defined]
+        onepass.persistence.store.write(tmp_path / "forged", kind, forged, arrays)  # type: ignore[attr-defined]
         with pytest.raises(DamagedFileError):
             onepass.load(tmp_path / "forged")
 

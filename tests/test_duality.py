@@ -9,8 +9,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from onepass import class_hindsight, convex, duality, hindsight, losses
+from onepass import convex
+from onepass.convex.regret import class_hindsight, duality, hindsight
 from onepass.convex.sets import Box, Halfspace, L1Ball, L2Ball, Reals, Simplex
+from onepass.scheme import losses
 
 MARGIN = ["hinge", "perceptron(beta=0.5)", "logistic", "squared_hinge"]
 RESIDUAL = ["squared", "absolute", "eps_insensitive(epsilon=0.3)", "quantile(tau=0.3)", "huber(delta=0.5)",

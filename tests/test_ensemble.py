@@ -11,8 +11,9 @@ from sklearn.base import clone
 from support.estimator_checks import assert_checks_pass
 
 import onepass as op
-from onepass import datasets, errors, experts, portfolio, rules
-from onepass.ensemble_model import EnsembleModel
+from onepass import datasets, errors, experts, rules
+from onepass.models import portfolio
+from onepass.models.ensemble import EnsembleModel
 
 SMALL = ["pa1:C=0.1", "pa1:C=1@average", "sgd:loss=logistic", "romma"]
 NUMBERS = ["nlms:mu=0.1", "pa1:C=0.1", "sgd:loss=absolute,eta=0.1"]

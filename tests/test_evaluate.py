@@ -18,8 +18,8 @@ from support.extras import require_extra
 from onepass import metrics
 from onepass.datasets import SEA, RotatingHyperplane
 from onepass.errors import InputError, MissingDependencyError, OnepassError, ParameterError
-from onepass.evaluate import Run, keeping, prequential
-from onepass.model import LinearModel
+from onepass.evaluation import Run, prequential, recorder
+from onepass.models.linear import LinearModel
 
 
 class Perceptron:
@@ -441,7 +441,7 @@ def test_memory_is_a_row_per_report_and_the_window(monkeypatch: pytest.MonkeyPat
         recorders.append(make(*args, **options))
         return recorders[-1]
 
-    monkeypatch.setattr(keeping, "Recorder", spy)
+    monkeypatch.setattr(recorder, "Recorder", spy)
     run = prequential(Perceptron(), ((({"a": 1.0}), i % 2) for i in range(50_000)), every=5000, window=300)
     assert len(run) == 10
     assert recorders[0].waiting == 0

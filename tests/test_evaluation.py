@@ -16,11 +16,11 @@ import sklearn.metrics as sk
 from support.extras import require_extra
 
 import onepass as op
-from onepass import evaluate, metrics
+from onepass import evaluation, metrics
 from onepass.datasets import SEA, RotatingHyperplane
 from onepass.errors import InputError, ParameterError
-from onepass.evaluate import DelayedStream, PendingLabels, distributed, prequential
-from onepass.model import LinearModel
+from onepass.evaluation import DelayedStream, PendingLabels, distributed, prequential
+from onepass.models.linear import LinearModel
 
 STREAM = RotatingHyperplane(6000, d=4, turns=2)
 X, Y = next(STREAM.chunks(6000))
@@ -341,7 +341,7 @@ def test_the_store_is_bounded_and_counts_what_it_drops(monkeypatch: pytest.Monke
     with pytest.raises(InputError, match="second one"):
         store.take(0)
     assert store.take(3) == "x3" and len(store) == 2
-    monkeypatch.setattr(evaluate.delays, "REMEMBERED", 5)
+    monkeypatch.setattr(evaluation.delays, "REMEMBERED", 5)
     store = PendingLabels(3)
     for i in range(10_000):
         store.put(i, None)
@@ -421,7 +421,7 @@ def spies(monkeypatch: pytest.MonkeyPatch) -> list[Witness]:
             made.append(out)
         return out
 
-    monkeypatch.setattr(evaluate.copies.copy, "deepcopy", spy)
+    monkeypatch.setattr(evaluation.copies.copy, "deepcopy", spy)
     return made
 
 

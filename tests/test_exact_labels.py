@@ -13,7 +13,7 @@ from support.learners import LEARNERS, NESTED
 
 import onepass as op
 from onepass.errors import LabelError
-from onepass.labels import label_array
+from onepass.rows.labels import label_array
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 

@@ -12,7 +12,8 @@ from kernel_grid import BUDGETS, KERNEL_RULES, make_rule
 from reopening import reopened, saved
 
 import onepass as op
-from onepass import budgets, continual, kernels, reductions
+from onepass import budgets, kernels, reductions
+from onepass.compose import continual
 from onepass.errors import NumericalError
 
 # -- kernel learners ---------------------------------------------------------------------------------------------------

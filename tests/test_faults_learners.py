@@ -12,7 +12,8 @@ from reopening import reopened, saved
 from scipy import sparse
 
 import onepass as op
-from onepass import continual, kernels
+from onepass import kernels
+from onepass.compose import continual
 from onepass.errors import NumericalError, OnepassError, ParameterError
 from onepass.transforms import StandardScaler
 

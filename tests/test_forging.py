@@ -15,9 +15,8 @@ from support.forging import Forge, inside
 from support.learners import LEARNERS, NESTED
 from test_learner_contract import CASES, IDS
 
-import onepass as op
-from onepass import registry, store
-from onepass.errors import ModelFileError, UnknownTypeError
+from onepass.errors import DamagedFileError, ModelFileError, UnknownTypeError
+from onepass.persistence import registry, store
 
 FILES = 20
 CACHES = 60

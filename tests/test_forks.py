@@ -19,10 +19,10 @@ from test_concurrency import contents, learn
 from test_learner_contract import CASES
 
 import onepass as op
+from onepass.checks.streams import streams_for
+from onepass.checks.wrappers import WRAPPERS
 from onepass.drift import DriftReset
 from onepass.errors import ForkedError, InputError
-from onepass.learner_streams import streams_for
-from onepass.learner_wrappers import WRAPPERS
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),

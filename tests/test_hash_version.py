@@ -12,9 +12,10 @@ import pytest
 from grid import saved
 
 import onepass as op
-from onepass import _native, reductions, store
+from onepass import _native, reductions
 from onepass.errors import DamagedFileError, NewerFileError, OlderFileError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
+from onepass.persistence import store
 from onepass.transforms import FeatureHasher, NGrams
 
 BITS = 6

@@ -11,7 +11,7 @@ import pytest
 
 import onepass
 from onepass import rules
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 
 def run(code: str) -> str:
@@ -23,7 +23,7 @@ def run(code: str) -> str:
     [
         ("import onepass", ["scipy", "sklearn", "pandas", "click", "onepass._native"]),
         (
-            "from onepass.model import LinearModel; LinearModel('pa1').learn_one({'a': 1}, 'x')",
+            "from onepass.models.linear import LinearModel; LinearModel('pa1').learn_one({'a': 1}, 'x')",
             ["scipy", "sklearn", "safetensors"],
         ),
         ("import onepass.cli", ["scipy", "sklearn", "pandas", "matplotlib"]),
@@ -38,7 +38,7 @@ def test_what_an_import_brings(statement, heavy):
 
 
 def test_import_time():
-    code = "import time, numpy; t = time.process_time(); import onepass.model; print(time.process_time() - t)"
+    code = "import time, numpy; t = time.process_time(); import onepass.models.linear; print(time.process_time() - t)"
     assert min(float(run(code)) for _ in range(3)) < 0.3
 
 

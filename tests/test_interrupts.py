@@ -115,8 +115,8 @@ LIBRARY = """
 import json, signal, sys, time
 import numpy as np
 from scipy import sparse
-from onepass.kernel_model import KernelModel
-from onepass.model import LinearModel
+from onepass.models.kernel import KernelModel
+from onepass.models.linear import LinearModel
 import onepass as op
 
 def rows(n, d, classes, kind="dense"):

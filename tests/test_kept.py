@@ -10,7 +10,7 @@ import pytest
 import onepass as op
 from onepass import datasets
 from onepass.errors import DamagedFileError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 
 @pytest.mark.parametrize("rule", ["ftrl:lam1=0.5", "ftrl", "adagrad", "vw", "adadelta:absent=exact"])

@@ -25,8 +25,8 @@ from onepass.errors import (
     NumericalError,
     ParameterError,
 )
-from onepass.kernel import KernelClassifier, KernelRegressor
-from onepass.kernel_model import KernelModel
+from onepass.estimators.kernel import KernelClassifier, KernelRegressor
+from onepass.models.kernel import KernelModel
 
 
 def feed(model: Any, cell: KernelCell, s: grid.Stream, start: int, stop: int) -> None:

@@ -13,9 +13,9 @@ from command import onepass, write_csv, write_vw
 from kernel_grid import saved
 
 import onepass as op
-from onepass import store
 from onepass.errors import InputError
-from onepass.kernel_model import KernelModel
+from onepass.models.kernel import KernelModel
+from onepass.persistence import store
 from onepass.streams.chunk import take
 
 BUDGETS = ["unlimited", "oldest:B=20", "bpann:B=20", "bpap:B=20"]

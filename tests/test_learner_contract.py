@@ -9,9 +9,11 @@ import pytest
 from support.learners import LEARNERS
 
 import onepass as op
-from onepass import continual, drift, reductions, registry, transforms
-from onepass.learner_checks import check_wrapped
-from onepass.learner_wrappers import WRAPPERS
+from onepass import drift, reductions, transforms
+from onepass.checks.learners import check_wrapped
+from onepass.checks.wrappers import WRAPPERS
+from onepass.compose import continual
+from onepass.persistence import registry
 
 CASES = [pytest.param(make, id=name) for name, make in LEARNERS.items()]
 IDS = [str(case.id) for case in CASES]

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import onepass as op
-from onepass import _native, store
+from onepass import _native
 from onepass.errors import (
     DamagedFileError,
     FeatureError,
@@ -23,6 +23,8 @@ from onepass.errors import (
     NumericalError,
     ParameterError,
 )
+from onepass.persistence import store
+from onepass.transforms import StandardScaler
 
 NAN, INF = float("nan"), float("inf")
 

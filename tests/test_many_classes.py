@@ -14,8 +14,8 @@ from grid import saved
 
 import onepass as op
 from onepass.errors import FeatureError, LabelError, ParameterError
-from onepass.kernel_model import KernelModel
-from onepass.model import LinearModel
+from onepass.models.kernel import KernelModel
+from onepass.models.linear import LinearModel
 
 MB = 1 << 20
 
@@ -174,8 +174,8 @@ def test_new_classes_cost_little_more_than_declared_ones(how: str) -> None:
     """A row costs as much as there are classes. To register a class must not cost a copy of all of them."""
     code = f"""
 import json, time
-from onepass.kernel_model import KernelModel
-from onepass.model import LinearModel
+from onepass.models.kernel import KernelModel
+from onepass.models.linear import LinearModel
 labels = [f"label{{k}}" for k in range(4_000)]
 seconds = []
 for classes in (labels, None):

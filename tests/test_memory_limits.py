@@ -16,11 +16,12 @@ from store_files import run_python
 from support.learners import LEARNERS
 
 import onepass as op
-from onepass import labels, registry, store
 from onepass.errors import FeatureError, FullError, LabelError, ModelFileError, OnepassError, ParameterError
-from onepass.labelled import LabelledLearner
-from onepass.lasvm_model import LasvmModel
-from onepass.stateful import StatefulEstimator
+from onepass.estimators.labelled import LabelledLearner
+from onepass.estimators.stateful import StatefulEstimator
+from onepass.models.lasvm import LasvmModel
+from onepass.persistence import registry, store
+from onepass.rows import labels
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS is heeded on Linux")
 
@@ -28,7 +29,8 @@ LEDGER = """
 import resource, sys
 import numpy as np, scipy.sparse as sp
 import onepass as op
-from onepass import continual, reductions, registry, store
+from onepass import continual, reductions
+from onepass.persistence import registry, store
 from onepass.errors import OnepassError
 
 op.LinearClassifier().fit(np.eye(2), [0, 1])

@@ -19,31 +19,33 @@ from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
 from onepass import _native, rules
-from onepass.core import Average, Learner, Rule, Scalars, Step
-from onepass.linear import LinearClassifier
-from onepass.model import LinearModel
+from onepass.estimators.linear import LinearClassifier
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme.readouts import Average
+from onepass.scheme.rounds import Rule, Scalars, Step
 
 RULE_TASKS = [(rule, task) for rule, (_, tasks) in RULES.items() for task in tasks]
 
 
 def core_labels(s: grid.Stream, task: str) -> np.ndarray:
-    """The stream's answers as `core.Learner` wants them: ±1, class indices, or numbers."""
+    """The stream's answers as `ReferenceLearner` wants them: ±1, class indices, or numbers."""
     if task == "regression":
         return s.y
     at = np.searchsorted(s.classes, s.y)
     return 2 * at - 1 if task == "binary" else at
 
 
-def both(rule: Rule, task: str, s: grid.Stream, **options: Any) -> tuple[LinearModel, Learner]:
+def both(rule: Rule, task: str, s: grid.Stream, **options: Any) -> tuple[LinearModel, ReferenceLearner]:
     native = LinearModel(rule, task, classes=s.classes, **options)
     native.learn_many(s.X, s.y, s.importance)
-    reference = Learner(rule, task, classes=len(s.classes or ()) or 2, **options)
+    reference = ReferenceLearner(rule, task, classes=len(s.classes or ()) or 2, **options)
     for x, y, c in zip(s.X, core_labels(s, task), s.importance, strict=True):
         reference.learn(x, y, float(c))
     return native, reference
 
 
-def assert_close(native: LinearModel, reference: Learner, tolerance: float = 1e-12) -> None:
+def assert_close(native: LinearModel, reference: ReferenceLearner, tolerance: float = 1e-12) -> None:
     w, intercept = native.weights()
     for mine, theirs in ((w, np.atleast_2d(reference.w)), (intercept, np.atleast_1d(reference.intercept))):
         assert mine.shape == theirs.shape

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onepass import KernelModel, LinearModel
-from onepass.ensemble_model import EnsembleModel
 from onepass.errors import ParameterError
+from onepass.models.ensemble import EnsembleModel
 
 COSTS = np.array([[0.0, 1.0, 9.0], [2.0, 0.0, 1.0], [4.0, 3.0, 0.0]])
 # Every option, away from its default, in some model.

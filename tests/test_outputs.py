@@ -28,7 +28,7 @@ from onepass.cli.paths import Folder, Input, Output, flag_of
 from onepass.errors import ParameterError
 
 OWN = """
-from onepass.experiments.framework import Experiment
+from onepass.reproduce.framework import Experiment
 
 class Own(Experiment):
     name, title, protocol = "own", "An own one", "None."

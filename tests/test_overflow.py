@@ -13,8 +13,8 @@ from refusals import KINDS, NAN, ROWS, answers, learner, refuses, table
 
 from onepass import _native, rules
 from onepass.errors import InputError, NumericalError
-from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import LinearModel
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
+from onepass.models.linear import LinearModel
 
 FAR = 3  # the row that overflows
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from onepass import core, datasets, errors, rules
+from onepass import ReferenceLearner, datasets, errors, rules
 from onepass.cli import main
 from onepass.play import STREAMS, Line, Play, Region, play
 
@@ -76,8 +76,8 @@ def test_text_prints_the_worked_numbers(worked: Play) -> None:
 
 def test_the_rounds_are_those_of_core() -> None:
     played = play("sgd:loss=logistic", seed=3, readout="average")
-    learner = core.Learner("sgd:loss=logistic")
-    average = core.Learner("sgd:loss=logistic", readout="average")
+    learner = ReferenceLearner("sgd:loss=logistic")
+    average = ReferenceLearner("sgd:loss=logistic", readout="average")
     for frame in played.frames:
         record = learner.learn(frame.x, frame.y)
         average.learn(frame.x, frame.y)
@@ -104,7 +104,7 @@ def test_scaled_and_proximal_steps_are_written_as_they_were() -> None:
 
 def test_the_pocket_rule_shows_what_moves_and_what_predicts() -> None:
     frames = play("pocket", seed=2).frames
-    learner = core.Learner("pocket")
+    learner = ReferenceLearner("pocket")
     for frame in frames:
         learner.learn(frame.x, frame.y)
         assert np.array_equal(frame.predicting.w, learner.w)
@@ -114,7 +114,7 @@ def test_the_pocket_rule_shows_what_moves_and_what_predicts() -> None:
 
 def test_multiclass_words_are_those_of_core() -> None:
     frames = play("mira", "M", task="multiclass", multiclass="mira").frames
-    learner = core.Learner("mira", "multiclass", classes=3, multiclass="mira")
+    learner = ReferenceLearner("mira", "multiclass", classes=3, multiclass="mira")
     for frame in frames:
         learner.learn(frame.x, frame.y)
         assert np.array_equal(frame.after.w, learner.w)

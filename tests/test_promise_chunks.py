@@ -17,8 +17,9 @@ import pytest
 from grid import CELLS, Cell, Stream, saved
 
 import onepass
-from onepass import losses, rules, schedules
-from onepass.model import LinearModel
+from onepass import rules
+from onepass.models.linear import LinearModel
+from onepass.scheme import losses, schedules
 
 
 def cuts(rng: np.random.Generator, n: int, most: int) -> list[int]:

@@ -20,10 +20,10 @@ from ranking_grid import (
 )
 
 import onepass as op
-from onepass import core, rules
-from onepass.batches import Batch, as_batch, to_row
-from onepass.queries import Stream
-from onepass.ranking import Ranker
+from onepass import ReferenceLearner, rules
+from onepass.estimators.queries import Stream
+from onepass.estimators.ranking import Ranker
+from onepass.rows.batches import Batch, as_batch, to_row
 
 # -- the scheme ----------------------------------------------------------------------------------------------------
 
@@ -34,14 +34,14 @@ def test_every_rule_for_ranking_is_tested():
     }
 
 
-_LEARNERS: dict[Any, core.Learner] = {}
+_LEARNERS: dict[Any, ReferenceLearner] = {}
 
 
-def by_the_core(rule: Any, readout: str) -> core.Learner:
+def by_the_core(rule: Any, readout: str) -> ReferenceLearner:
     if (str(rule), readout) not in _LEARNERS:
         s = data()
         s.X = s.X.astype(np.float32).astype(np.float64)
-        learner = core.Learner(rule, "ranking", fit_intercept=False, readout=readout)
+        learner = ReferenceLearner(rule, "ranking", fit_intercept=False, readout=readout)
         for p, n, c in pairs(s):
             learner.learn((s.X[p], s.X[n]), 1, c)
         assert learner.k > 15  # it bites
@@ -80,7 +80,7 @@ def test_hashed_names_agree_with_the_core():
     columns = np.array([op._native.murmur3(f"f{j}") & 15 for j in range(s.X.shape[1])])
     table = np.zeros((len(s.X), 16))
     np.add.at(table, (slice(None), columns), s.X)
-    learner = core.Learner("pa1", "ranking", fit_intercept=False)
+    learner = ReferenceLearner("pa1", "ranking", fit_intercept=False)
     for p, n, c in pairs(s):
         learner.learn((table[p], table[n]), 1, c)
     ranker = Ranker("pa1", hash_bits=4).partial_fit(mappings(s.X), s.y, s.qid, s.importance)
@@ -243,7 +243,7 @@ def test_the_query_is_bounded(form, tmp_path):
         sizes.append(len(saved(ranker, tmp_path)))
     assert ranker.dropped_ == n - room
     assert max(sizes[20:]) < sizes[20] + 200
-    learner = core.Learner("pa1", "ranking", fit_intercept=False)
+    learner = ReferenceLearner("pa1", "ranking", fit_intercept=False)
     for p, q, c in pairs(s, room):
         learner.learn((s.X[p], s.X[q]), 1, c)
     np.testing.assert_allclose(ranker.predict(X), s.X @ learner.w, rtol=0, atol=1e-12)

@@ -18,9 +18,9 @@ from ranking_grid import (
 )
 from scipy import sparse
 
-from onepass.core import Rule, Scalars, Step
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
-from onepass.ranking import Ranker
+from onepass.estimators.ranking import Ranker
+from onepass.scheme.rounds import Rule, Scalars, Step
 
 # -- promise 2 -----------------------------------------------------------------------------------------------------
 

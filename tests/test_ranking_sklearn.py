@@ -21,9 +21,10 @@ from sklearn.model_selection import GridSearchCV
 from support.estimator_checks import assert_checks_pass
 
 import onepass as op
-from onepass import rules, store
+from onepass import rules
 from onepass.errors import DamagedFileError, InputError
-from onepass.ranking import Ranker
+from onepass.estimators.ranking import Ranker
+from onepass.persistence import store
 
 # -- the scikit-learn façade ---------------------------------------------------------------------------------------
 

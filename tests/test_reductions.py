@@ -32,11 +32,7 @@ from sklearn.datasets import load_digits, load_iris
 
 import onepass
 from onepass import LinearClassifier, LinearModel, LinearRegressor, rules
-from onepass.errors import (
-    InputError,
-    LabelError,
-    ParameterError,
-)
+from onepass.errors import InputError, LabelError, ParameterError
 from onepass.reductions import (
     CostSensitive,
     ErrorCorrectingOutputCodes,

@@ -31,8 +31,7 @@ from sklearn.datasets import load_iris
 from test_promise_chunks import cuts
 
 import onepass as op
-from onepass import LinearClassifier, LinearModel, rules, store
-from onepass.batches import as_batch
+from onepass import LinearClassifier, LinearModel, rules
 from onepass.errors import (
     DamagedFileError,
     FeatureError,
@@ -43,6 +42,7 @@ from onepass.errors import (
     OnepassError,
     ParameterError,
 )
+from onepass.persistence import store
 from onepass.reductions import (
     CostSensitive,
     ErrorCorrectingOutputCodes,
@@ -51,6 +51,7 @@ from onepass.reductions import (
     OneVsAll,
     OneVsOne,
 )
+from onepass.rows.batches import as_batch
 
 # -- promise 1: the same answer however the data arrives ---------------------------------------------------------------
 

@@ -32,13 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from support.estimator_checks import assert_checks_pass
 
 from onepass import LinearClassifier, LinearRegressor, reductions, rules
-from onepass.batches import as_batch
-from onepass.errors import (
-    FeatureError,
-    LabelError,
-    NumericalError,
-    ParameterError,
-)
+from onepass.errors import FeatureError, LabelError, NumericalError, ParameterError
 from onepass.reductions import (
     CostSensitive,
     ErrorCorrectingOutputCodes,
@@ -48,6 +42,7 @@ from onepass.reductions import (
     OneVsOne,
 )
 from onepass.reductions.examples import count, singles, take
+from onepass.rows.batches import as_batch
 
 
 @pytest.mark.filterwarnings("default")

@@ -16,10 +16,7 @@ from reduction_grid import (
     integrated,
 )
 
-from onepass.reductions import (
-    FilterTree,
-    ImportanceSampling,
-)
+from onepass.reductions import FilterTree, ImportanceSampling
 from onepass.reductions.codes import CODES, DECODERS, decode, exhaustive, make_code, row_distance
 from onepass.reductions.costs import all_pairs_values
 from onepass.reductions.multiclass import pair, tournament

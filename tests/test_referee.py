@@ -16,7 +16,7 @@ from scipy import sparse
 import onepass as op
 from onepass import rules
 from onepass.errors import FeatureError, InputError, LabelError, ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = (X[:, 0] > 0).astype(int)

@@ -14,7 +14,8 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 import onepass as op
-from onepass import convex, datasets, errors, guarantees, hindsight, regrets, rules
+from onepass import convex, datasets, errors, rules
+from onepass.convex.regret import curves, guarantees, hindsight
 
 RULES = [
     "perceptron",
@@ -249,7 +250,7 @@ def test_rules_without_a_bound_say_why():
 
 def test_regret_of_games_and_of_nothing():
     game = convex.play(convex.FTRL(2, convex.L2Ball()), convex.Outward(2), 50)
-    assert isinstance(op.regret(game), regrets.Regret) and op.regret(game).final == game.regret().final
+    assert isinstance(op.regret(game), curves.Regret) and op.regret(game).final == game.regret().final
     with pytest.raises(errors.ParameterError, match="expected a Run"):
         op.regret(3)
 

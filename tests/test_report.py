@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from onepass import LinearClassifier, Run, prequential, report
-from onepass.charts import Line, calibration_chart, compact, line_chart, nice_ticks
+from onepass import LinearClassifier, Run, prequential
+from onepass.charts.lines import Line, calibration_chart, compact, line_chart, nice_ticks
 from onepass.datasets import SEA
 from onepass.errors import ParameterError
+from onepass.evaluation import report
 
 
 class Checker(html.parser.HTMLParser):

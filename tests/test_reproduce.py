@@ -18,7 +18,8 @@ from command import onepass, process, started
 from onepass import budgets, datasets, kernels, rules
 from onepass.cli import main
 from onepass.errors import ParameterError
-from onepass.experiments import (
+from onepass.estimators.kernel import KernelClassifier
+from onepass.reproduce import (
     Check,
     Experiment,
     NotRun,
@@ -35,9 +36,8 @@ from onepass.experiments import (
     table1,
     tuning,
 )
-from onepass.experiments.running import Kept, chosen
-from onepass.experiments.writing import write
-from onepass.kernel import KernelClassifier
+from onepass.reproduce.running import Kept, chosen
+from onepass.reproduce.writing import write
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/reproduce.md"
@@ -47,7 +47,7 @@ EXPERIMENTS = experiments()
 SLOW = """
 import os, time
 from pathlib import Path
-from onepass.experiments import Experiment, Report
+from onepass.reproduce import Experiment, Report
 
 HERE = Path(__file__).parent
 

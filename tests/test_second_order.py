@@ -11,13 +11,15 @@ import pytest
 from grid import Doubtful, csr, dicts, saved, stream
 from scipy import sparse
 
-from onepass import rules, store
-from onepass.core import Learner, Rule, Scalars, Step
+from onepass import rules
 from onepass.errors import FeatureError, InputError, ModelFileError, NumericalError, ParameterError
-from onepass.kernel_model import KernelModel
-from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import LinearModel
-from onepass.spread import FORMS, Spread
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
+from onepass.models.kernel import KernelModel
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.persistence import store
+from onepass.scheme.rounds import Rule, Scalars, Step
+from onepass.scheme.spread import FORMS, Spread
 
 FULL = ["rls", "rls:form=chol", "rls:form=joseph", "kalman", "arow:covariance=full", "ons:loss=squared"]
 
@@ -195,7 +197,7 @@ def test_overflow_is_refused_for_its_row(rule: str) -> None:
 @pytest.mark.parametrize("rule", FULL)
 def test_an_importance_that_overflows_is_refused(rule: str) -> None:
     """Not learned as if it had been nothing: c·xᵀΣx is too large to divide by, though c and the row are numbers."""
-    model, reference = LinearModel(rule, "regression"), Learner(rule, "regression")
+    model, reference = LinearModel(rule, "regression"), ReferenceLearner(rule, "regression")
     before = saved(model)
     with pytest.raises(NumericalError):
         model.learn_one(np.array([2.0, 1.0]), 1.0, 1e308)
@@ -352,7 +354,7 @@ def test_the_reference_says_the_same_variance() -> None:
     for rule, task in (("arow", "binary"), ("rls", "regression"), ("scw2:covariance=full", "multiclass")):
         s = stream(task)
         model = learned(rule, task)
-        reference = Learner(rule, task, classes=4)
+        reference = ReferenceLearner(rule, task, classes=4)
         ys = s.y.tolist() if task == "regression" else [s.classes.index(y) for y in s.y.tolist()]  # type: ignore[union-attr]
         for x, y, c in zip(s.X, ys, s.importance.tolist(), strict=True):
             reference.learn(x, (2 * y - 1) if task == "binary" else y, c)

@@ -17,7 +17,7 @@ from test_positions import ROWS, TEXTS, WAYS, Pipe, Way, made, text_file
 import onepass as op
 from onepass import _native
 from onepass.errors import InputError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 from onepass.streams.seen import Begun, require_seen
 from onepass.streams.sources import FORMATS, Source
 

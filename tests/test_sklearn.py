@@ -19,8 +19,9 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import check_classifiers_train
 from support.estimator_checks import NOT_ONLINE, assert_checks_pass
 
-from onepass import LinearClassifier, LinearRegressor, losses, rules
+from onepass import LinearClassifier, LinearRegressor, rules
 from onepass.errors import ParameterError
+from onepass.scheme import losses
 
 # These are minimisers of a weighted sum after every example, or sums, and pass also what is not for online learners.
 EXACT = ("rls", "kalman", "parzen")

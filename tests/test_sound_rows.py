@@ -15,9 +15,9 @@ from grid import saved
 from support.cache_forging import Record, record_bytes, records_of
 
 import onepass as op
-from onepass.batches import as_batch
 from onepass.datasets import CSR
 from onepass.errors import DamagedFileError, InputError, NumericalError
+from onepass.rows.batches import as_batch
 from onepass.streams import cache as caches
 
 BITS = 6

@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from store_files import ZEROS, run_python, small
 
-from onepass import store
-from onepass.errors import (
-    ParameterError,
-)
+from onepass.errors import ParameterError
+from onepass.persistence import store
 
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 
@@ -127,7 +125,7 @@ def test_same_input_gives_the_same_bytes() -> None:
     assert one == two
     # Hash randomisation must not show either: a process of its own gives the same digest.
     code = (
-        "import hashlib, numpy as np; from onepass import store; print(hashlib.sha256(store.to_bytes("
+        "import hashlib, numpy as np; from onepass.persistence import store; print(hashlib.sha256(store.to_bytes("
         "'k', {'b': 2, 'a': 1}, {'w': np.arange(3.0), 'b': np.array([True])})).hexdigest())"
     )
     for seed in "12":

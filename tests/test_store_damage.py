@@ -17,14 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_files import ZEROS, forge, small
 
-from onepass import store
-from onepass.errors import (
-    DamagedFileError,
-    ForeignFileError,
-    ModelFileError,
-    NewerFileError,
-    ParameterError,
-)
+from onepass.errors import DamagedFileError, ForeignFileError, ModelFileError, NewerFileError, ParameterError
+from onepass.persistence import store
 
 
 def test_every_bit_flip_is_refused() -> None:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from onepass import store
 from onepass.errors import DamagedFileError, ParameterError
+from onepass.persistence import store
 
 
 def same(a: Any, b: Any) -> bool:

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 from store_files import run_python, small
 
-from onepass import store
-from onepass.errors import (
-    ParameterError,
-)
+from onepass.errors import ParameterError
+from onepass.persistence import store
 
 
 def listing(folder: Path) -> list[str]:
@@ -122,7 +120,7 @@ def test_disk_full_leaves_the_old_file(old: Path) -> None:
         """
         import resource, sys
         import numpy as np
-        from onepass import store
+        from onepass.persistence import store
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         for size in (20_000, 12_500):  # well beyond the limit, and by a header only
             try:
@@ -144,7 +142,7 @@ def test_killed_while_writing_leaves_the_old_file(old: Path) -> None:
         run_python(
             """
             import os, signal, sys
-            from onepass import store
+            from onepass.persistence import store
             os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
             store.write(sys.argv[1], "new", {}, {})
             """,
@@ -246,5 +244,5 @@ def test_reads_from_a_pipe() -> None:
 
 
 def test_import_is_light() -> None:
-    loaded = run_python("import sys; import onepass.store; print(*sys.modules)").stdout.split()
+    loaded = run_python("import sys; import onepass.persistence.store; print(*sys.modules)").stdout.split()
     assert not {"torch", "scipy", "sklearn", "pandas", "pickle5"} & set(loaded)

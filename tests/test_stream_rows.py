@@ -13,8 +13,8 @@ from grid import saved
 
 import onepass as op
 from onepass.errors import FeatureError, InputError, NumericalError
-from onepass.kernel_model import KernelModel
-from onepass.model import LinearModel
+from onepass.models.kernel import KernelModel
+from onepass.models.linear import LinearModel
 
 BITS = 6
 

@@ -18,7 +18,7 @@ from support.extras import require_extra
 import onepass as op
 from onepass import _native
 from onepass.errors import DamagedFileError, FeatureError, InputError, ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 from onepass.streams import Position
 
 pa = require_extra("pyarrow")

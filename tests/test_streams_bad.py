@@ -14,7 +14,7 @@ from support.extras import require_extra
 
 import onepass as op
 from onepass.errors import InputError, LineError, OnepassError, ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 require_extra("pyarrow")
 

@@ -23,10 +23,11 @@ from structured_grid import (
 from support.estimator_checks import NOT_ONLINE, assert_checks_pass
 
 import onepass as op
-from onepass import core, rules, tasks
-from onepass.decoders import Decoder, Multiclass, Sequence, identity
+from onepass import ReferenceLearner, rules
 from onepass.errors import ParameterError
-from onepass.structured import StructuredLearner, WeightView
+from onepass.estimators.decoders import Decoder, Multiclass, Sequence, identity
+from onepass.estimators.structured import StructuredLearner, WeightView
+from onepass.scheme import tasks
 
 # -- exact search --------------------------------------------------------------------------------------------------
 
@@ -152,7 +153,7 @@ def test_agrees_with_the_core(rule, readout, selection):
         return
     X, Y, importance = sentences(60, real=True)
     oracle = Sequence(TAGS) if selection == "max_loss" else Predicting(TAGS)
-    learner = core.Learner(rule, tasks.Structured(oracle, 300), fit_intercept=False, readout=readout)
+    learner = ReferenceLearner(rule, tasks.Structured(oracle, 300), fit_intercept=False, readout=readout)
     ours = StructuredLearner(rule, Sequence(TAGS), selection=selection, readout=readout)
     for x, y, c in zip(X, Y, importance, strict=True):
         learner.learn(x, y, c)

@@ -20,11 +20,11 @@ from structured_grid import (
 
 import onepass as op
 from onepass import rules
-from onepass.decoders import Multiclass, Sequence
 from onepass.drift import DriftReset
 from onepass.errors import FeatureError, InputError, LabelError, NumericalError, ParameterError
+from onepass.estimators.decoders import Multiclass, Sequence
+from onepass.estimators.structured import StructuredLearner
 from onepass.reductions import OneVsAll
-from onepass.structured import StructuredLearner
 from onepass.transforms import StandardScaler
 
 # -- promise 1 -----------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ what must appear: the whole output of Python, some lines of a command's.
 
 from __future__ import annotations
 
+import ast
 import contextlib
-import importlib.util
 import io
 import os
 import re
@@ -19,17 +19,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from onepass import budgets, convex, core, decoders, experts, kernels, losses, reductions, rules, schedules, tasks
+from onepass import budgets, convex, experts, kernels, reductions, rules, scheme
+from onepass.estimators import decoders
+from onepass.scheme import losses, schedules, tasks
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "syllabus.md"
 MOST_LINES = 5  # of a snippet
-
-spec = importlib.util.spec_from_file_location("syllabus_script", ROOT / "scripts" / "syllabus.py")
-assert spec is not None and spec.loader is not None
-script = importlib.util.module_from_spec(spec)
-sys.modules["syllabus_script"] = script
-spec.loader.exec_module(script)
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
@@ -109,8 +105,8 @@ def test_what_is_claimed_appears(section: Section, tmp_path: Path, monkeypatch: 
 def test_every_topic_says_where_to_read_what_runs_and_what_appears(section: Section) -> None:
     for word, target in (
         ("Read", r"(\.\./)?[\w-]+\.md"),
-        ("Code", r"\.\./src/[^)]+#L"),
-        ("Checked", r"\.\./tests/[^)]+#L"),
+        ("Code", r"\.\./src/[^)]+\.py"),
+        ("Checked", r"\.\./tests/[^)]+\.py"),
     ):
         part = re.search(rf"\*{word}\*(.*?)(?=\*[A-Z]\w+\*|\n\n)", section.text, re.DOTALL)
         assert part and re.search(rf"\]\({target}", part[1]), f"{section.title}: *{word}* has no link"
@@ -144,31 +140,33 @@ def test_links_resolve() -> None:
         assert path.is_file(), f"{link}: no such file"
         if path.suffix == ".md" and anchor:
             assert anchor in anchors(path), f"{link}: no such heading; there are {sorted(anchors(path))}"
-        if path.suffix == ".py":
-            assert re.fullmatch(r"L\d+", anchor), f"{link}: expected a line, {target}#L12"
+        assert not (path.suffix == ".py" and anchor), f"{link}: name the definition in the text, without a line number"
 
 
-def test_lines_hold_what_they_name() -> None:
-    """Where this fails because a line has moved: python scripts/syllabus.py"""
-    found = list(script.definitions())
-    assert len(found) == len(re.findall(r"\.py#L", TEXT)), "a link to a line must name the definition: [`name`](…#L12)"
-    for name, path, line in found:
-        text = path.read_text(encoding="utf-8").splitlines()[line - 1]
-        last = name.rpartition(".")[2]
-        assert re.match(rf"\s*(?:(?:class|def) {last}\b|{last}\b.*=)", text), (
-            f"{path.relative_to(ROOT)}:{line} is {text.strip()!r}, not {name}; run python scripts/syllabus.py"
-        )
-        assert line == script.line_of(path, name), f"{path.name}:{line} holds another {name}"
+NAMED = re.compile(r"\[`(?P<name>[\w.]+)`\]\((?P<path>[^)#\s]+\.py)\)")  # [`Class.method`](path.py)
 
 
-def test_the_script_finds_what_has_moved(tmp_path: Path) -> None:
-    (tmp_path / "code.py").write_text("X: int = 1\n\n\n@property\nclass A:\n    y = 2\n\n    def f(self): ...\n")
-    page = tmp_path / "page.md"
-    page.write_text("[`X`](code.py#L9) [`A`](code.py#L9) [`A.f`](code.py#L9) [`A.y`](code.py#L9) [`f`](code.py#L9)")
-    text, wrong = script.refreshed(page)
-    assert re.findall(r"#L(\d+)", text) == ["1", "5", "8", "6", "9"]
-    assert len(wrong) == 1
-    assert "there is no f;" in wrong[0]
+def defined_names(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        return [statement.name]
+    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else getattr(statement, "targets", [])
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def is_defined(name: str, body: list[ast.stmt]) -> bool:
+    """Is `Class.method`, a class, a function or a constant defined there?"""
+    first, _, rest = name.partition(".")
+    found = next((statement for statement in body if first in defined_names(statement)), None)
+    return found is not None and (not rest or is_defined(rest, getattr(found, "body", [])))
+
+
+def test_links_name_what_their_file_defines() -> None:
+    links = list(NAMED.finditer(TEXT))
+    assert len(links) == len(re.findall(r"\.py\)", TEXT)), "a link to code must name the definition: [`name`](path.py)"
+    for link in links:
+        path = (PAGE.parent / link["path"]).resolve()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert is_defined(link["name"], tree.body), f"{link['path']} does not define {link['name']}"
 
 
 def _run_names() -> str:
@@ -178,12 +176,12 @@ def _run_names() -> str:
 
 CHECKLIST = {
     "rule": list(rules.RULES),
-    "readout": list(core.READOUTS),
+    "readout": list(scheme.READOUTS),
     "loss": list(losses.LOSSES),
     "schedule": list(schedules.SCHEDULES),
     # Structures come to a learner as a task object, the others by name.
     "task": [f"{getattr(tasks, kind).name}|{kind}" for kind in tasks.__all__ if kind != "make"],
-    "multiclass word": [*core.DIRECTIONS, *{kind.exact for kind in rules.RULES.values() if kind.exact}],
+    "multiclass word": [*scheme.DIRECTIONS, *{kind.exact for kind in rules.RULES.values() if kind.exact}],
     "reduction": [name for name in reductions.__all__ if name != "load"],
     "kernel": list(kernels.KERNELS),
     "budget": list(budgets.BUDGETS),

@@ -13,10 +13,10 @@ from support.extras import require_extra
 from support.learners import LEARNERS
 
 import onepass as op
-from onepass import registry
+from onepass.checks.streams import streams_for
+from onepass.checks.wrappers import WRAPPERS, labels_for
 from onepass.errors import FeatureError, InputError, ParameterError
-from onepass.learner_streams import streams_for
-from onepass.learner_wrappers import WRAPPERS, labels_for
+from onepass.persistence import registry
 from onepass.transforms.base import Transform
 
 CASES = [pytest.param(make, id=name) for name, make in LEARNERS.items()]
@@ -172,7 +172,7 @@ def test_no_frame_is_read_in_another_order(make: Callable[[], Any], around: str,
     learner, stream = made(make, around)
     X, y = stream.part(0, len(stream))
     known = learned(learner, FRAMES[frame](X), y)
-    before = op.store.encode(*known.state()) if hasattr(op.store, "encode") else repr(known.state())
+    before = repr(known.state())
     answers = said(known, FRAMES[frame](X))
     order = [2, 0, 1, 4, 3]
     swapped = FRAMES[frame](X)[[COLUMNS[j] for j in order]]
@@ -192,7 +192,7 @@ def test_no_frame_is_read_in_another_order(make: Callable[[], Any], around: str,
         if what == "another order":
             twice = learned(known, FRAMES[frame](X), y)
             same(said(after, FRAMES[frame](X)), said(twice, FRAMES[frame](X)), "learned in another order", exact=False)
-    assert (op.store.encode(*known.state()) if hasattr(op.store, "encode") else repr(known.state())) == before
+    assert repr(known.state()) == before
     if "names" in learner.traits.forms and learner.traits.answers in ("class", "number", "cluster"):
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in X.tolist()]
         one_by_one = [known.predict_one(x) for x in rows]

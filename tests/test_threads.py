@@ -23,9 +23,9 @@ from sklearn.base import clone
 
 import onepass as op
 from onepass.drift import DriftReset
-from onepass.learner_base import restore
-from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import LinearModel
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
+from onepass.models.base import restore
+from onepass.models.linear import LinearModel
 
 
 def in_threads(*jobs: Any) -> None:
@@ -65,7 +65,7 @@ HEAD = """
 import pickle, threading
 import numpy as np
 from onepass import rules
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 """
 # In processes of their own: a crash takes only itself down.
 SHARED = {

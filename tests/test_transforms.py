@@ -19,8 +19,8 @@ from support.estimator_checks import assert_checks_pass
 
 import onepass as op
 from onepass import transforms as T
-from onepass.batches import Batch
 from onepass.errors import FeatureError, InputError, NumericalError, ParameterError
+from onepass.rows.batches import Batch
 from onepass.transforms.base import as_matrix
 
 ALL = [

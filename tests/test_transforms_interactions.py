@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import re
@@ -18,7 +19,7 @@ from support.extras import require_extra
 import onepass as op
 from onepass import transforms as T
 from onepass.errors import FeatureError, InputError, LineError, ParameterError
-from onepass.streams.expansion import expand_chunk
+from onepass.rows.expansion import expand_one, expand_rows, make_expansion, numbers_of
 
 LINES = [
     "1 |a x:2 y:3 z |b p q:5",
@@ -39,6 +40,14 @@ for line in lines:
     model.finish_example(example)
     print("end", flush=True)
 """
+
+
+def expand_chunk(chunk, interactions, hash_bits=None):
+    """A chunk of named rows (`op.stream` without hash_bits) with interactions; hashed, if wanted."""
+    expansion = make_expansion(interactions)
+    if isinstance(chunk.X, list):
+        return dataclasses.replace(chunk, X=[expand_one(expansion, numbers_of(x)) for x in chunk.X])
+    return dataclasses.replace(chunk, X=expand_rows(expansion, chunk.X, hash_bits))
 
 
 def audit(arguments, lines):

@@ -326,7 +326,7 @@ def test_damaged_files_do_not_load(tmp_path):
 
 
 def test_forged_parts_do_not_fit(tmp_path):
-    from onepass import store
+    from onepass.persistence import store
 
     pipeline = T.StandardScaler() | op.LinearClassifier()
     pipeline.learn_many(*[named(table(10)[0]), table(10)[1]])

@@ -6,133 +6,159 @@ Importing this is cheap: a name is loaded when it is first touched, and scikit-l
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import (
         budgets,
-        continual,
+        checks,
+        compose,
         convex,
-        core,
         datasets,
-        decoders,
         drift,
         errors,
-        evaluate,
-        expansion,
+        evaluation,
         experts,
         kernels,
-        losses,
-        maps,
         metrics,
         play,
         reductions,
-        report,
         rules,
-        schedules,
+        scheme,
         transforms,
     )
-    from .checks import check_rule
-    from .cluster import KMeans
-    from .core import Average, Last, Pocket, Rule, Scalars, Step, Voted
-    from .decomposition import CCIPCA, IncrementalPCA, OjaPCA
-    from .dictionary import DictionaryLearning
-    from .ensemble import ExpertEnsemble
-    from .ensemble_model import EnsembleModel
-    from .evaluate import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential
-    from .kernel import KernelClassifier, KernelRegressor
-    from .kernel_model import KernelModel
-    from .lasvm import LaSVMClassifier
+    from .checks.learners import check_learner
+    from .checks.rules import check_rule
+    from .compose import continual
+    from .convex.regret.curves import Regret, regret
+    from .estimators import decoders
+    from .estimators.ensemble import ExpertEnsemble
+    from .estimators.kernel import KernelClassifier, KernelRegressor
+    from .estimators.lasvm import LaSVMClassifier
+    from .estimators.linear import LinearClassifier, LinearRegressor
+    from .estimators.multilabel import MultilabelClassifier
+    from .estimators.oneclass import OneClass
+    from .estimators.ranking import Ranker
+    from .estimators.structured import StructuredLearner
+    from .evaluation import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential, report
+    from .generative.mixture import BernoulliMixture, GaussianMixture
+    from .generative.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+    from .kernels import maps
     from .learner import Learner, LearnerTraits
-    from .learner_checks import check_learner
-    from .linear import LinearClassifier, LinearRegressor
-    from .lvq import LVQClassifier
-    from .mixture import BernoulliMixture, GaussianMixture
-    from .model import LinearModel
-    from .multilabel import MultilabelClassifier
-    from .naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
-    from .neighbors import KNNClassifier
-    from .oneclass import OneClass
-    from .ranking import Ranker
-    from .registry import load
-    from .regrets import Regret, regret
+    from .models.ensemble import EnsembleModel
+    from .models.kernel import KernelModel
+    from .models.linear import LinearModel
+    from .models.reference import ReferenceLearner
+    from .persistence.registry import load
+    from .prototypes.kmeans import KMeans
+    from .prototypes.lvq import LVQClassifier
+    from .prototypes.neighbors import KNNClassifier
+    from .scheme import losses, schedules
+    from .scheme.readouts import Average, Last, Pocket, Voted
+    from .scheme.rounds import Rule, Scalars, Step
     from .streams import stream
-    from .structured import StructuredLearner
+    from .transforms.decomposition import CCIPCA, IncrementalPCA, OjaPCA
+    from .transforms.dictionary import DictionaryLearning
 
 __version__ = "0.1.0"
 
-# Public name → the module that holds it; None where the name is the module itself.
-_HOME = {
-    "Average": "core",
-    "BernoulliMixture": "mixture",
-    "BernoulliNB": "naive_bayes",
-    "CCIPCA": "decomposition",
-    "CategoricalNB": "naive_bayes",
-    "ComplementNB": "naive_bayes",
-    "DelayedStream": "evaluate",
-    "DictionaryLearning": "dictionary",
-    "Distributed": "evaluate",
-    "EnsembleModel": "ensemble_model",
-    "ExpertEnsemble": "ensemble",
-    "Hindsight": "evaluate",
-    "GaussianMixture": "mixture",
-    "GaussianNB": "naive_bayes",
-    "IncrementalPCA": "decomposition",
-    "KMeans": "cluster",
-    "KNNClassifier": "neighbors",
-    "KernelClassifier": "kernel",
-    "KernelModel": "kernel_model",
-    "KernelRegressor": "kernel",
-    "LVQClassifier": "lvq",
-    "LaSVMClassifier": "lasvm",
-    "Last": "core",
+
+def lazily_loaded(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package: a name is imported from its module when it is first used.
+
+    A name that stands at the end of its home is the module itself: ``{"losses": "scheme.losses"}``.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        module = importlib.import_module(f".{home}", package)
+        value = module if home.rpartition(".")[2] == name else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return attribute
+
+
+# Public name → the module that holds it.
+_HOMES = {
+    "CCIPCA": "transforms.decomposition",
+    "Average": "scheme.readouts",
+    "BernoulliMixture": "generative.mixture",
+    "BernoulliNB": "generative.naive_bayes",
+    "CategoricalNB": "generative.naive_bayes",
+    "ComplementNB": "generative.naive_bayes",
+    "DelayedStream": "evaluation",
+    "DictionaryLearning": "transforms.dictionary",
+    "Distributed": "evaluation",
+    "EnsembleModel": "models.ensemble",
+    "ExpertEnsemble": "estimators.ensemble",
+    "GaussianMixture": "generative.mixture",
+    "GaussianNB": "generative.naive_bayes",
+    "Hindsight": "evaluation",
+    "IncrementalPCA": "transforms.decomposition",
+    "KMeans": "prototypes.kmeans",
+    "KNNClassifier": "prototypes.neighbors",
+    "KernelClassifier": "estimators.kernel",
+    "KernelModel": "models.kernel",
+    "KernelRegressor": "estimators.kernel",
+    "LVQClassifier": "prototypes.lvq",
+    "LaSVMClassifier": "estimators.lasvm",
+    "Last": "scheme.readouts",
     "Learner": "learner",
     "LearnerTraits": "learner",
-    "LinearClassifier": "linear",
-    "LinearModel": "model",
-    "LinearRegressor": "linear",
-    "MultilabelClassifier": "multilabel",
-    "MultinomialNB": "naive_bayes",
-    "OjaPCA": "decomposition",
-    "OneClass": "oneclass",
-    "PendingLabels": "evaluate",
-    "Pocket": "core",
-    "Ranker": "ranking",
-    "Regret": "regrets",
-    "Rule": "core",
-    "Run": "evaluate",
-    "Scalars": "core",
-    "Step": "core",
-    "StructuredLearner": "structured",
-    "Voted": "core",
-    "budgets": None,
-    "check_learner": "learner_checks",
-    "check_rule": "checks",
-    "drift": None,
-    "continual": None,
-    "convex": None,
-    "core": None,
-    "datasets": None,
-    "decoders": None,
-    "distributed": "evaluate",
-    "errors": None,
-    "evaluate": None,
-    "expansion": None,
-    "experts": None,
-    "kernels": None,
-    "load": "registry",
-    "losses": None,
-    "maps": None,
-    "metrics": None,
-    "play": None,
-    "prequential": "evaluate",
-    "reductions": None,
-    "regret": "regrets",
-    "report": None,
-    "rules": None,
-    "schedules": None,
+    "LinearClassifier": "estimators.linear",
+    "LinearModel": "models.linear",
+    "LinearRegressor": "estimators.linear",
+    "MultilabelClassifier": "estimators.multilabel",
+    "MultinomialNB": "generative.naive_bayes",
+    "OjaPCA": "transforms.decomposition",
+    "OneClass": "estimators.oneclass",
+    "PendingLabels": "evaluation",
+    "Pocket": "scheme.readouts",
+    "Ranker": "estimators.ranking",
+    "ReferenceLearner": "models.reference",
+    "Regret": "convex.regret.curves",
+    "Rule": "scheme.rounds",
+    "Run": "evaluation",
+    "Scalars": "scheme.rounds",
+    "Step": "scheme.rounds",
+    "StructuredLearner": "estimators.structured",
+    "Voted": "scheme.readouts",
+    "budgets": "budgets",
+    "check_learner": "checks.learners",
+    "check_rule": "checks.rules",
+    "checks": "checks",
+    "compose": "compose",
+    "continual": "compose.continual",
+    "convex": "convex",
+    "datasets": "datasets",
+    "decoders": "estimators.decoders",
+    "distributed": "evaluation",
+    "drift": "drift",
+    "errors": "errors",
+    "estimators": "estimators",
+    "evaluation": "evaluation",
+    "experts": "experts",
+    "kernels": "kernels",
+    "load": "persistence.registry",
+    "losses": "scheme.losses",
+    "maps": "kernels.maps",
+    "metrics": "metrics",
+    "models": "models",
+    "play": "play",
+    "prequential": "evaluation",
+    "reductions": "reductions",
+    "regret": "convex.regret.curves",
+    "report": "evaluation.report",
+    "rules": "rules",
+    "schedules": "scheme.schedules",
+    "scheme": "scheme",
     "stream": "streams",
-    "transforms": None,
+    "transforms": "transforms",
 }
 
 __all__ = [
@@ -171,6 +197,7 @@ __all__ = [
     "PendingLabels",
     "Pocket",
     "Ranker",
+    "ReferenceLearner",
     "Regret",
     "Rule",
     "Run",
@@ -181,22 +208,24 @@ __all__ = [
     "budgets",
     "check_learner",
     "check_rule",
+    "checks",
+    "compose",
     "continual",
     "convex",
-    "core",
     "datasets",
     "decoders",
     "distributed",
     "drift",
     "errors",
-    "evaluate",
-    "expansion",
+    "estimators",
+    "evaluation",
     "experts",
     "kernels",
     "load",
     "losses",
     "maps",
     "metrics",
+    "models",
     "play",
     "prequential",
     "reductions",
@@ -204,19 +233,12 @@ __all__ = [
     "report",
     "rules",
     "schedules",
+    "scheme",
     "stream",
     "transforms",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'onepass' has no attribute {name!r}")
-    home = _HOME[name]
-    module = importlib.import_module(f".{home or name}", __name__)
-    value = module if home is None else getattr(module, name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily_loaded(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

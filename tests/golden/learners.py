@@ -12,7 +12,9 @@ from golden.cells import Cell
 from golden.documents import rule
 from golden.other_families import DETECTORS
 from golden.streams import LABELS
-from onepass import continual, decoders, drift, kernels, reductions, transforms
+from onepass import drift, kernels, reductions, transforms
+from onepass.compose import continual
+from onepass.estimators import decoders
 
 HASH_BITS = 5
 CODE = [[1, 1, 0], [1, -1, 1], [-1, 0, 1], [0, -1, -1]]

@@ -19,7 +19,7 @@ from golden.other_families import BAYES
 from golden.rule_table import RULES
 from golden.scheme_families import COUNTS
 from golden.streams import LABELS, Stream, formed, sentences, stream
-from onepass import store
+from onepass.persistence import store
 from onepass.transforms import Pipeline
 
 BEFORE = 24  # rows before the event

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 SLACK = 1e-9  # relative; some bounds are attained (specification 00 §7.1)
 
@@ -26,7 +26,7 @@ class Played:
     mistake: np.ndarray
 
     @classmethod
-    def of(cls, learner: Learner, xx: np.ndarray, mistake: np.ndarray | None = None) -> Played:
+    def of(cls, learner: ReferenceLearner, xx: np.ndarray, mistake: np.ndarray | None = None) -> Played:
         loss = np.array([r.loss for r in learner.records])
         return cls(
             loss,

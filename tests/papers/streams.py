@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 
 class Example(NamedTuple):
@@ -81,7 +81,7 @@ def orthogonal(d: int) -> tuple[list[Example], np.ndarray]:
     return [Example(row, 1) for row in np.eye(d)], np.full(d, d**-0.5)
 
 
-def run(learner: Learner, stream: Iterable[Example]) -> np.ndarray:
+def run(learner: ReferenceLearner, stream: Iterable[Example]) -> np.ndarray:
     """Learn the stream; the predicting weights after every round, the intercept appended."""
     rows = []
     for x, y, c in stream:
@@ -90,7 +90,7 @@ def run(learner: Learner, stream: Iterable[Example]) -> np.ndarray:
     return np.array(rows)
 
 
-def weights(learner: Learner) -> np.ndarray:
+def weights(learner: ReferenceLearner) -> np.ndarray:
     w, b = np.asarray(learner.w), np.asarray(learner.intercept)
     return np.concatenate([w, b[..., np.newaxis]], axis=-1)
 
@@ -100,7 +100,7 @@ def with_constant(stream: Iterable[Example], value: float = 1.0) -> list[Example
     return [Example(np.append(x, value), y, c) for x, y, c in stream]
 
 
-def play(learner: Learner, X: Iterable[Any], answer: Callable[[Any, Any], Any]) -> list[Example]:
+def play(learner: ReferenceLearner, X: Iterable[Any], answer: Callable[[Any, Any], Any]) -> list[Example]:
     """The adversary `answer(score, x)` picks y after seeing the learner's score."""
     played = []
     for x in X:
@@ -110,7 +110,7 @@ def play(learner: Learner, X: Iterable[Any], answer: Callable[[Any, Any], Any]) 
 
 
 def worst_of(
-    learner: Learner, pool: Sequence[Example], loss: Callable[[Any, Any], float], rounds: int
+    learner: ReferenceLearner, pool: Sequence[Example], loss: Callable[[Any, Any], float], rounds: int
 ) -> list[Example]:
     """The adversary shows, each round, the example of the pool with the largest `loss(score, y)`."""
     played = []

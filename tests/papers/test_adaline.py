@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -32,7 +32,7 @@ WORKED = [
 
 @pytest.mark.parametrize(("rule", "errors", "w"), WORKED)
 def test_worked_numbers(rule, errors, w):
-    learner = Learner(rule, "regression", fit_intercept=False)
+    learner = ReferenceLearner(rule, "regression", fit_intercept=False)
     np.testing.assert_allclose(run(learner, R)[:, :2], w, atol=1e-6)
     np.testing.assert_allclose(
         [y - r.score for (_, y, _), r in zip(R, learner.records, strict=True)], errors, atol=1e-6
@@ -63,7 +63,7 @@ def test_equals_transcription(name, task, weighted, intercept):
     for seed in range(5):
         stream = random_stream(np.random.default_rng(seed), task, weighted=weighted)
         expected = list(transcription(with_constant(stream, intercept), 5))
-        learner = Learner(rule, task, fit_intercept=intercept > 0)
+        learner = ReferenceLearner(rule, task, fit_intercept=intercept > 0)
         np.testing.assert_allclose(run(learner, stream), expected, rtol=1e-11, atol=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_multiclass_has_targets_one_and_minus_one_in_every_row():
         (rules.Adaline(0.05), lambda t, xx, c: 0.05 * c),
         (rules.NormalizedLMS(0.4, 0.7), lambda t, xx, c: 0.4 * c / (0.7 + c * xx)),
     ):
-        learner = Learner(rule, "multiclass", classes=3, fit_intercept=False)
+        learner = ReferenceLearner(rule, "multiclass", classes=3, fit_intercept=False)
         expected = list(transcriptions.one_against_all_lms(stream, 3, 4, rate))
         np.testing.assert_allclose(run(learner, stream)[:, :, :-1], expected, rtol=1e-12, atol=1e-12)
 
@@ -83,7 +83,7 @@ def test_nlms_is_the_minimiser(c):
     """01 §17: μ = 1 minimises c·½(y − w·x)² + (ε/2)‖w − w_t‖²."""
     rng = np.random.default_rng(0)
     w, x, y, eps = rng.normal(size=3), rng.normal(size=3), 1.7, 0.6
-    learner = Learner(rules.NormalizedLMS(1.0, eps), "regression", fit_intercept=False, w=w)
+    learner = ReferenceLearner(rules.NormalizedLMS(1.0, eps), "regression", fit_intercept=False, w=w)
     learner.learn(x, y, c)
     best = minimize(lambda v: c * 0.5 * (y - v @ x) ** 2 + eps / 2 * np.sum((v - w) ** 2), w, tol=1e-12)
     np.testing.assert_allclose(learner.w, best.x, atol=1e-6)
@@ -93,7 +93,7 @@ def test_nlms_is_pa2_without_tube():
     """01 §3.2: NLMS(μ = 1, ε = λ) ≡ PA-II regression without tube, λ = 1/(2C); importance included."""
     stream = random_stream(np.random.default_rng(3), "regression", weighted=True)
     one, two = (
-        run(Learner(rule, "regression"), stream)
+        run(ReferenceLearner(rule, "regression"), stream)
         for rule in (rules.NormalizedLMS(1.0, 0.8), rules.PA2(lam=0.8, epsilon=0.0))
     )
     np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
@@ -102,7 +102,7 @@ def test_nlms_is_pa2_without_tube():
 def test_posterior_error():
     """01 §3.1: e' = (1 − ρ‖x‖²) e, a contraction exactly while 0 < ρ‖x‖² < 2."""
     for rho in (0.1, 0.39, 0.41):
-        learner = Learner(rules.Adaline(rho), "regression", fit_intercept=False, w=[0.5, -1.0])
+        learner = ReferenceLearner(rules.Adaline(rho), "regression", fit_intercept=False, w=[0.5, -1.0])
         before = 3.0 - learner.score((2.0, 1.0))
         learner.learn((2.0, 1.0), 3.0)
         after = 3.0 - learner.score((2.0, 1.0))
@@ -136,7 +136,7 @@ def test_bounds(normalised, share, seed):
     rho = share / np.max(np.sum(X * X, axis=1))
     rule = rules.NormalizedLMS(share, 0.0) if normalised else rules.Adaline(rho)
     truth = rng.normal(size=4)
-    random, adversary = (Learner(rule, "regression", fit_intercept=False) for _ in range(2))
+    random, adversary = (ReferenceLearner(rule, "regression", fit_intercept=False) for _ in range(2))
     noisy = [Example(x, float(x @ truth + rng.normal())) for x in X]
     run(random, noisy)
     # Always one unit on the wrong side of 0.
@@ -157,7 +157,7 @@ def test_bounds_in_resonance(normalised, share, gamma):
     """One input for ever, noise that follows the a-priori error (u − w)·x: bad for a long step."""
     x, u = np.array([2.0, -1.0]), np.array([4.0, -2.0])
     rho = share / (x @ x)
-    learner = Learner(
+    learner = ReferenceLearner(
         rules.NormalizedLMS(share, 0.0) if normalised else rules.Adaline(rho),
         "regression",
         fit_intercept=False,
@@ -173,6 +173,6 @@ def test_a_priori_bound_holds_up_to_the_largest_step():
     """The second LMS bound also holds at ρR² = 1; on orthonormal inputs with exact targets it is attained."""
     u = np.array([2.0, -1.0, 0.5])
     stream = [Example(e, float(e @ u)) for e in np.eye(3)]
-    learner = Learner(rules.Adaline(1.0), "regression", fit_intercept=False)
+    learner = ReferenceLearner(rules.Adaline(1.0), "regression", fit_intercept=False)
     run(learner, stream)
     assert sum((y - r.score) ** 2 for (_, y, _), r in zip(stream, learner.records, strict=True)) == pytest.approx(u @ u)

@@ -9,9 +9,9 @@ import pytest
 from river import linear_model as river
 
 from onepass import rules
-from onepass.core import Learner
 from onepass.errors import ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -28,7 +28,7 @@ def test_worked_numbers(way):
 
 def test_worked_thresholds():
     """(1 − α)B/√k with k from the corrections so far; three of them on A."""
-    learner = Learner(rules.ALMA(), fit_intercept=False)
+    learner = ReferenceLearner(rules.ALMA(), fit_intercept=False)
     thresholds = []
     for x, y, _ in A:
         thresholds.append(0.1 * math.sqrt(8) / 0.9 / math.sqrt(learner.k + 1))
@@ -113,7 +113,7 @@ def test_corrections_and_margin(seed, alpha, run_by):
 
 
 def test_an_adversary_cannot_leave_the_ball():
-    learner = Learner(rules.ALMA(), fit_intercept=False)
+    learner = ReferenceLearner(rules.ALMA(), fit_intercept=False)
     play(learner, np.random.default_rng(0).normal(size=(200, 3)) + 0.5, opposite)
     assert learner.k == 200
     assert max(np.linalg.norm(r.w) for r in learner.records) <= 1 + 1e-12
@@ -122,7 +122,7 @@ def test_an_adversary_cannot_leave_the_ball():
 def test_alpha_one_is_a_perceptron_with_decreasing_step():
     """01 §8: the threshold is 0."""
     stream = random_stream(np.random.default_rng(3), "binary")
-    learner = Learner(rules.ALMA(1.0), fit_intercept=False)
+    learner = ReferenceLearner(rules.ALMA(1.0), fit_intercept=False)
     run(learner, stream)
     for r in learner.records:
         assert r.updated == (r.y * r.score <= 0 and bool(np.any(r.x)))
@@ -213,6 +213,6 @@ def test_the_norm_is_followed_through_cancellation():
 
 
 def test_p_average_is_refused():
-    for make in (Learner, LinearModel):
+    for make in (ReferenceLearner, LinearModel):
         with pytest.raises(ParameterError, match=r"average.*p-norm geometry of ALMA\(p=4\)"):
             make("alma:p=4", readout="average")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from .streams import A, random_stream
 from .vowpal import progressive
@@ -19,7 +19,7 @@ BASES = (0.5, -1.0, 0.25, 0.0, 2.0)
 
 
 def by_core(rule, task, stream, bases, **options):
-    learner = Learner(rule, task, **options)
+    learner = ReferenceLearner(rule, task, **options)
     rows = []
     for (x, y, c), b in zip(stream, bases, strict=True):
         learner.learn(x, y, c, b)

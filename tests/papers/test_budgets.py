@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from onepass import budgets, kernels, rules
-from onepass.budgets.passive_aggressive import Problem
-from onepass.budgets.perceptron import self_tuned
 from onepass.errors import ParameterError
-from onepass.expansion import Expansion, KernelLearner, Round
-from onepass.kernel import KernelClassifier
-from onepass.kernel_model import KernelModel
+from onepass.estimators.kernel import KernelClassifier
+from onepass.kernels.budgets.passive_aggressive import Problem
+from onepass.kernels.budgets.perceptron import self_tuned
+from onepass.kernels.expansion import Expansion, KernelLearner, Round
+from onepass.models.kernel import KernelModel
 
 from .kernel_streams import X4, Y4, checkerboard, comparators, noisy_xor
 
@@ -377,7 +377,7 @@ def test_distillation_bound() -> None:
 
 def test_random_removals_are_uniform() -> None:
     memory: dict[str, float] = {"random": 7}
-    from onepass.budgets.base import _uniform
+    from onepass.kernels.budgets.base import _uniform
 
     counts = np.bincount([int(_uniform(memory) * 10) for _ in range(10_000)], minlength=10)
     assert stats.chisquare(counts).pvalue > 1e-3

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from onepass import convex as cx
-from onepass.hindsight import best
+from onepass.convex.regret.hindsight import best
 
 SETS = {
     "L2": cx.L2Ball(1.3),

@@ -10,9 +10,10 @@ import pytest
 from river import linear_model as river
 from river import optim
 
-from onepass import losses, rules
-from onepass.core import Learner
+from onepass import rules
 from onepass.errors import ParameterError
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme import losses
 
 from . import coordinate_transcriptions as papers
 from .streams import A, Example, random_stream
@@ -47,18 +48,18 @@ def test_worked_example(rule, ways):
 
 
 def test_worked_example_of_the_whole_matrix():
-    learner = Learner(rules.AdaGradFull(eta=0.5, delta=0.1), fit_intercept=False)
+    learner = ReferenceLearner(rules.AdaGradFull(eta=0.5, delta=0.1), fit_intercept=False)
     got = [learner.learn(e.x, e.y).w for e in A]
     expected = [(0.205249, 0.410498), (-0.205249, 0.615746), (0.013389, 0.397109), (0.160847, 0.544567),
                 (0.173451, 0.706879)]  # fmt: skip
     np.testing.assert_allclose(got, expected, atol=6e-7)
     with pytest.raises(ParameterError, match="at most 3 coordinates, got 4"):
-        Learner(rules.AdaGradFull(max_dim=3)).learn((1, 2, 3), 1)
+        ReferenceLearner(rules.AdaGradFull(max_dim=3)).learn((1, 2, 3), 1)
 
 
 def test_worked_state():
-    learner = Learner(rules.AdaGrad(eta=0.5), fit_intercept=False)
-    ftrl = Learner(rules.FTRL(alpha=0.5, lam1=0.1, lam2=0.1), fit_intercept=False)
+    learner = ReferenceLearner(rules.AdaGrad(eta=0.5), fit_intercept=False)
+    ftrl = ReferenceLearner(rules.FTRL(alpha=0.5, lam1=0.1, lam2=0.1), fit_intercept=False)
     for e in A:
         learner.learn(e.x, e.y)
         ftrl.learn(e.x, e.y)
@@ -149,7 +150,7 @@ def test_ftrl_minimises_what_it_says():
     """w = argmin Σ g·w + ½ Σ σ (w − w_s)² + λ₁‖w‖₁ + ½ (λ₂ + β/α) ‖w‖²: no other w does better."""
     rng = np.random.default_rng(6)
     rule = rules.FTRL(alpha=0.5, beta=0.7, lam1=1.5, lam2=0.2)
-    learner = Learner(rule, fit_intercept=False)
+    learner = ReferenceLearner(rule, fit_intercept=False)
     sums, curved = np.zeros(D), []
     for x, y, _ in random_stream(rng, "binary", rounds=40, d=D):
         w, n = learner.w.copy() if learner.t else np.zeros(D), learner.planes.get("n", np.zeros((1, D + 1)))[0, :D]
@@ -173,7 +174,7 @@ def test_regret_of_adagrad(eta):
     rng = np.random.default_rng(7)
     for signs in (rng.choice([-1, 1], size=400), np.resize([1, 1, -1], 400)):
         X = np.sign(rng.normal(size=(400, D))) * (rng.random((400, D)) < 0.5)
-        learner = Learner(rules.AdaGrad("hinge", eta=eta, delta=0), fit_intercept=False)
+        learner = ReferenceLearner(rules.AdaGrad("hinge", eta=eta, delta=0), fit_intercept=False)
         suffered, iterates, squares = [], [], np.zeros(D)
         for x, y in zip(X, signs, strict=True):
             iterates.append(learner.w.copy() if learner.t else np.zeros(D))
@@ -188,7 +189,11 @@ def test_regret_of_adagrad(eta):
 
 def test_the_regret_bound_bites():
     """One coordinate that is pushed to and fro: a thirtieth of the bound does not hold."""
-    learner, u, eta = Learner(rules.AdaGrad("absolute", eta=1.0, delta=0), "regression", fit_intercept=False), 0.0, 1.0
+    learner, u, eta = (
+        ReferenceLearner(rules.AdaGrad("absolute", eta=1.0, delta=0), "regression", fit_intercept=False),
+        0.0,
+        1.0,
+    )
     suffered, far = 0.0, 0.0
     for t in range(200):
         w = float(learner.w[0]) if learner.t else 0.0

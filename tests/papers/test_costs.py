@@ -7,7 +7,7 @@ import pytest
 
 import onepass
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -25,7 +25,7 @@ def test_worked_numbers(way):
 
 
 def test_worked_steps():
-    learner = Learner(rules.PA(), "multiclass", classes=3, costs=COSTS, fit_intercept=False)
+    learner = ReferenceLearner(rules.PA(), "multiclass", classes=3, costs=COSTS, fit_intercept=False)
     run(learner, M)
     np.testing.assert_allclose([r.loss for r in learner.records], [2, 1, 0.5, 1.25, 0], atol=1e-6)
     np.testing.assert_allclose([r.step.add for r in learner.records], [1, 0.5, 0.125, 0.3125, 0], atol=1e-6)
@@ -83,7 +83,7 @@ def test_costs_change_what_is_learned_or_are_refused(rule):
         with pytest.raises(onepass.errors.ParameterError, match="CostSensitive"):
             onepass.LinearModel(rule, "multiclass", classes=[0, 1, 2], costs=costs)
         with pytest.raises(onepass.errors.ParameterError, match="costs="):
-            Learner(rule, "multiclass", classes=3, costs=COSTS)
+            ReferenceLearner(rule, "multiclass", classes=3, costs=COSTS)
         return
     model = onepass.LinearModel(rule, "multiclass", classes=[0, 1, 2], costs=costs)
     model.learn_many(X, y)
@@ -113,7 +113,7 @@ def test_realizable_bound(seed, adversarial):
     pool = [e for e in random_stream(rng, "multiclass", 200) if np.any(e.x)]
     pool = [e._replace(y=int(np.argmax(U @ e.x))) for e in pool]
     pool = [e for e in pool if share(e.x, e.y) > 0.15]
-    learner = Learner(rules.PA(), "multiclass", classes=3, costs=COSTS, fit_intercept=False)
+    learner = ReferenceLearner(rules.PA(), "multiclass", classes=3, costs=COSTS, fit_intercept=False)
     if adversarial:
         loss = lambda s, y: 0.0 if np.ndim(s) == 0 else max(s + roots[y]) - s[y]  # noqa: E731
         stream = worst_of(learner, pool, loss, 120)

@@ -10,10 +10,10 @@ import pytest
 from support.extras import require_extra
 
 from onepass import rules
-from onepass.core import Learner
-from onepass.linear import LinearRegressor
-from onepass.model import LinearModel
-from onepass.spread import FORMS
+from onepass.estimators.linear import LinearRegressor
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme.spread import FORMS
 
 from . import gaussian_transcriptions as papers
 from .bounds import assert_within
@@ -127,7 +127,7 @@ def test_worked_numbers(text: str) -> None:
 def test_vaw_predictions() -> None:
     """The forecaster shrinks what it predicts, not what it learns."""
     model = LinearModel("rls:forecast=vaw", "regression", fit_intercept=False)
-    reference = Learner("rls:forecast=vaw", "regression", fit_intercept=False)
+    reference = ReferenceLearner("rls:forecast=vaw", "regression", fit_intercept=False)
     predicted = []
     for x, y, _ in R:
         predicted.append(model.predict_one(np.asarray(x, float)))
@@ -219,7 +219,7 @@ def test_arow_minimises_its_criterion(diagonal: bool) -> None:
     """½max(0, 1 − y μ·x)² + ½xᵀΣx + λ KL has no better point, among all Σ or among diagonal ones."""
     rng = np.random.default_rng(5)
     rule = rules.AROW(lam=0.6, diag="exact") if diagonal else rules.AROW(lam=0.6, covariance="full")
-    learner = Learner(rule, fit_intercept=False)
+    learner = ReferenceLearner(rule, fit_intercept=False)
     for x, y, _ in random_stream(rng, "binary", rounds=8, d=3):
         before = np.zeros(3) if learner._covariance is None else np.array(learner.w)
         shape = None if learner._covariance is None else learner._covariance.table[0]
@@ -246,7 +246,7 @@ def test_cw_reaches_its_constraint() -> None:
     """After an update y μ·x = φ√(xᵀΣx), and C → ∞ makes CW of both SCW."""
     stream = [e for e in random_stream(np.random.default_rng(8), "binary", rounds=40, d=3)]
     rule = rules.CW(eta=0.8, covariance="full")
-    learner = Learner(rule, fit_intercept=False)
+    learner = ReferenceLearner(rule, fit_intercept=False)
     met = 0
     for x, y, _ in stream:
         if learner.learn(x, y).updated:
@@ -260,7 +260,7 @@ def test_cw_reaches_its_constraint() -> None:
 # ---- guarantees ----
 
 
-def arow_bound(learner: Learner, stream: list[Example], u: np.ndarray, r: float) -> tuple[float, float]:
+def arow_bound(learner: ReferenceLearner, stream: list[Example], u: np.ndarray, r: float) -> tuple[float, float]:
     """Mistakes and their bound (specification 02 §4); the learner's own rounds say where it updated."""
     margins = [e.y * record.score for e, record in zip(stream, learner.records, strict=True)]
     mistakes = sum(m <= 0 and np.any(e.x) for m, e in zip(margins, stream, strict=True))
@@ -277,11 +277,11 @@ def test_arow_mistake_bound(r: float) -> None:
     rng = np.random.default_rng(int(10 * r))
     tight = math.inf
     for noise in (0.1, 1.0):
-        learner = Learner(rules.AROW(lam=r, covariance="full"), fit_intercept=False)
+        learner = ReferenceLearner(rules.AROW(lam=r, covariance="full"), fit_intercept=False)
         stream = random_stream(rng, "binary", rounds=80, d=4, noise=noise)
         for example in stream:
             learner.learn(*example)
-        adversary = Learner(rules.AROW(lam=r, covariance="full"), fit_intercept=False)
+        adversary = ReferenceLearner(rules.AROW(lam=r, covariance="full"), fit_intercept=False)
         played = play(adversary, rng.normal(size=(60, 4)), opposite)
         assert adversary.mistakes == 60
         for who, seen in ((learner, stream), (adversary, played)):
@@ -299,8 +299,8 @@ def test_rls_identity_and_regret_bounds() -> None:
     for adversarial in (False, True):
         delta, Y, T, d = 0.7, 1.0, 60, 3
         X, truth = rng.normal(size=(T, d)), rng.normal(size=d)
-        learner = Learner(rules.RLS(lam=delta), "regression", fit_intercept=False)
-        vaw = Learner(rules.RLS(lam=delta, forecast="vaw"), "regression", fit_intercept=False)
+        learner = ReferenceLearner(rules.RLS(lam=delta), "regression", fit_intercept=False)
+        vaw = ReferenceLearner(rules.RLS(lam=delta, forecast="vaw"), "regression", fit_intercept=False)
         ys, plain, hedged, scaled = [], 0.0, 0.0, 0.0
         for t in range(T):
             s = learner.score(X[t])
@@ -335,7 +335,7 @@ def test_ons_regret_bound(task: str) -> None:
     else:
         y, loss, alpha = np.where(X @ truth + 0.3 * rng.normal(size=T) > 0, 1.0, -1.0), "logistic", math.exp(-2.0)
     rule = rules.ONS.from_constants(G=3.0, D=2.5, alpha=alpha, loss=loss)
-    learner = Learner(rule, task, fit_intercept=False)
+    learner = ReferenceLearner(rule, task, fit_intercept=False)
     distances, suffered, slopes = [], 0.0, []
     for x, answer in zip(X, y, strict=True):
         distances.append(float(np.linalg.norm((np.zeros(d) if learner.t == 0 else learner.w) - truth)))
@@ -426,7 +426,7 @@ def test_ridge_is_still_exact_after_many_rounds() -> None:
 def test_forgetting_waits_rather_than_winding_up(form: str) -> None:
     """A feature that never comes again keeps its variance within max_gamma; the rounds are counted, in files too."""
     model = LinearModel(f"rls:forgetting=0.5,max_gamma=100,form={form}", "regression", fit_intercept=False)
-    reference = Learner("rls:forgetting=0.5,max_gamma=100", "regression", fit_intercept=False)
+    reference = ReferenceLearner("rls:forgetting=0.5,max_gamma=100", "regression", fit_intercept=False)
     for t in range(40):
         x = np.array([1.0, 1.0 if t == 0 else 0.0])
         model.learn_one(x, 1.0)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from onepass import losses, rules
-from onepass.core import Learner
+from onepass import rules
 from onepass.errors import ParameterError
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme import losses
 
 from . import transcriptions
 from .bounds import assert_within
@@ -31,7 +32,7 @@ def test_sgd_equals_transcription(loss, schedule):
     stream = random_stream(np.random.default_rng(len(loss + schedule)), task, rounds=40, weighted=True)
     for clock in ("rounds", "updates"):
         for lam in (0.0, 0.2):
-            learner = Learner(rules.SGD(loss, schedule, l2=lam, clock=clock), task)
+            learner = ReferenceLearner(rules.SGD(loss, schedule, l2=lam, clock=clock), task)
             expected = transcriptions.sgd(
                 with_constant(stream),
                 5,
@@ -46,14 +47,14 @@ def test_sgd_equals_transcription(loss, schedule):
 
 def test_squared_loss_on_labels():
     stream = random_stream(np.random.default_rng(0), "binary", weighted=True)
-    learner = Learner(rules.SGD("squared", "constant", eta=0.05), fit_intercept=False)
+    learner = ReferenceLearner(rules.SGD("squared", "constant", eta=0.05), fit_intercept=False)
     expected = list(transcriptions.sgd(stream, 4, GRADIENTS["squared"], lambda t: 0.05))
     np.testing.assert_allclose(run(learner, stream)[:, :-1], expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_step_beyond_one_over_lambda_shrinks_to_zero():
     """01 §18.1: the factor is max(0, 1 − ηλ), never negative."""
-    learner = Learner(rules.SGD("hinge", "constant", eta=1.0, l2=3.0), fit_intercept=False, w=[5.0, 0.0])
+    learner = ReferenceLearner(rules.SGD("hinge", "constant", eta=1.0, l2=3.0), fit_intercept=False, w=[5.0, 0.0])
     learner.learn((0.0, 1.0), 1)
     np.testing.assert_array_equal(learner.w, [0.0, 1.0])
 
@@ -65,7 +66,7 @@ def test_sgd_on_other_losses_is_the_rule_of_that_name():
         ("regression", rules.SGD("squared", "inv_t", eta=0.5), rules.Adaline(schedule="inv_t(eta=0.5)")),
     ):
         stream = random_stream(np.random.default_rng(1), task, weighted=True)
-        np.testing.assert_array_equal(*(run(Learner(rule, task), stream) for rule in (one, two)))
+        np.testing.assert_array_equal(*(run(ReferenceLearner(rule, task), stream) for rule in (one, two)))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_sgd_on_other_losses_is_the_rule_of_that_name():
 )
 def test_cells_without_meaning_are_refused(loss, task):
     with pytest.raises(ParameterError, match="not defined for task"):
-        Learner(rules.SGD(loss), task)
+        ReferenceLearner(rules.SGD(loss), task)
 
 
 # ---- regret of online gradient descent ----
@@ -98,7 +99,9 @@ def test_ogd_regret(name, eta, seed):
     def value(y, s):
         return loss.value(y * s if loss.margin else y - s)
 
-    random, adversary = (Learner(rules.SGD(name, "constant", eta=eta), task, fit_intercept=False) for _ in range(2))
+    random, adversary = (
+        ReferenceLearner(rules.SGD(name, "constant", eta=eta), task, fit_intercept=False) for _ in range(2)
+    )
     noisy = random_stream(rng, task, 150, noise=1.0)
     run(random, noisy)
     X = rng.normal(size=(150, 4)) + 0.5
@@ -123,7 +126,7 @@ def test_pegasos_equals_transcription(lam, project, weighted, intercept):
     for seed in range(4):
         stream = random_stream(np.random.default_rng(seed), "binary", weighted=weighted)
         expected = list(transcriptions.pegasos(with_constant(stream, float(intercept)), 5, lam, project))
-        learner = Learner(rules.Pegasos(lam, project), fit_intercept=intercept)
+        learner = ReferenceLearner(rules.Pegasos(lam, project), fit_intercept=intercept)
         np.testing.assert_allclose(run(learner, stream), expected, rtol=1e-11, atol=1e-11)
         if project:
             assert np.max(np.linalg.norm(expected, axis=1)) <= lam**-0.5 * (1 + 1e-12)
@@ -133,7 +136,7 @@ def test_pegasos_is_sgd_with_l2():
     """Without projection and intercept: hinge loss, η = 1/(λt), penalty λ."""
     stream = random_stream(np.random.default_rng(5), "binary", weighted=True)
     one, two = (
-        run(Learner(rule, fit_intercept=False), stream)
+        run(ReferenceLearner(rule, fit_intercept=False), stream)
         for rule in (rules.Pegasos(0.2), rules.SGD("hinge", "inv_t", eta=5.0, l2=0.2))
     )
     np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
@@ -158,7 +161,7 @@ def test_pegasos_theorem_1(project, lam, seed):
     c = (√λ + R)² with projection and 4R² without; for u = argmin, T ≥ 3. Nothing is assumed of the stream.
     """
     rng = np.random.default_rng(seed)
-    random, adversary = (Learner(rules.Pegasos(lam, project), fit_intercept=False) for _ in range(2))
+    random, adversary = (ReferenceLearner(rules.Pegasos(lam, project), fit_intercept=False) for _ in range(2))
     noisy = [e for e in random_stream(rng, "binary", 200, noise=1.0) if np.any(e.x)]
     run(random, noisy)
     adversarial = worst_of(adversary, noisy[:40], lambda score, y: 1 - y * score, 200)
@@ -181,7 +184,7 @@ def test_pegasos_comes_near_the_svm(seed):
     rng = np.random.default_rng(seed)
     stream, lam = [e for e in random_stream(rng, "binary", 100, noise=1.0) if np.any(e.x)], 0.1
     X, y = np.array([e.x for e in stream]), np.array([e.y for e in stream])
-    learner = Learner(rules.Pegasos(lam), fit_intercept=False, readout="average(start=500)")
+    learner = ReferenceLearner(rules.Pegasos(lam), fit_intercept=False, readout="average(start=500)")
     for _ in range(20):
         for i in rng.permutation(len(stream)):
             learner.learn(*stream[i])

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from kernel_grid import KernelCell
 
-from onepass import budgets, core, kernels, rules
+from onepass import budgets, kernels, rules, scheme
 from onepass.errors import ParameterError
-from onepass.expansion import KernelLearner
-from onepass.kernel import KernelClassifier, KernelRegressor
-from onepass.kernel_model import KernelModel
+from onepass.estimators.kernel import KernelClassifier, KernelRegressor
+from onepass.kernels.expansion import KernelLearner
+from onepass.models.kernel import KernelModel
 
 from .kernel_streams import X4, Y4, comparators, noisy_xor
 
@@ -50,7 +50,9 @@ def test_scores_before_each_update() -> None:
 
 def test_multiclass_mira_by_hand() -> None:
     """Spec 10 §5: B = (0.2, 0.9, 0.5), y the first class: τ = (0.35, −0.35, 0)."""
-    coefficients, step = rules.MIRA().solve(np.array([0.2, 0.9, 0.5]), 0, core.Scalars(-0.7, 1.0, 1.0, 0.0, 1.0, 1, 0))
+    coefficients, step = rules.MIRA().solve(
+        np.array([0.2, 0.9, 0.5]), 0, scheme.Scalars(-0.7, 1.0, 1.0, 0.0, 1.0, 1, 0)
+    )
     np.testing.assert_allclose(step.add * coefficients, [0.35, -0.35, 0])
 
 

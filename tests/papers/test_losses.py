@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onepass import losses
+from onepass.scheme import losses
 
 from .transcriptions import GRADIENTS
 

@@ -11,7 +11,7 @@ from support.estimator_checks import assert_checks_pass
 
 from onepass import KernelClassifier, LinearClassifier, LinearRegressor, kernels
 from onepass.errors import InputError, ParameterError
-from onepass.maps import GaussianBasis, HistogramMap, Nystrom, RandomFourier
+from onepass.kernels.maps import GaussianBasis, HistogramMap, Nystrom, RandomFourier
 
 from .kernel_streams import checkerboard
 

@@ -9,11 +9,12 @@ import pytest
 import scipy.sparse
 
 import onepass
-from onepass import rules, store
-from onepass.core import Learner
+from onepass import rules
 from onepass.errors import NumericalError, ParameterError
-from onepass.linear import LinearClassifier, LinearRegressor
-from onepass.model import LinearModel
+from onepass.estimators.linear import LinearClassifier, LinearRegressor
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.persistence import store
 
 from . import transcriptions
 from .streams import A, random_stream, run, with_constant
@@ -142,7 +143,7 @@ def test_a_half_full_batch_survives_files_and_chunks():
 
 def test_flush_equals_the_core_and_fit_flushes_every_pass():
     stream = random_stream(np.random.default_rng(5), "binary", 23)
-    learner, model = Learner("sgd:batch_size=10"), model_of("sgd:batch_size=10")
+    learner, model = ReferenceLearner("sgd:batch_size=10"), model_of("sgd:batch_size=10")
     for _ in range(3):
         for x, y, c in stream:
             learner.learn(x, y, c)
@@ -200,7 +201,7 @@ def test_an_update_that_leads_too_far_is_refused_for_its_row():
 
 
 def test_the_pocket_is_refused():
-    for make in (Learner, LinearModel):
+    for make in (ReferenceLearner, LinearModel):
         with pytest.raises(ParameterError, match="counts rounds without an update"):
             make("sgd:batch_size=2", readout="pocket")
 
@@ -208,6 +209,6 @@ def test_the_pocket_is_refused():
 def test_ranking_and_structure():
     stream = random_stream(np.random.default_rng(8), "ranking", 40)
     rule = rules.SGD("hinge", batch_size=4)
-    same(by_model(rule, "ranking", stream), run(Learner(rule, "ranking", fit_intercept=False), stream), 1e-11)
+    same(by_model(rule, "ranking", stream), run(ReferenceLearner(rule, "ranking", fit_intercept=False), stream), 1e-11)
     ranker = onepass.Ranker(rule).fit(np.array([e.x[0] for e in stream]), np.arange(40) % 2, qid=np.arange(40) // 4)
     assert ranker._model.state()[1]["batch_scalars"][0] == 0  # fit leaves nothing waiting

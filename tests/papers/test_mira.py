@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
 from onepass.errors import ParameterError
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .streams import A, M, opposite, play, random_stream, run, with_constant
@@ -15,7 +15,7 @@ from .ways import WAYS, same
 
 
 def test_worked_numbers():
-    learner = Learner(rules.MIRA(tie_update="none"), fit_intercept=False, w=[1.0, 0.0])
+    learner = ReferenceLearner(rules.MIRA(tie_update="none"), fit_intercept=False, w=[1.0, 0.0])
     w = [(1, 0), (0.2, 0.4), (0.3, 0.3), (0.3, 0.3), (0.3, 0.3)]
     np.testing.assert_allclose(run(learner, A)[:, :2], w, atol=1e-6)
     np.testing.assert_allclose([r.step.add for r in learner.records], [0, 0.4, 0.1, 0, 0], atol=1e-6)
@@ -34,7 +34,7 @@ AFTER = [
 @pytest.mark.parametrize("tie_update", ["perceptron", "none"])
 def test_worked_numbers_over_all_classes(tie_update):
     rule = rules.MIRA(tie_update=tie_update)
-    learner = Learner(rule, "multiclass", classes=3, multiclass="mira", fit_intercept=False, w=START)
+    learner = ReferenceLearner(rule, "multiclass", classes=3, multiclass="mira", fit_intercept=False, w=START)
     expected = AFTER if tie_update == "perceptron" else [*AFTER[:3], AFTER[2], AFTER[2]]
     np.testing.assert_allclose(run(learner, M)[:, :, :2], expected, atol=1e-6)
 
@@ -84,8 +84,8 @@ def test_margin_one_is_pa1(cap, way):
 def test_two_classes_over_all_are_the_binary_rule(tie_update):
     """01 §6: for K = 2 and W = (−w, w) the exact problem is the binary rule."""
     rule, w = rules.MIRA(tie_update=tie_update, cap=0.4), np.array([1.0, -2.0, 0.5, 0.3])
-    binary = Learner(rule, w=w)
-    rows = Learner(rule, "multiclass", classes=2, multiclass="mira", w=[-w, w])
+    binary = ReferenceLearner(rule, w=w)
+    rows = ReferenceLearner(rule, "multiclass", classes=2, multiclass="mira", w=[-w, w])
     for x, y, c in random_stream(np.random.default_rng(2), "binary", weighted=True):
         binary.learn(x, y, c)
         rows.learn(x, (y + 1) // 2, c)
@@ -100,7 +100,7 @@ def test_the_norm_never_grows(seed, multiclass):
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(3, 4))
     options = {"classes": 3, "multiclass": multiclass, "fit_intercept": False}
-    learner = Learner(rules.MIRA(tie_update="none"), "multiclass", w=W, **options)
+    learner = ReferenceLearner(rules.MIRA(tie_update="none"), "multiclass", w=W, **options)
     play(learner, rng.normal(size=(80, 4)), lambda scores, x: int(np.argmin(scores)))
     norms = [np.linalg.norm(W)] + [np.linalg.norm(r.w) for r in learner.records]
     assert learner.k > 60  # the adversary bites
@@ -112,7 +112,7 @@ def test_it_takes_the_shortest_w_within_reach():
     """01 §6: among w + αyx, α ∈ [0, cap], the one of smallest norm; an uncapped update ends at m = 0."""
     rng = np.random.default_rng(0)
     for w, x in rng.normal(size=(30, 2, 3)):
-        learner = Learner(rules.MIRA(cap=0.6), fit_intercept=False, w=w)
+        learner = ReferenceLearner(rules.MIRA(cap=0.6), fit_intercept=False, w=w)
         y = opposite(learner.score(x), x)
         learner.learn(x, y)
         reach = w + np.linspace(0, 0.6, 2001)[:, np.newaxis] * y * x
@@ -127,7 +127,7 @@ def test_over_all_classes_it_is_ultraconservative(seed):
     rng = np.random.default_rng(seed)
     for W, (x, *_) in zip(rng.normal(size=(40, 4, 3)), rng.normal(size=(40, 1, 3)), strict=True):
         y, s = int(rng.integers(4)), W @ x
-        learner = Learner(rules.MIRA(), "multiclass", classes=4, multiclass="mira", fit_intercept=False, w=W)
+        learner = ReferenceLearner(rules.MIRA(), "multiclass", classes=4, multiclass="mira", fit_intercept=False, w=W)
         learner.learn(x, y)
         moved = np.any(learner.w != W, axis=1)
         beats = (s > s[y]) | (np.arange(4) == y)

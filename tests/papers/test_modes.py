@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 from onepass import LinearClassifier, LinearRegressor, rules
-from onepass.core import Learner
 from onepass.errors import ParameterError
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -133,7 +133,7 @@ def test_sequential_passes_are_the_online_rule_repeated():
     X, y, c = (np.array([getattr(e, name) for e in stream]) for name in ("x", "y", "c"))
     for mode in ("online", "incremental"):
         model = LinearClassifier("pa1:C=0.1", mode=mode, passes=4, tol=None, tol_w=None).fit(X, y, sample_weight=c)
-        learner = Learner("pa1:C=0.1")
+        learner = ReferenceLearner("pa1:C=0.1")
         for x, label, weight in stream * 4:
             learner.learn(x, label, weight)
         np.testing.assert_allclose(model.coef_[0], learner.w, rtol=1e-12, atol=1e-12)
@@ -158,7 +158,7 @@ def test_other_orders(name):
             "pa1:C=0.1", mode="incremental", passes=3, shuffle=shuffle, random_state=seed, tol=None, tol_w=None
         ).fit(X, y)
 
-    generator, learner = np.random.RandomState(7), Learner("pa1:C=0.1")
+    generator, learner = np.random.RandomState(7), ReferenceLearner("pa1:C=0.1")
     orders = []
     for _ in range(3):
         orders.append(draw(generator, len(X)))
@@ -217,7 +217,7 @@ def test_incremental_perceptron_bound():
 
 def passes_by_hand(X, y, rule, passes, tol, tol_w):
     """00 §11 in Python: (which test fired, after how many passes, the mean losses)."""
-    learner, best, waited, losses = Learner(rule, "regression"), np.inf, 0, []
+    learner, best, waited, losses = ReferenceLearner(rule, "regression"), np.inf, 0, []
     before = np.zeros(X.shape[1] + 1)
     for number in range(1, passes + 1):
         start = len(learner.records)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import Played, assert_within, pa_bounds
@@ -17,7 +17,7 @@ from .streams import Example, M, play, random_stream, run, with_constant, worst_
 
 
 def learner_of(rule, **options):
-    return Learner(rule, "multiclass", classes=3, **{"fit_intercept": False, **options})
+    return ReferenceLearner(rule, "multiclass", classes=3, **{"fit_intercept": False, **options})
 
 
 # ---- worked numbers of 13.1: (ℓ or None, τ) per round, and W after some of them ----
@@ -135,7 +135,7 @@ BINARY_TOO = [
 @pytest.mark.parametrize("rule", BINARY_TOO, ids=repr)
 def test_is_the_binary_rule_on_kesler_vectors(rule):
     stream = random_stream(np.random.default_rng(2), "multiclass", weighted=True)
-    rows, flat = learner_of(rule), Learner(rule, fit_intercept=False, w=np.zeros(12))
+    rows, flat = learner_of(rule), ReferenceLearner(rule, fit_intercept=False, w=np.zeros(12))
     for x, y, c in stream:
         flat.learn(kesler(flat.w.reshape(3, 4), x, y), 1, c)
         rows.learn(x, y, c)
@@ -145,7 +145,7 @@ def test_is_the_binary_rule_on_kesler_vectors(rule):
 def test_two_classes_are_the_binary_perceptron():
     """01 §12: with K = 2 and a zero start W₀ = −W₁, and W₁ is the Perceptron of §1.1."""
     stream = random_stream(np.random.default_rng(3), "binary")
-    binary, rows = Learner("perceptron"), Learner("perceptron", "multiclass", classes=2)
+    binary, rows = ReferenceLearner("perceptron"), ReferenceLearner("perceptron", "multiclass", classes=2)
     for x, y, _ in stream:
         binary.learn(x, y)
         rows.learn(x, (y + 1) // 2)

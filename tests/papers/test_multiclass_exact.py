@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -111,7 +111,7 @@ def test_equals_a_solver(K, name):
     rng, updates = np.random.default_rng(K), 0
     for _ in range(12):
         W, x, y = rng.normal(size=(K, 3)), rng.normal(size=3) * rng.uniform(0.3, 2), int(rng.integers(K))
-        learner = Learner(rule, "multiclass", classes=K, multiclass=multiclass, fit_intercept=False, w=W)
+        learner = ReferenceLearner(rule, "multiclass", classes=K, multiclass=multiclass, fit_intercept=False, w=W)
         learner.learn(x, y)
         updates += learner.k
         np.testing.assert_allclose(learner.w, solve(W, x, y), atol=2e-6)
@@ -155,7 +155,9 @@ def test_the_native_mira_equals_a_solver():
 def test_two_classes_have_one_constraint(rule):
     """01 §13.2: for K = 2 "all" is the single constraint."""
     stream = [e._replace(y=(e.y + 1) // 2) for e in random_stream(np.random.default_rng(1), "binary", weighted=True)]
-    one, two = (run(Learner(rule, "multiclass", classes=2, multiclass=word), stream) for word in ("rival", "all"))
+    one, two = (
+        run(ReferenceLearner(rule, "multiclass", classes=2, multiclass=word), stream) for word in ("rival", "all")
+    )
     np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
 
 
@@ -177,7 +179,7 @@ def test_realizable_bound(seed):
     S = np.sort(X @ U.T, axis=1)
     X = X[S[:, -1] - S[:, -2] > 0.2]
     stream = [(x, int(np.argmax(U @ x)), 1.0) for x in X]
-    learner = Learner(rules.PA(), "multiclass", fit_intercept=False, **ALL)
+    learner = ReferenceLearner(rules.PA(), "multiclass", fit_intercept=False, **ALL)
     run(learner, stream)
     losses = np.array([r.loss for r in learner.records])
     assert np.sum(losses**2) > 3

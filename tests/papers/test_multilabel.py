@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import onepass
-from onepass import rules, store
-from onepass.core import Learner
+from onepass import rules
 from onepass.errors import ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.persistence import store
 
 from . import transcriptions
 from .bounds import Played, assert_within, pa_bounds
@@ -28,7 +29,7 @@ def test_worked_numbers(way):
 
 
 def test_worked_steps():
-    learner = Learner(rules.PA1(0.3), "multilabel", classes=3, fit_intercept=False)
+    learner = ReferenceLearner(rules.PA1(0.3), "multilabel", classes=3, fit_intercept=False)
     run(learner, WORKED)
     np.testing.assert_allclose([r.step.add for r in learner.records], [0.3, 0.3, 0.25, 0.3], atol=1e-6)
     np.testing.assert_allclose([r.loss for r in learner.records[2:]], [1, 1.05], atol=1e-6)
@@ -86,7 +87,7 @@ def test_is_the_minimiser(rule, variant):
         W, x, Y = rng.normal(size=(4, 3)), rng.normal(size=3), {0, 2}
         s = W @ x
         r, q = min(Y, key=lambda i: s[i]), max({1, 3}, key=lambda i: s[i])
-        learner = Learner(rule, "multilabel", classes=4, fit_intercept=False, w=W)
+        learner = ReferenceLearner(rule, "multilabel", classes=4, fit_intercept=False, w=W)
         learner.learn(x, Y)
         pair = np.zeros((4, 3))
         pair[r], pair[q] = x, -x
@@ -114,7 +115,7 @@ def test_bounds(name, C, seed):
     noisy = [e for e in label_stream(rng, 150, noise=2.0) if np.any(e.x) and 0 < len(e.y) < 4]
     fits = 5 * U * (1 + 1e-12)
     for stream in (clear, noisy):
-        learner = Learner(
+        learner = ReferenceLearner(
             rules.RULES[name]() if name == "pa" else rules.RULES[name](C),
             "multilabel",
             classes=4,
@@ -136,7 +137,7 @@ def test_nothing_to_order_is_passive_and_prediction_is_above_zero():
     for make in (by_core, by_model):
         rows = make(rules.PA(), "multilabel", [Example((1, 2), set()), Example((1, 2), {0, 1, 2})], classes=3)
         assert not rows.any()
-    learner = Learner(rules.PA(), "multilabel", classes=3)
+    learner = ReferenceLearner(rules.PA(), "multilabel", classes=3)
     model = onepass.MultilabelClassifier("pa")
     model.fit([e.x for e in WORKED], [[int(i in e.y) for i in range(3)] for e in WORKED])
     run(learner, WORKED)
@@ -207,7 +208,7 @@ def test_other_rules_calibrate_alike_in_both_ways(rule):
 
 @pytest.mark.parametrize("rule", ["romma", "alma", "alma:p=4", "shifting", "pegasos:project=true"])
 def test_rules_that_shrink_by_the_margin_cannot(rule):
-    for make in (Learner, LinearModel):
+    for make in (ReferenceLearner, LinearModel):
         with pytest.raises(ParameterError, match=r"threshold='calibrated' adds two steps.*use 'uncalibrated'"):
             make(rule, "multilabel", threshold="calibrated")
         assert not make(rule, "multilabel").calibrated

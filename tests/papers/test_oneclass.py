@@ -9,8 +9,8 @@ from scipy.sparse import csr_array, random_array
 
 import onepass
 from onepass import rules
-from onepass.core import Learner
 from onepass.errors import InputError
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -63,7 +63,7 @@ def test_is_the_minimiser(variant):
     """min ½‖v − w‖² + C max(0, ‖v − x‖ − ε) (squared for PA-II; as a constraint for PA)."""
     rng, C, eps = np.random.default_rng(0), 0.2, 0.4
     for w, x in rng.normal(size=(15, 2, 3)):
-        learner = Learner(RULES[variant], "oneclass", radius=eps, fit_intercept=False, w=w)
+        learner = ReferenceLearner(RULES[variant], "oneclass", radius=eps, fit_intercept=False, w=w)
         learner.learn(x, None)
         weight = {"PA": (0, 0), "PA-I": (C, 0), "PA-II": (0, C)}[variant]
         found = minimize(
@@ -86,7 +86,7 @@ def test_realizable_bound(seed):
     u = 3 * rng.normal(size=4)
     Z = rng.normal(size=(100, 4))
     X = u + Z / np.linalg.norm(Z, axis=1)[:, np.newaxis] * rng.uniform(0, 1, size=(100, 1))
-    learner = Learner(rules.PA(), "oneclass", radius=1.0, fit_intercept=False)
+    learner = ReferenceLearner(rules.PA(), "oneclass", radius=1.0, fit_intercept=False)
     run(learner, [Example(x, None) for x in X])
     losses = np.array([r.loss for r in learner.records])
     distances = [np.linalg.norm(u)] + [np.linalg.norm(r.w - u) for r in learner.records]

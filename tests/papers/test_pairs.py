@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 import onepass
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .streams import PAIRS, Example, random_stream, run
@@ -44,7 +44,7 @@ def test_worked_numbers(name, way):
 
 
 def test_worked_slopes():
-    learner = Learner(rules.MROC(beta=1, mu=0.5), "ranking")
+    learner = ReferenceLearner(rules.MROC(beta=1, mu=0.5), "ranking")
     run(learner, PAIRS)
     np.testing.assert_allclose([r.step.add / 0.5 for r in learner.records], SLOPES, atol=1e-6)
 
@@ -69,7 +69,7 @@ def test_equals_transcription(name, weighted, way):
 
 def test_pamir_is_pa1_on_pairs():
     stream = random_stream(np.random.default_rng(9), "ranking", weighted=True)
-    one, two = (run(Learner(rule, "ranking"), stream) for rule in (rules.PAMIR(0.3), rules.PA1(0.3)))
+    one, two = (run(ReferenceLearner(rule, "ranking"), stream) for rule in (rules.PAMIR(0.3), rules.PA1(0.3)))
     np.testing.assert_array_equal(one, two)
 
 
@@ -77,7 +77,7 @@ def test_mroc_is_the_gradient_of_the_smoothed_auc():
     """A step is μ ∇σ(β w·z)."""
     rng = np.random.default_rng(0)
     for w, p, n in rng.normal(size=(10, 3, 3)):
-        learner = Learner(rules.MROC(beta=2.0, mu=0.5), "ranking", w=w)
+        learner = ReferenceLearner(rules.MROC(beta=2.0, mu=0.5), "ranking", w=w)
         learner.learn((p, n), 1)
         slope = approx_fprime(w, lambda v, z=p - n: 1 / (1 + math.exp(-2.0 * v @ z)), 1e-7)
         np.testing.assert_allclose(learner.w - w, 0.5 * slope, atol=1e-6)
@@ -116,7 +116,7 @@ def test_mroc_raises_the_auc():
     X = rng.normal(size=(400, 5))
     y = X @ u + rng.normal(size=400) > 0
     P, N = X[y], X[~y]
-    learner = Learner(rules.MROC(2.0, 0.1), "ranking")
+    learner = ReferenceLearner(rules.MROC(2.0, 0.1), "ranking")
     for i, j in zip(rng.integers(len(P), size=400), rng.integers(len(N), size=400), strict=True):
         learner.learn((P[i], N[j]), 1)
     auc = np.mean((P @ learner.w)[:, np.newaxis] > N @ learner.w)

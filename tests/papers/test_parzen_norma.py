@@ -10,7 +10,7 @@ import pytest
 import onepass as op
 from onepass import budgets, kernels, rules
 from onepass.errors import ParameterError
-from onepass.kernel_model import KernelModel
+from onepass.models.kernel import KernelModel
 
 X4 = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
 Y4 = np.array([-1, -1, 1, 1])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from onepass import rules
-from onepass.core import Learner
 from onepass.errors import LabelError, ParameterError
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import Played, assert_within, pa_bounds
@@ -82,7 +82,7 @@ WORKED = [
 
 @pytest.mark.parametrize(("rule", "task", "stream", "rounds"), WORKED)
 def test_worked_numbers(rule, task, stream, rounds):
-    learner = Learner(rule, task, fit_intercept=False)
+    learner = ReferenceLearner(rule, task, fit_intercept=False)
     run(learner, stream)
     for record, (loss, tau, w) in zip(learner.records, rounds, strict=True):
         assert record.loss == pytest.approx(loss, abs=1e-6)
@@ -98,7 +98,7 @@ IMPORTANCE = {
 
 @pytest.mark.parametrize("mode", IMPORTANCE)
 def test_worked_importance(mode):
-    learner = Learner(rules.PA1(0.1, importance_mode=mode), fit_intercept=False)
+    learner = ReferenceLearner(rules.PA1(0.1, importance_mode=mode), fit_intercept=False)
     stream = [e._replace(c=c) for e, c in zip(A, A_IMPORTANCE, strict=True)]
     np.testing.assert_allclose(run(learner, stream)[:, :2], IMPORTANCE[mode], atol=1e-6)
 
@@ -126,7 +126,7 @@ def test_classification_equals_transcription(name, options, weighted, intercept)
     kind, params, C = VARIANTS[name]
     for seed, bias_in_norm in ((0, True), (1, False)):
         stream = random_stream(np.random.default_rng(seed), "binary", weighted=weighted)
-        learner = Learner(kind(**params, **options), fit_intercept=intercept, bias_in_norm=bias_in_norm)
+        learner = ReferenceLearner(kind(**params, **options), fit_intercept=intercept, bias_in_norm=bias_in_norm)
         expected = transcriptions.pa_classification(
             with_constant(stream, float(intercept)), 5, name.split()[0], C, bias_in_norm=bias_in_norm,
             mistakes_only="update_on" in options, scale_step="importance_mode" in options,
@@ -141,7 +141,7 @@ def test_regression_equals_transcription(name, epsilon, mode):
     kind, params, C = VARIANTS[name]
     for seed, weighted in ((0, False), (1, True)):
         stream = random_stream(np.random.default_rng(seed), "regression", weighted=weighted)
-        learner = Learner(kind(**params, epsilon=epsilon, importance_mode=mode), "regression")
+        learner = ReferenceLearner(kind(**params, epsilon=epsilon, importance_mode=mode), "regression")
         expected = transcriptions.pa_regression(
             with_constant(stream), 5, name.split()[0], C, epsilon=epsilon, scale_step=mode == "scale_step"
         )
@@ -157,7 +157,7 @@ def test_c_and_lambda_exclude_each_other():
 @pytest.mark.parametrize("y", [math.nan, math.inf])
 def test_regression_refuses_a_target_that_is_not_finite(y):
     """max(0, NaN) is 0 and min(C, ∞) is C: without a check PA-I would be silent, or learn."""
-    learner = Learner(rules.PA1(), "regression")
+    learner = ReferenceLearner(rules.PA1(), "regression")
     with pytest.raises(LabelError):
         learner.learn((1.0, 2.0), y)
     assert learner.t == 0
@@ -215,7 +215,7 @@ def test_closed_form_is_the_minimiser(task, kind, penalty, C, c):
             rival = max((r for r in range(3) if r != y), key=lambda r: w[r] @ x)
             phi = np.zeros((3, 3))
             phi[y], phi[rival] = x, -x
-        learner = Learner(kind() if kind is rules.PA else kind(C), task, classes=3, fit_intercept=False, w=w)
+        learner = ReferenceLearner(kind() if kind is rules.PA else kind(C), task, classes=3, fit_intercept=False, w=w)
         learner.learn(x, y, c)
         best = smallest_move(np.ravel(w), np.ravel(phi), target, penalty, c * C)
         np.testing.assert_allclose(np.ravel(learner.w), best, atol=2e-6)
@@ -238,7 +238,7 @@ def test_loss_after_the_update(w, x, y, C):
         (rules.PA2(C), loss / (1 + 2 * C * xx)),
     ]
     for rule, expected in after if xx > 0 else ():
-        learner = Learner(rule, fit_intercept=False, w=w)
+        learner = ReferenceLearner(rule, fit_intercept=False, w=w)
         learner.learn(x, y)
         scale = max(1.0, math.sqrt(xx) * float(np.linalg.norm(w)), loss)
         assert max(0.0, 1 - y * learner.score(x)) == pytest.approx(expected, abs=1e-12 * scale)
@@ -273,7 +273,7 @@ def hold(rng, name, C, learner, stream, task, *more):
 @pytest.mark.parametrize("seed", range(5))
 def test_classification_bounds(name, C, seed):
     rng = np.random.default_rng(seed)
-    learner, adversary, unit = (Learner(make(name, C), fit_intercept=False) for _ in range(3))
+    learner, adversary, unit = (ReferenceLearner(make(name, C), fit_intercept=False) for _ in range(3))
     noisy = [e for e in random_stream(rng, "binary", 150, noise=2.0) if np.any(e.x)]
     run(learner, noisy)
     X = rng.normal(size=(150, 4)) + 0.5
@@ -290,7 +290,7 @@ def test_classification_bounds(name, C, seed):
 def test_realizable_classification_bound(seed):
     rng = np.random.default_rng(seed)
     pool, u = separable(rng, 60, 4, margin=0.1)
-    learner = Learner(rules.PA(), fit_intercept=False)
+    learner = ReferenceLearner(rules.PA(), fit_intercept=False)
     shown = worst_of(learner, pool, lambda score, y: 1 - y * score, 150)
     X, y = np.array([e.x for e in shown]), np.array([e.y for e in shown])
     u = u / np.min(y * (X @ u)) * (1 + 1e-12)  # the shortest multiple without loss
@@ -304,7 +304,7 @@ def test_realizable_classification_bound(seed):
 def test_bounds_on_a_narrow_margin(name, C, margin):
     """Two near-parallel inputs of opposite labels: a step too long is never repaired, the bounds see it."""
     pool = [Example(np.array([1.0, y * margin]), y) for y in (1, -1)]
-    learner = Learner(make(name, C), fit_intercept=False)
+    learner = ReferenceLearner(make(name, C), fit_intercept=False)
     shown = worst_of(learner, pool, lambda score, y: -y * score, 400)
     assert learner.mistakes >= 4  # it bites
     more = {"pa": "realizable", "pa1": "PA-I", "pa2": "PA-II"}[name]
@@ -317,7 +317,7 @@ def test_bounds_on_a_narrow_margin(name, C, margin):
 
 def test_realizable_bound_is_attained():
     stream, _ = orthogonal(9)
-    learner = Learner(rules.PA(), fit_intercept=False)
+    learner = ReferenceLearner(rules.PA(), fit_intercept=False)
     run(learner, stream)
     assert sum(r.loss**2 for r in learner.records) == 9  # R² = 1, u = (1, …, 1)
 
@@ -331,7 +331,7 @@ def test_regression_bounds(name, C, seed):
     X = rng.normal(size=(150, 4))
     noisy = [Example(x, float(x @ truth + rng.normal())) for x in X]
     exact = [Example(x, float(x @ truth + rng.uniform(-0.1, 0.1))) for x in X[:40]]
-    learner, adversary, hardest = (Learner(make(name, C), "regression", fit_intercept=False) for _ in range(3))
+    learner, adversary, hardest = (ReferenceLearner(make(name, C), "regression", fit_intercept=False) for _ in range(3))
     run(learner, noisy)
     shown = play(adversary, X, lambda score, x: -1.0 if score > 0 else 1.0)
     chosen = worst_of(hardest, exact, lambda score, y: abs(y - score), 100)

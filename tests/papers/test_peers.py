@@ -1,7 +1,7 @@
 """Round for round the weights of scikit-learn and River, where they implement the same rule.
 
 The marks [P] of the specification.
-`ours` is every way to run a rule: `core.Learner` and the estimators.
+`ours` is every way to run a rule: `ReferenceLearner` and the estimators.
 River's PARegressor is left out on purpose: its loss replaces y by 2y − 1 (00 §16).
 """
 
@@ -14,13 +14,14 @@ from sklearn import linear_model as sk
 
 import onepass
 from onepass import rules
-from onepass.core import Average, Learner
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme.readouts import Average
 
 from .streams import random_stream, run, with_constant
 
 
 def by_core(rule, task, stream, **options):
-    return run(Learner(rule, task, **options), stream)
+    return run(ReferenceLearner(rule, task, **options), stream)
 
 
 def by_estimator(rule, task, stream, **options):
@@ -168,7 +169,7 @@ def test_scikit_learn_average(ours, name, start):
 def test_scikit_learn_hinge_at_its_kink():
     """00 §5: at m = 1 exactly scikit-learn still pulls, we do not."""
     model = classifier(**FLAT, learning_rate="constant", eta0=0.5)(False)
-    learner = Learner(rules.SGD("hinge", "constant", eta=0.5), fit_intercept=False)
+    learner = ReferenceLearner(rules.SGD("hinge", "constant", eta=0.5), fit_intercept=False)
     for expected in (([0.5], [0.5]), ([1.0], [1.0]), ([1.5], [1.0])):
         model.partial_fit([[1.0]], [1], classes=[-1, 1])
         learner.learn([1.0], 1)

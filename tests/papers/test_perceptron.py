@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
 from onepass.errors import ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -33,7 +33,7 @@ WORKED = [
 
 @pytest.mark.parametrize(("rule", "w", "scores", "updates"), WORKED)
 def test_worked_numbers(rule, w, scores, updates):
-    learner = Learner(rule, fit_intercept=False)
+    learner = ReferenceLearner(rule, fit_intercept=False)
     np.testing.assert_allclose(run(learner, A)[:, :2], w, atol=1e-6)
     assert learner.k == updates
     if scores:
@@ -43,11 +43,11 @@ def test_worked_numbers(rule, w, scores, updates):
 def test_strict_from_zero_is_refused():
     """00 §3: from w = 0 the strict rule with β = 0 never starts."""
     with pytest.raises(ParameterError, match="never starts"):
-        Learner(rules.Perceptron(strict=True))
+        ReferenceLearner(rules.Perceptron(strict=True))
     with pytest.raises(ParameterError, match="never starts"):
         LinearModel(rules.Perceptron(strict=True))
-    assert Learner(rules.Perceptron(strict=True), fit_intercept=False, w=[0.0, -1.0]).learn((0, 1), 1).updated
-    learner = Learner(rules.Perceptron(beta=1, strict=True), fit_intercept=False)
+    assert ReferenceLearner(rules.Perceptron(strict=True), fit_intercept=False, w=[0.0, -1.0]).learn((0, 1), 1).updated
+    learner = ReferenceLearner(rules.Perceptron(beta=1, strict=True), fit_intercept=False)
     assert learner.learn((0, 1), 1).updated
     assert not learner.learn((0, 1), 1).updated  # m = β exactly
 
@@ -66,7 +66,7 @@ RULES = [
 def test_equals_transcription(rule, rho, beta, weighted, intercept):
     for seed in range(5):
         stream = random_stream(np.random.default_rng(seed), "binary", weighted=weighted)
-        learner = Learner(rule, fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
+        learner = ReferenceLearner(rule, fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
         expected = np.array(
             list(transcriptions.perceptron(with_constant(stream, intercept), 5, rho, beta, rule.strict))
         )
@@ -78,13 +78,13 @@ def test_ranking_is_the_rule_on_the_difference():
     stream = random_stream(np.random.default_rng(0), "ranking", weighted=True)
     differences = [(p - n, 1, c) for (p, n), _, c in stream]
     expected = list(transcriptions.perceptron(differences, 4, lambda t: 1.0, 0.5))
-    learner = Learner(rules.Perceptron(beta=0.5), "ranking")
+    learner = ReferenceLearner(rules.Perceptron(beta=0.5), "ranking")
     np.testing.assert_allclose(run(learner, stream)[:, :-1], expected, rtol=1e-12, atol=1e-12)
 
 
 def test_only_beta_over_rho_matters():
     stream = random_stream(np.random.default_rng(1), "binary")
-    one, half = (run(Learner(rules.Perceptron(rho, rho * 0.6)), stream) for rho in (1.0, 0.5))
+    one, half = (run(ReferenceLearner(rules.Perceptron(rho, rho * 0.6)), stream) for rho in (1.0, 0.5))
     np.testing.assert_array_equal(0.5 * one, half)
 
 
@@ -102,10 +102,10 @@ def novikoff(stream, u, rho, beta):
 @pytest.mark.parametrize("seed", range(8))
 def test_separable_bound(rho, beta, seed):
     stream, u = separable(np.random.default_rng(seed), 100, 3, margin=0.2)
-    passes = Learner(rules.Perceptron(rho, beta), fit_intercept=False)
+    passes = ReferenceLearner(rules.Perceptron(rho, beta), fit_intercept=False)
     for _ in range(3):
         run(passes, stream)
-    adversary = Learner(rules.Perceptron(rho, beta), fit_intercept=False)
+    adversary = ReferenceLearner(rules.Perceptron(rho, beta), fit_intercept=False)
     shown = worst_of(adversary, stream, lambda score, y: -y * score, 60)
     for learner in (passes, adversary):
         assert_within(learner.k, novikoff(stream, u, rho, beta), "Novikoff")
@@ -117,7 +117,7 @@ def test_separable_bound(rho, beta, seed):
 @pytest.mark.parametrize("d", [1, 4, 25])
 def test_separable_bound_is_attained(d):
     stream, u = orthogonal(d)
-    learner = Learner(rules.Perceptron(), fit_intercept=False)
+    learner = ReferenceLearner(rules.Perceptron(), fit_intercept=False)
     for _ in range(2):
         run(learner, stream)
     assert learner.k == d == round(novikoff(stream, u, 1.0, 0.0))
@@ -135,9 +135,9 @@ def nonseparable_bound(stream, learner, u):
 def test_nonseparable_bound(seed):
     rng = np.random.default_rng(seed)
     random = random_stream(rng, "binary", 150, noise=2.0)
-    learner = Learner(rules.Perceptron(), fit_intercept=False)
+    learner = ReferenceLearner(rules.Perceptron(), fit_intercept=False)
     run(learner, random)
-    adversary = Learner(rules.Perceptron(), fit_intercept=False)
+    adversary = ReferenceLearner(rules.Perceptron(), fit_intercept=False)
     X = rng.normal(size=(150, 4)) + 1.0
     shown = play(adversary, X, opposite)
     assert adversary.mistakes == adversary.k == len(shown)  # it bites: every round is a mistake

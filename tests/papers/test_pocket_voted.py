@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from onepass import rules, store
-from onepass.core import Learner, Pocket, Voted
+from onepass import rules
 from onepass.errors import FullError, InputError, LabelError, ParameterError
-from onepass.linear import LinearClassifier
-from onepass.model import LinearModel
+from onepass.estimators.linear import LinearClassifier
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.persistence import store
+from onepass.scheme.readouts import Pocket, Voted
 
 from . import transcriptions
 from .streams import A, random_stream, run, with_constant
@@ -30,7 +32,7 @@ def test_worked_pocket(rule, options, way):
 
 
 def test_worked_runs():
-    learner = Learner("pocket", fit_intercept=False)
+    learner = ReferenceLearner("pocket", fit_intercept=False)
     seen = []
     for x, y, _ in A * 2:
         learner.learn(x, y)
@@ -126,7 +128,7 @@ def test_ratchet_equals_transcription(sparse, mode):
 
         vectors = list(transcriptions.perceptron(constant * 8, 5, lambda t: 1.0))
         expected = list(ratcheted(vectors, constant * 8, wrong))
-        learner = Learner("perceptron", readout="pocket:ratchet=true", examples=stream)
+        learner = ReferenceLearner("perceptron", readout="pocket:ratchet=true", examples=stream)
         same(run(learner, stream * 8), expected)
         errors = [wrong(w) for w in expected[len(stream) :]]  # the pocket is no longer empty
         assert all(later <= earlier for earlier, later in itertools.pairwise(errors))
@@ -161,7 +163,10 @@ def test_ratchet_over_classes():
     Z = np.array([e.x for e in constant])
     vectors = transcriptions.multiclass_perceptron(constant * 5, 3, 5)
     expected = list(ratcheted(vectors, constant * 5, lambda W: np.sum(c[np.argmax(Z @ W.T, axis=1) != y])))
-    same(run(Learner("pocket", "multiclass", classes=3, readout=Pocket(True), examples=stream), stream * 5), expected)
+    same(
+        run(ReferenceLearner("pocket", "multiclass", classes=3, readout=Pocket(True), examples=stream), stream * 5),
+        expected,
+    )
     model = LinearClassifier("pocket", readout="pocket:ratchet=true", passes=5).fit(X, y, sample_weight=c)
     same(np.hstack([model.coef_, model.intercept_[:, np.newaxis]]), expected[-1])
 
@@ -198,11 +203,11 @@ def test_a_stream_has_no_set_to_ratchet_by():
 
 @pytest.mark.parametrize("task", ["multilabel", "ranking"])
 def test_ratchet_counts_labels(task):
-    for make in (Learner, LinearModel):
+    for make in (ReferenceLearner, LinearModel):
         with pytest.raises(ParameterError, match="counts wrong labels"):
             make("perceptron", task, readout="pocket:ratchet=true", fit_intercept=False)
     with pytest.raises(ParameterError, match="give examples="):
-        Learner("perceptron", readout=Pocket(ratchet=True))
+        ReferenceLearner("perceptron", readout=Pocket(ratchet=True))
 
 
 # ---- voted ----
@@ -232,7 +237,7 @@ def test_worked_votes():
     kept = voters(list(transcriptions.perceptron(A, 2, lambda t: 1.0)), A)
     assert [count for _, count in kept] == [0, 1, 1, 3]
     model = model_of("perceptron", readout="voted", fit_intercept=False)
-    learner = Learner("perceptron", readout="voted", fit_intercept=False)
+    learner = ReferenceLearner("perceptron", readout="voted", fit_intercept=False)
     for x, y, _ in A:
         model.learn_one(x, y)
         learner.learn(x, y)
@@ -263,7 +268,7 @@ def test_voted_equals_brute_force(name, weighted, intercept):
         kept = voters(list(transcription(constant)), constant)
         model = model_of(rule, readout="voted", fit_intercept=intercept)
         table = model_of(rule, readout="voted", fit_intercept=intercept)
-        learner = Learner(rule, readout="voted", fit_intercept=intercept)
+        learner = ReferenceLearner(rule, readout="voted", fit_intercept=intercept)
         for x, y, c in stream:
             model.learn_one(x, y, c)
             learner.learn(x, y, c)
@@ -287,7 +292,7 @@ def test_voted_over_classes():
     constant = with_constant(stream)
     kept = voters(list(transcriptions.multiclass_perceptron(constant, 3, 5)), constant)
     model = model_of("perceptron", "multiclass", classes=3, readout="voted")
-    learner = Learner("perceptron", "multiclass", classes=3, readout="voted")
+    learner = ReferenceLearner("perceptron", "multiclass", classes=3, readout="voted")
     for x, y, c in stream:
         model.learn_one(x, y, c)
         learner.learn(x, y, c)
@@ -345,7 +350,7 @@ def test_too_many_vectors_in_a_table_stop_at_their_row(form, grows):
     assert caught.value.row == row == table.t > 4
     if form != "sparse":  # of single rows as of tables
         assert store.to_bytes("linear", *one.state()) == store.to_bytes("linear", *table.state())
-    learner = Learner("perceptron", readout=Voted(max_vectors=4))
+    learner = ReferenceLearner("perceptron", readout=Voted(max_vectors=4))
     with pytest.raises(FullError):
         run(learner, stream)
     assert learner.t == row
@@ -366,7 +371,7 @@ def test_malformed_rows_beyond_the_bound_refuse_all():
     assert model.t == 0
 
 
-@pytest.mark.parametrize("make", [Learner, LinearModel])
+@pytest.mark.parametrize("make", [ReferenceLearner, LinearModel])
 @pytest.mark.parametrize("rule", [rules.Shifting(), rules.SGD(l2=0.1), rules.ALMA(), rules.ROMMA()], ids=repr)
 def test_rules_that_shrink_have_no_vote(make, rule):
     with pytest.raises(ParameterError, match="voted"):

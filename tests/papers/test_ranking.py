@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import Played, assert_within, pa_bounds
@@ -14,7 +14,7 @@ from .streams import PAIRS, Example, random_stream, run, worst_of
 
 
 def test_worked_numbers():
-    learner = Learner(rules.PA1(C=0.1), task="ranking")
+    learner = ReferenceLearner(rules.PA1(C=0.1), task="ranking")
     np.testing.assert_allclose(run(learner, PAIRS)[:, :2], [(-0.1, 0.3), (0.1, 0.3), (0, 0.5)], atol=1e-6)
 
 
@@ -25,7 +25,7 @@ def test_equals_transcription(rule, variant, weighted, intercept):
     """A constant feature cancels in the difference: with or without intercept, it stays 0."""
     for seed in range(4):
         stream = random_stream(np.random.default_rng(seed), "ranking", weighted=weighted)
-        rows = run(Learner(rule, "ranking", fit_intercept=intercept), stream)
+        rows = run(ReferenceLearner(rule, "ranking", fit_intercept=intercept), stream)
         expected = list(transcriptions.pa_ranking(stream, 4, variant, 0.2))
         np.testing.assert_allclose(rows[:, :-1], expected, rtol=1e-12, atol=1e-12)
         assert not rows[:, -1].any()
@@ -35,13 +35,13 @@ def test_equals_transcription(rule, variant, weighted, intercept):
 def test_sgd_is_sgd_on_the_difference(loss):
     stream = random_stream(np.random.default_rng(7), "ranking", weighted=True)
     differences = [(p - n, 1, c) for (p, n), _, c in stream]
-    learner = Learner(rules.SGD(loss, "inv_sqrt", eta=0.5, l2=0.1), "ranking")
+    learner = ReferenceLearner(rules.SGD(loss, "inv_sqrt", eta=0.5, l2=0.1), "ranking")
     expected = transcriptions.sgd(differences, 4, transcriptions.GRADIENTS[loss], lambda t: 0.5 / t**0.5, 0.1)
     np.testing.assert_allclose(run(learner, stream)[:, :-1], list(expected), rtol=1e-12, atol=1e-12)
 
 
 def test_equal_items_are_skipped():
-    learner = Learner(rules.PA2(), "ranking", w=[1.0, 2.0])
+    learner = ReferenceLearner(rules.PA2(), "ranking", w=[1.0, 2.0])
     record = learner.learn(((1.0, 1.0), (1.0, 1.0)), 1)
     assert (record.loss, record.updated, learner.skipped_zero) == (1.0, False, 1)
 
@@ -58,7 +58,7 @@ def test_bounds(name, C, seed):
         gap = float(u @ (a - b))
         if abs(gap) > 0.2:
             pool.append(Example((a, b) if gap > 0 else (b, a), 1))
-    learner = Learner(rules.RULES[name]() if name == "pa" else rules.RULES[name](C), "ranking")
+    learner = ReferenceLearner(rules.RULES[name]() if name == "pa" else rules.RULES[name](C), "ranking")
     shown = worst_of(learner, pool, lambda score, y: 1 - score, 100)
     assert sum(r.loss for r in learner.records) > 3  # it bites
     Z = np.array([a - b for (a, b), _, _ in shown])

@@ -9,8 +9,8 @@ import pytest
 from scipy.linalg import solve_triangular
 
 from onepass.errors import NumericalError
-from onepass.model import LinearModel
-from onepass.spread import FORMS
+from onepass.models.linear import LinearModel
+from onepass.scheme.spread import FORMS
 
 from .streams import R
 from .test_gaussian import sigma_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -38,12 +38,12 @@ def test_worked_numbers(name, way):
 
 def test_worked_coefficients():
     """c and d of w ← c w + d x; ours are of φ = y x."""
-    learner = Learner(rules.ROMMA(), fit_intercept=False)
+    learner = ReferenceLearner(rules.ROMMA(), fit_intercept=False)
     run(learner, A)
     steps = [(r.step.scale, r.step.add * r.y) for r in learner.records[1:3]]
     np.testing.assert_allclose(steps, [(1, -0.2), (10, -4.5)], atol=1e-6)
     np.testing.assert_allclose([r.score for r in learner.records[3:]], [4, -3], atol=1e-6)
-    aggressive = Learner(rules.AggressiveROMMA(), fit_intercept=False)
+    aggressive = ReferenceLearner(rules.AggressiveROMMA(), fit_intercept=False)
     run(aggressive, STREAM)
     steps = [(r.step.scale, r.step.add) for r in aggressive.records[2:]]
     np.testing.assert_allclose(steps, [(0, 1 / 1.04), (0.965097, 0.038781)], atol=1e-6)
@@ -80,7 +80,7 @@ def problem(w, x, y):
 def test_is_the_minimiser(aggressive):
     rng, solved = np.random.default_rng(0), 0
     for w, x in rng.normal(size=(60, 2, 3)):
-        learner = Learner(RULES[aggressive], fit_intercept=False, w=w)
+        learner = ReferenceLearner(RULES[aggressive], fit_intercept=False, w=w)
         y = 1 if rng.random() < 0.5 else -1
         learner.learn(x, y)
         if learner.k:
@@ -119,7 +119,7 @@ def test_kkt_norm_and_mistakes(seed, aggressive, way):
 @pytest.mark.parametrize("aggressive", RULES)
 def test_the_bound_holds_under_an_adversary(aggressive):
     pool, u = separable(np.random.default_rng(1), 60, 4, margin=0.2)
-    learner = Learner(RULES[aggressive], fit_intercept=False)
+    learner = ReferenceLearner(RULES[aggressive], fit_intercept=False)
     worst_of(learner, pool, lambda score, y: -y * score, 200)
     R2 = max(e.x @ e.x for e in pool)
     assert learner.mistakes > 4

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from onepass import schedules
+from onepass.scheme import schedules
 
 from .transcriptions import SCHEDULES
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
 from onepass.errors import ParameterError
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -30,7 +30,7 @@ def test_worked_numbers(name, way):
 
 
 def test_worked_decays():
-    learner = Learner(rules.Shifting(1.0), fit_intercept=False)
+    learner = ReferenceLearner(rules.Shifting(1.0), fit_intercept=False)
     run(learner, A)
     np.testing.assert_allclose([1 - r.step.scale for r in learner.records], [1, 0.5, 1 / 3, 0, 0], atol=1e-6)
 
@@ -52,7 +52,9 @@ def test_equals_transcription(lam, decay, intercept, way):
 def test_defaults():
     stream = random_stream(np.random.default_rng(0), "binary")
     for decay, lam in (("harmonic", 0.1), ("constant", 0.01)):
-        one, two = (run(Learner(rule), stream) for rule in (rules.Shifting(None, decay), rules.Shifting(lam, decay)))
+        one, two = (
+            run(ReferenceLearner(rule), stream) for rule in (rules.Shifting(None, decay), rules.Shifting(lam, decay))
+        )
         np.testing.assert_array_equal(one, two)
 
 
@@ -92,7 +94,7 @@ def test_the_norm_stays_bounded(lam):
     """Constant decay: ‖w‖ ≤ R/√(λ(2 − λ)), whatever the stream; w ← (1 − λ)w + φ with m ≤ 0."""
     rng = np.random.default_rng(0)
     for X in (rng.normal(size=(400, 3)), np.eye(400)):
-        learner = Learner(rules.Shifting(lam, "constant"), fit_intercept=False)
+        learner = ReferenceLearner(rules.Shifting(lam, "constant"), fit_intercept=False)
         play(learner, X, opposite)
         R = np.max(np.linalg.norm(X, axis=1))
         norms = [np.linalg.norm(r.w) for r in learner.records]

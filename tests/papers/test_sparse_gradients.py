@@ -13,10 +13,11 @@ import scipy.sparse
 from sklearn import linear_model as sk
 
 import onepass
-from onepass import losses, rules
-from onepass.core import Learner
+from onepass import rules
 from onepass.errors import ParameterError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme import losses
 
 from . import transcriptions
 from .bounds import assert_within
@@ -219,7 +220,7 @@ def test_regret_bound(loss, lam1, lam2, eta, seed):
     """Σ[ℓ_t(w_t) + Ω(w_{t+1})] − Σ[ℓ_t(u) + Ω(u)] ≤ ‖u‖²/(2η) + (η/2) Σ‖g_t‖², w₁ = 0."""
     rng = np.random.default_rng(seed)
     rule = rules.FOBOS(loss, "constant", eta=eta, lam1=lam1, lam2=lam2)
-    random, adversary = (Learner(rule, fit_intercept=False) for _ in range(2))
+    random, adversary = (ReferenceLearner(rule, fit_intercept=False) for _ in range(2))
     noisy = [e for e in random_stream(rng, "binary", 120, noise=1.0) if np.any(e.x)]
     run(random, noisy)
     shown = play(adversary, rng.normal(size=(120, 4)) + 0.5, opposite)
@@ -237,6 +238,6 @@ def test_regret_bound(loss, lam1, lam2, eta, seed):
 
 @pytest.mark.parametrize("readout", ["average", "pocket", "voted"])
 def test_other_readouts_are_refused(readout):
-    for make in (Learner, LinearModel):
+    for make in (ReferenceLearner, LinearModel):
         with pytest.raises(ParameterError, match="readout"):
             make(rules.FOBOS(lam1=0.1), readout=readout)

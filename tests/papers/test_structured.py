@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
-from onepass.tasks import Structured
+from onepass.models.reference import ReferenceLearner
+from onepass.scheme.tasks import Structured
 
 from .bounds import Played, assert_within, pa_bounds
 from .streams import Example, M
@@ -63,7 +63,7 @@ class Tagger(Enumerated):
 
 
 def learner_of(rule, decoder):
-    return Learner(rule, Structured(decoder, dimension=60), fit_intercept=False)
+    return ReferenceLearner(rule, Structured(decoder, dimension=60), fit_intercept=False)
 
 
 def named_weights(learner):
@@ -92,7 +92,7 @@ def test_unit_cost_is_multiclass_pa():
     for rule in (rules.PA(), rules.PA1(0.1), rules.PA2(0.5)):
         structured, rows = (
             learner_of(rule, Unit()),
-            Learner(rule, "multiclass", classes=3, fit_intercept=False),
+            ReferenceLearner(rule, "multiclass", classes=3, fit_intercept=False),
         )
         for x, y, c in M * 3:
             structured.learn(x, y, c)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onepass import rules
-from onepass.core import Learner
+from onepass.models.reference import ReferenceLearner
 
 from . import transcriptions
 from .bounds import assert_within
@@ -44,7 +44,7 @@ def test_worked_numbers(kind, way):
 
 def test_worked_scores():
     for kind, scores in (("uniform", [0, -0.5, 0.5, 1.5]), ("max", [0, 0, 2, 3])):
-        learner = Learner("perceptron", "multiclass", classes=3, multiclass=KINDS[kind], fit_intercept=False)
+        learner = ReferenceLearner("perceptron", "multiclass", classes=3, multiclass=KINDS[kind], fit_intercept=False)
         run(learner, M)
         np.testing.assert_allclose([r.score[0] for r in learner.records[1:]], scores, atol=1e-6)
 
@@ -79,8 +79,8 @@ def test_a_tie_is_an_error(kind, K, way):
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_classes_are_the_binary_perceptron(kind):
     """01 §12: K = 2 and a zero start: W₀ = −W₁, and W₁ is the Perceptron of §1.1."""
-    binary = Learner("perceptron")
-    rows = Learner("perceptron", "multiclass", classes=2, multiclass=KINDS[kind])
+    binary = ReferenceLearner("perceptron")
+    rows = ReferenceLearner("perceptron", "multiclass", classes=2, multiclass=KINDS[kind])
     for x, y, c in random_stream(np.random.default_rng(3), "binary", weighted=True):
         binary.learn(x, y, c)
         rows.learn(x, (y + 1) // 2, c)
@@ -134,7 +134,7 @@ def test_the_perceptron_on_kesler_vectors(kind, way):
         bad = wrong(kesler(x, y, 4), flat) if np.any(x) else []
         step = np.zeros(16)
         for z, share in COMBINED[kind](bad, flat) if bad else []:
-            binary = Learner("perceptron", fit_intercept=False, w=flat)
+            binary = ReferenceLearner("perceptron", fit_intercept=False, w=flat)
             binary.learn(z, 1)
             step += share * (binary.w - flat)
         flat = flat + step
@@ -164,7 +164,7 @@ def test_every_binary_rule_on_its_worst_kesler_vector(rule, way):
     S = np.sort(X @ U.T, axis=1)
     X = X[S[:, -1] - S[:, -2] > 0.6]  # separable: ROMMA is ill-conditioned otherwise
     stream = [Example(x, int(np.argmax(U @ x))) for x in X]
-    flat = Learner(rule, fit_intercept=False, w=np.zeros(9))
+    flat = ReferenceLearner(rule, fit_intercept=False, w=np.zeros(9))
     rows = WAYS[way](rule, "multiclass", stream, classes=3, fit_intercept=False)[:, :, :-1]
     for (x, y, _), W in zip(stream, rows, strict=True):
         flat.learn(min(kesler(x, y, 3), key=lambda z: flat.w @ z), 1)
@@ -192,7 +192,7 @@ def test_bound(kind, seed):
     pool = [e for e in pool if margin(U, e.x, e.y) > 0.1]
 
     def learner():
-        return Learner("perceptron", "multiclass", classes=3, multiclass=KINDS[kind], fit_intercept=False)
+        return ReferenceLearner("perceptron", "multiclass", classes=3, multiclass=KINDS[kind], fit_intercept=False)
 
     hardest, contrary, random = learner(), learner(), learner()
     chosen = worst_of(hardest, pool, lambda s, y: -1.0 if np.ndim(s) == 0 else np.max(np.delete(s, y)) - s[y], 150)

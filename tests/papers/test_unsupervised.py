@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.neighbors import KNeighborsClassifier
 
 import onepass as op
-from onepass import _native, seeding
+from onepass import _native
+from onepass.prototypes import seeding
 
 
 def blobs(n: int = 1500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

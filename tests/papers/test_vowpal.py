@@ -10,10 +10,11 @@ import itertools
 import numpy as np
 import pytest
 
-from onepass import losses, rules
-from onepass.core import Learner
+from onepass import rules
 from onepass.errors import ParameterError
+from onepass.models.reference import ReferenceLearner
 from onepass.rules.vowpal import logistic_way
+from onepass.scheme import losses
 
 from .coordinate_transcriptions import invariant_way
 from .streams import Example, R, random_stream
@@ -180,7 +181,7 @@ def test_an_importance_in_two_parts_is_the_same(loss, ways):
 
 def test_never_beyond_the_label():
     for loss in ("squared", "quantile", "hinge"):
-        learner = Learner(rules.VW(loss, eta=1e3, **PLAIN), "binary" if loss == "hinge" else "regression")
+        learner = ReferenceLearner(rules.VW(loss, eta=1e3, **PLAIN), "binary" if loss == "hinge" else "regression")
         for x, y, c in random_stream(np.random.default_rng(14), "binary", weighted=True):
             before = learner.score(x)
             learner.learn(x, y, c)
@@ -199,12 +200,12 @@ def test_the_scale_of_features_does_not_matter(adaptive, power):
     stream = random_stream(np.random.default_rng(16), "regression")
     scale = np.array([1e-3, 7.0, 250.0, 1.0])
     rule = rules.VW("squared", power=power, adaptive=adaptive)
-    one, other = Learner(rule, "regression"), Learner(rule, "regression")
+    one, other = ReferenceLearner(rule, "regression"), ReferenceLearner(rule, "regression")
     for x, y, c in stream:
         assert other.score(x * scale) == pytest.approx(one.score(x), rel=1e-8, abs=1e-8)
         one.learn(x, y, c)
         other.learn(x * scale, y, c)
-    plain = Learner(rules.VW("squared", power=power, adaptive=adaptive, normalized=False), "regression")
+    plain = ReferenceLearner(rules.VW("squared", power=power, adaptive=adaptive, normalized=False), "regression")
     for x, y, c in stream:
         plain.learn(x * scale, y, c)
     assert plain.score(stream[0].x * scale) != pytest.approx(one.score(stream[0].x), rel=1e-2)  # the switch does it

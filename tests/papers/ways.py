@@ -1,4 +1,4 @@
-"""The two ways to run a rule one example at a time: the readable `core.Learner` and the native `LinearModel`.
+"""The two ways to run a rule one example at a time: the readable `ReferenceLearner` and the native `LinearModel`.
 
 Both return the predicting weights after every round, the intercept appended: rounds × [classes ×] features.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from onepass.core import Learner
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
+from onepass.models.reference import ReferenceLearner
 
 from .streams import Example, run
 
@@ -19,7 +19,7 @@ CLASSIFY = ("binary", "multiclass", "multilabel")
 
 
 def by_core(rule: Any, task: str, stream: Iterable[Example], **options: Any) -> np.ndarray:
-    return run(Learner(rule, task, **options), stream)
+    return run(ReferenceLearner(rule, task, **options), stream)
 
 
 def model_of(rule: Any, task: str = "binary", *, classes: int = 2, **options: Any) -> LinearModel:

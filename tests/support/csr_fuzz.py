@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 import onepass as op
-from onepass.batches import as_batch
 from onepass.errors import InputError, OnepassError
+from onepass.rows.batches import as_batch
 
 ROWS, COLUMNS = 6, 4
 FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")

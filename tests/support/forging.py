@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass import registry, store
+from onepass.checks.streams import streams_for
 from onepass.errors import OnepassError
-from onepass.learner_streams import streams_for
+from onepass.persistence import registry, store
 
 JUNK: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 7, 2**15, 2**27, 2**31, 2**53 + 1, 2**63, 10**30, 0.5, -0.5, 1e308, 5e-324,

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import onepass as op
-from onepass import continual, drift, reductions, registry, transforms
+from onepass import drift, reductions, transforms
+from onepass.compose import continual
+from onepass.persistence import registry
 
 THREE = ["a", "b", "c"]
 SMALL = ["pa1:C=0.1", "arow", "perceptron@average"]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from onepass.checks.learners import _bytes as state_of
+from onepass.checks.learners import _reopened as reopened
+from onepass.checks.streams import LearnerStream, streams_for
 from onepass.errors import OnepassError, RowError
-from onepass.learner_checks import _bytes as state_of
-from onepass.learner_checks import _reopened as reopened
-from onepass.learner_streams import LearnerStream, streams_for
 
 REDUCED = ("One", "Error", "Cost", "Filter", "one-vs", "costs", "expansion", "tree")
 

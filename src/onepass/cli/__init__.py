@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from ..errors import OnepassError, ParameterError
-from ..files import named
+from ..persistence.files import named
 from .reading import in_words_of_the_command
 
 __all__ = ["main"]

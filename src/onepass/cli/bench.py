@@ -25,7 +25,7 @@ def command(examples: int, repeats: int, peers: bool) -> None:
       onepass bench
       onepass bench --examples 200000 --no-peers
     """
-    from ..evaluate import text_table
+    from ..charts.text import text_table
 
     parts, rows = _data(examples)
     cells = [["learner", "how", "examples/s", "error", "×"]]
@@ -55,7 +55,7 @@ def _data(examples: int) -> tuple[Any, Any]:
 def _ours(parts: Any) -> list[tuple[str, str, Callable[[], float], int]]:
     import numpy as np
 
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
 
     count = sum(len(y) for _, y in parts)
 
@@ -119,7 +119,7 @@ def _peers(parts: Any, rows: Any) -> list[tuple[str, str, Callable[[], float], i
             return wrong / len(rows)
 
         def one_by_one() -> float:
-            from ..model import LinearModel
+            from ..models.linear import LinearModel
 
             model, wrong = LinearModel("pa1:C=0.1"), 0
             for x, y in rows:

@@ -16,10 +16,10 @@ from ..streams import Position
 from ..streams.seen import Begun, require_seen
 
 if TYPE_CHECKING:
-    from ..evaluate import Run
-    from ..evaluate.keeping import Keeper
+    from ..evaluation import Run
+    from ..evaluation.recorder import Keeper
     from ..metrics import Labels
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
     from ..streams.sources import Source
 
 __all__ = ["Checkpoint", "check_sources", "keeper_from", "keeper_state", "read", "write"]
@@ -61,7 +61,7 @@ def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[st
 
 def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
     """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
-    from .. import registry
+    from ..persistence import registry
 
     model, _ = registry.load_model(path, *MODELS)
     kept = model.extra.pop(KEY, None)
@@ -98,8 +98,8 @@ def keeper_state(keeper: Keeper, name: str, arrays: dict[str, Any]) -> dict[str,
 def keeper_from(kept: dict[str, Any], name: str, arrays: dict[str, Any], labels: Labels | None = None) -> Keeper:
     """`labels`: those of another keeper, which this one shares."""
     from .. import metrics
-    from ..evaluate.keeping import Keeper
-    from ..evaluate.run import Run
+    from ..evaluation.recorder import Keeper
+    from ..evaluation.run import Run
     from ..metrics.saving import restore
 
     run = Run.from_json(json.dumps(kept["run"]))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from ..files import write
+from ..persistence.files import write
 from .paths import Input, Output, summary_stream
 from .reading import as_reading, reading_options
 from .significance import Pairs
 from .tuning import Tuning, as_json
 
 if TYPE_CHECKING:
-    from ..evaluate.keeping import Keeper
-    from ..model import LinearModel
+    from ..evaluation.recorder import Keeper
+    from ..models.linear import LinearModel
     from ..streams import Chunk
     from .judging import Judge
 
@@ -90,7 +90,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       onepass compare train.vw --rules arow,scw1,vw,arow@average,auto --tune 10%
       onepass compare train.vw --report compare.html --plot compare.svg --save-best best.model
     """
-    from .. import report
+    from ..evaluation import report
     from .drawing import picture
 
     race = Race(given)
@@ -216,10 +216,11 @@ class Race:
         self.board.show(self)
 
     def _begin(self, chunk: Chunk) -> None:
-        from .. import metrics, portfolio, rules
-        from ..evaluate.answers import Asker, needs_of
-        from ..evaluate.keeping import Keeper
-        from ..evaluate.run import Run
+        from .. import metrics, rules
+        from ..evaluation.answers import Asker, needs_of
+        from ..evaluation.recorder import Keeper
+        from ..evaluation.run import Run
+        from ..models import portfolio
         from .judging import Judge, kind_of, new_model, usual_metrics
         from .learn import _metrics
         from .progress import USUAL
@@ -257,7 +258,7 @@ class Race:
         """What was asked for, and each form of it that is tried."""
         if self.tuning is None:
             return [(name, name) for name in self.names]
-        from ..grids import variants
+        from ..rules.grids import variants
 
         return [(asked, name) for asked in self.names
                 for name in (["auto"] if asked == "auto" else variants(asked, self.task))]  # fmt: skip
@@ -279,7 +280,7 @@ class Race:
         return sorted(self.entries, key=key)
 
     def words(self) -> str:
-        from ..evaluate import text_table
+        from ..charts.text import text_table
 
         assert self.pairs is not None
         ranked = self.ranked()
@@ -325,7 +326,7 @@ class Board:
         self.shown, self.lines = monotonic(), 0
 
     def show(self, race: Race) -> None:
-        from ..evaluate import text_table
+        from ..charts.text import text_table
 
         if not self.live or monotonic() - self.shown < 0.2:
             return

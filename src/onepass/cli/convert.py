@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError
-from ..files import is_regular, replaced, write
+from ..persistence.files import is_regular, replaced, write
 from .paths import Input, Output, writes
 from .reading import as_reading, reading_options
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..files import is_regular, write
+from ..persistence.files import is_regular, write
 from .paths import Output, summary_stream
 
 if TYPE_CHECKING:
-    from ..evaluate import Run
+    from ..evaluation import Run
 
 __all__ = ["command"]
 
@@ -63,7 +63,7 @@ def command(rules: tuple[str, ...], examples: int, seed: int, every: int | None,
     """
     from .. import rules as rulebook
     from ..datasets import RotatingHyperplane
-    from ..evaluate import prequential
+    from ..evaluation import prequential
 
     made = [rulebook.make(rule) for rule in rules]
     for rule in made:
@@ -72,7 +72,7 @@ def command(rules: tuple[str, ...], examples: int, seed: int, every: int | None,
     if every is None:
         every = max(1, min(examples // 20, 100_000))
 
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
 
     stream = RotatingHyperplane(examples, seed=seed)
     line = ProgressLine(total=examples * len(made), quiet=quiet)
@@ -102,7 +102,7 @@ def command(rules: tuple[str, ...], examples: int, seed: int, every: int | None,
 
 def summary(names: tuple[str, ...], runs: list[Run]) -> str:
     """The final table: the error up to the report nearest to a tenth of the stream, overall, at the end."""
-    from ..evaluate import text_table
+    from ..charts.text import text_table
 
     t, every, examples = runs[0].t, runs[0].every, runs[0].examples
     start = min(range(len(t)), key=lambda i: abs(10 * t[i] - examples))

@@ -6,10 +6,10 @@ import html
 from typing import TYPE_CHECKING
 
 from .. import metrics
-from ..charts import HEIGHT, SERIES, WIDE, Line, line_chart, plain_style
+from ..charts.lines import HEIGHT, SERIES, WIDE, Line, line_chart, plain_style
 
 if TYPE_CHECKING:
-    from ..evaluate import Run
+    from ..evaluation import Run
 
 __all__ = ["picture"]
 

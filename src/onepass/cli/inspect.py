@@ -10,7 +10,7 @@ import click
 from .paths import Input
 
 if TYPE_CHECKING:
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
     from .checkpoint import Checkpoint
 
 __all__ = ["command"]
@@ -29,8 +29,8 @@ def command(model_path: str, top: int, every: bool) -> None:
       onepass inspect mail.model --top 30
       onepass inspect mail.model --all > weights.txt
     """
-    from .. import store
-    from ..registry import KINDS, load
+    from ..persistence import store
+    from ..persistence.registry import KINDS, load
     from .checkpoint import read
     from .summary import size_of
 
@@ -62,7 +62,7 @@ def command(model_path: str, top: int, every: bool) -> None:
 
 
 def _what(model: LinearModel, kind: str) -> list[str]:
-    from ..registry import KINDS
+    from ..persistence.registry import KINDS
     from .kernels import learner_of
     from .summary import _classes, learned
 
@@ -89,7 +89,7 @@ def _naming(model: LinearModel) -> str:
 def _heaviest(model: LinearModel, top: int) -> list[str]:
     import numpy as np
 
-    from ..evaluate import text_table
+    from ..charts.text import text_table
 
     places, w, intercept = model.met_weights()
     names = model.names
@@ -112,7 +112,7 @@ def _heaviest(model: LinearModel, top: int) -> list[str]:
 
 
 def _history(path: str, kept: Checkpoint) -> list[str]:
-    from ..evaluate.run import Run
+    from ..evaluation.run import Run
 
     state = "finished" if kept.finished else "not finished"
     sources = ", ".join(kept.reading["sources"][:3]) + (", …" if len(kept.reading["sources"]) > 3 else "")

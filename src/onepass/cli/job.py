@@ -14,9 +14,9 @@ import numpy as np
 from .. import _native
 from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
-from ..evaluate.answers import needs_of
-from ..evaluate.keeping import Keeper
-from ..evaluate.run import Run
+from ..evaluation.answers import needs_of
+from ..evaluation.recorder import Keeper
+from ..evaluation.run import Run
 from ..metrics import Outcomes
 from ..streams import Position
 from . import checkpoint as saved
@@ -31,9 +31,9 @@ from .radius import Distances
 from .rows import check_bases, cut, declare_sides, inside, part_of, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
-    from ..core import Rule
-    from ..evaluate.looking import Lookback
-    from ..model import LinearModel
+    from ..evaluation.regret_recorder import Lookback
+    from ..models.linear import LinearModel
+    from ..scheme.rounds import Rule
     from ..streams import Chunk, Stream
     from ..streams.seen import Begun
     from .outputs import Audit, Predictions
@@ -337,7 +337,7 @@ class Job:
         made = self._metrics()
         wanted = needs_of(made, False)
         if self.options.regret and not self.runs and not self.counts["examples"]:
-            from ..evaluate.looking import Hindsight, Lookback
+            from ..evaluation.regret_recorder import Hindsight, Lookback
 
             self.looking = Lookback(self.model, Hindsight())
             wanted += [] if self.looking.regression else ["margins"]

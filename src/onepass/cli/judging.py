@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..batches import as_base, as_batch
 from ..errors import InputError, NumericalError, ParameterError
-from ..evaluate.answers import Asker, Scored
-from ..evaluate.queries import Queries
-from ..evaluate.reading import Rows
+from ..evaluation.answers import Asker, Scored
+from ..evaluation.queries import Queries
+from ..evaluation.reading import Rows
 from ..metrics import Outcomes
 from ..metrics.outcomes import Labels, of_sets
+from ..rows.batches import as_base, as_batch
 from . import tasks
 
 if TYPE_CHECKING:
-    from ..evaluate.looking import Lookback
-    from ..model import LinearModel
+    from ..evaluation.regret_recorder import Lookback
+    from ..models.linear import LinearModel
     from ..streams import Chunk
 
 __all__ = ["Judge", "asker_of", "kind_of", "members", "new_model", "predictions_of", "scores_of", "usual_metrics"]
@@ -35,10 +35,10 @@ MOST = 1000  # examples of a query that a new one is paired with, as `Ranker`'s 
 
 def new_model(rule: Any, task: str, **options: Any) -> Any:
     """Sets are predicted, so the scores of labels are divided by 0 where the rule can do that."""
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
 
     if rule == "auto":
-        from ..ensemble_model import EnsembleModel
+        from ..models.ensemble import EnsembleModel
 
         return EnsembleModel(task=task, **options)
     if task == "multilabel":

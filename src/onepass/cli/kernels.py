@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 if TYPE_CHECKING:
-    from ..core import Rule
-    from ..kernel_model import KernelModel
-    from ..model import LinearModel
+    from ..models.kernel import KernelModel
+    from ..models.linear import LinearModel
+    from ..scheme.rounds import Rule
 
 __all__ = ["asked", "check", "kernel_options", "learner_of", "make_model", "support"]
 
@@ -51,7 +51,7 @@ def make_model(
     given: dict[str, Any], rule: Rule, task: str, *, classes: Iterable[Hashable] | None, bits: int | None
 ) -> KernelModel:
     """--budget alone has the Gaussian kernel. An intercept, a constant in the kernel, only where it is asked for."""
-    from ..kernel_model import KernelModel
+    from ..models.kernel import KernelModel
 
     source = click.get_current_context().get_parameter_source("intercept")
     return KernelModel(

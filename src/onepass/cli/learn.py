@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import portfolio
-from ..files import write
+from ..models import portfolio
+from ..persistence.files import write
 from . import kernels
 from .paths import Input, Output, flag_of, reads, summary_stream, writes
 from .reading import Reading, as_reading, reading_options
 from .vw import VWCommand, rule_of, said_of_rules, vw_options
 
 if TYPE_CHECKING:
-    from ..core import Rule
-    from ..evaluate import Run
-    from ..model import LinearModel
+    from ..evaluation import Run
+    from ..models.linear import LinearModel
+    from ..scheme.rounds import Rule
     from .job import Job, Options
 
 __all__ = ["command"]
@@ -461,7 +461,7 @@ def _how_to_resume(job: Job) -> str:
 
 def _reports(job: Job, given: dict[str, Any]) -> None:
     if given["report"] is not None:
-        from .. import report
+        from ..evaluation import report
 
         title = ", ".join(os.path.basename(name) for name in job.reading.sources[:3])
         runs = {f"pass {number + 1}": run for number, run in enumerate(job.runs)}

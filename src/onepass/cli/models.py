@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ..core import Rule
+    from ..scheme.rounds import Rule
 
 __all__ = ["NOTES", "command"]
 
@@ -88,10 +88,10 @@ LEARNERS = {
     "LVQClassifier": "prototypes of classes that move",
     "KNNClassifier": "the nearest of the last examples vote",
     "LaSVMClassifier": "a kernel SVM that learns online",
-    "SoftmaxSGD": "in onepass.continual: logistic regression step by step, of many classes",
-    "Replay": "in onepass.continual: with a memory of the past that is learned again",
-    "AGEM": "in onepass.continual: with no step against the memory",
-    "EWC": "in onepass.continual: with weights that earlier tasks hold on to",
+    "SoftmaxSGD": "in onepass.compose.continual: logistic regression step by step, of many classes",
+    "Replay": "in onepass.compose.continual: with a memory of the past that is learned again",
+    "AGEM": "in onepass.compose.continual: with no step against the memory",
+    "EWC": "in onepass.compose.continual: with weights that earlier tasks hold on to",
 }
 
 
@@ -121,7 +121,7 @@ def command(name: str | None) -> None:
         click.echo("\nMore of one: onepass models RULE or NAME")
         return
     if name in LEARNERS:
-        from ..registry import class_of
+        from ..persistence.registry import class_of
 
         kind = class_of(name)
         click.echo(f"{name}   {kind.__module__}.{name}\n\n{inspect.getdoc(kind)}")
@@ -180,8 +180,8 @@ def _formula(kind: type[Rule]) -> list[str]:
 
 
 def _readouts(kind: type[Rule]) -> str:
-    from ..core import READOUTS, make_readout
     from ..errors import ParameterError
+    from ..scheme.readouts import READOUTS, make_readout
 
     admitted = []
     for name in READOUTS:

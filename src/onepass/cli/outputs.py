@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..files import abandon, is_regular, opened, replaced
+from ..persistence.files import abandon, is_regular, opened, replaced
 
 if TYPE_CHECKING:
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
     from ..streams import Chunk
 
 __all__ = ["Audit", "Predictions", "cut_back", "merged", "text_of", "weight_lines", "write_weights"]

@@ -16,12 +16,12 @@ from typing import Any, TextIO
 import click
 
 from ..errors import ParameterError
-from ..files import Ledger, descriptor_of, is_regular
+from ..persistence.files import Ledger, descriptor_of, is_regular
 
 __all__ = ["STDOUT", "Folder", "Input", "Output", "flag_of", "reads", "summary_stream", "writes"]
 
 STDOUT = "/dev/stdout"  # what - means for an output, so that all that follows knows one name only
-KEY = "onepass.files"
+KEY = "onepass.persistence.files"
 
 
 class Input(click.Path):

@@ -13,7 +13,7 @@ from .paths import STDOUT, Input, Output
 from .reading import Reading, as_reading, reading_options
 
 if TYPE_CHECKING:
-    from ..model import LinearModel
+    from ..models.linear import LinearModel
     from ..streams import Chunk, Stream
     from .outputs import Predictions
 
@@ -137,7 +137,7 @@ class Judged:
 
     def __init__(self, model: LinearModel) -> None:
         from .. import metrics
-        from ..evaluate.queries import Queries
+        from ..evaluation.queries import Queries
         from .judging import kind_of, usual_metrics
 
         self.kind = kind_of(model.task)
@@ -149,7 +149,7 @@ class Judged:
     def add(self, chunk: Chunk, said: Any) -> None:
         import numpy as np
 
-        from ..evaluate.reading import Rows
+        from ..evaluation.reading import Rows
         from ..streams.chunk import known
         from .tasks import as_labels
 

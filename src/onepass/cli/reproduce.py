@@ -66,8 +66,8 @@ def command(
       onepass reproduce table1 --only Checkerboard,BPA-P,BPA-P-R --seeds 2
       onepass reproduce drift --jobs 4 --out results
     """
-    from ..experiments import experiments, find
-    from ..experiments.running import chosen
+    from ..reproduce import experiments, find
+    from ..reproduce.running import chosen
 
     if name is None:
         width = max(len(each) for each in experiments())
@@ -85,8 +85,8 @@ def command(
         click.echo(f"{experiment.name}: {experiment.title}\n\n{experiment.protocol.strip()}\n")
         click.echo(f"{len(cells)} cells × {n} seed{'s' * (n != 1)}")
         return
-    from ..experiments.running import run
-    from ..experiments.writing import write
+    from ..reproduce.running import run
+    from ..reproduce.writing import write
 
     home = Path(out)
     home.mkdir(parents=True, exist_ok=True)  # what would fail at the end fails here

@@ -13,8 +13,8 @@ from .paths import STDOUT
 from .progress import peak_memory, short
 
 if TYPE_CHECKING:
-    from ..kernel_model import KernelModel
-    from ..model import LinearModel
+    from ..models.kernel import KernelModel
+    from ..models.linear import LinearModel
     from .job import Job
 
 __all__ = ["collisions", "learned", "summary"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import LabelError
 
 if TYPE_CHECKING:
-    from ..core import Rule
+    from ..scheme.rounds import Rule
 
 __all__ = ["FEW", "as_labels", "decide"]
 

@@ -12,7 +12,7 @@ from .paths import Input
 from .vw_hints import ELSEWHERE, SHORT
 
 if TYPE_CHECKING:
-    from ..core import Rule
+    from ..scheme.rounds import Rule
 
 __all__ = ["VWCommand", "rule_of", "vw_options"]
 

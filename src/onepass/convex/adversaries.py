@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, ParameterError
-from ..sizes import require_room
+from ..scheme.sizes import require_room
 from .losses import Linear, Prediction, Quadratic, RoundLoss
 from .sets import Array, norm, point
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import losses as scalar_losses
 from ..errors import InputError, ParameterError
-from ..losses import Logistic, Squared
+from ..scheme import losses as scalar_losses
+from ..scheme.losses import Logistic, Squared
 from .sets import Array, point
 
 __all__ = ["Linear", "Prediction", "Quadratic", "Regularized", "RoundLoss"]
@@ -84,7 +84,7 @@ class Quadratic(RoundLoss):
 
 @dataclasses.dataclass(eq=False)
 class Prediction(RoundLoss):
-    """c·ℓ(⟨w, x⟩, y): a loss of `onepass.losses` on a linear prediction. Margin losses want y = ±1."""
+    """c·ℓ(⟨w, x⟩, y): a loss of `onepass.scheme.losses` on a linear prediction. Margin losses want y = ±1."""
 
     loss: Any
     x: Any

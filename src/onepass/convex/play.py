@@ -14,8 +14,8 @@ from .players import RDA, Player
 from .sets import Array, DecisionSet, Reals
 
 if TYPE_CHECKING:
-    from ..hindsight import Comparator
-    from ..regrets import Regret
+    from .regret.curves import Regret
+    from .regret.hindsight import Comparator
 
 __all__ = ["Game", "play"]
 
@@ -38,7 +38,7 @@ class Game:
 
     def best(self, set: DecisionSet | None = None) -> Comparator:
         """The best fixed point of the player's set (or another) in hindsight."""
-        from .. import hindsight
+        from .regret import hindsight
 
         set = self.player.set if set is None else set
         first = self.functions[0]
@@ -68,7 +68,7 @@ class Game:
 
     def regret(self, u: Any = None) -> Regret:
         """Against u, by default the best point in hindsight, with the player's bound beside it."""
-        from ..regrets import Regret
+        from .regret.curves import Regret
 
         comparator = self.best() if u is None else None
         at = np.asarray(u, dtype=np.float64) if comparator is None else comparator.u

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..parameters import Parameters, number
+from ..scheme.parameters import Parameters, number
 from .sets import Array
 
 __all__ = ["Anytime", "Constant", "Doubling", "Horizon", "Observed", "StepSize", "StronglyConvex"]

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazily import names_of
+from .. import lazily_loaded
 
 if TYPE_CHECKING:
+    from ..rows.rows import CSR
     from .catalogue import SETS
     from .concepts import LED, RBF, STAGGER, Agrawal
     from .drift import Recurring, Switch
     from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
     from .loading import RealStream, load
-    from .rows import CSR
 
 __all__ = [
     "BLOCK",
@@ -49,7 +49,7 @@ __all__ = [
     "load",
 ]
 
-__getattr__ = names_of(
+__getattr__ = lazily_loaded(
     __name__,
     {
         "SETS": "catalogue",
@@ -57,7 +57,7 @@ __getattr__ = names_of(
         "Switch": "drift",
         "RealStream": "loading",
         "load": "loading",
-        "CSR": "rows",
+        "CSR": ".rows.rows",
     }
     | dict.fromkeys(("LED", "RBF", "STAGGER", "Agrawal"), "concepts")
     | dict.fromkeys(

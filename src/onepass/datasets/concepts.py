@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..parameters import flag, number
-from ..sizes import require_room
+from ..scheme.parameters import flag, number
+from ..scheme.sizes import require_room
 from .generators import BLOCK, Array, Labels, Synthetic
 
 __all__ = ["LED", "RBF", "STAGGER", "Agrawal"]

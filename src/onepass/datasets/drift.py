@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..metrics.meters import whole
-from .rows import CSR, cut, dicts, join, take
+from ..rows.rows import CSR, cut, dicts, join, take
 
 __all__ = ["Recurring", "Switch"]
 

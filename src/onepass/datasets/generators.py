@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..parameters import Parameters, number
-from ..sizes import require_room
-from .rows import CSR, dicts, join
+from ..rows.rows import CSR, dicts, join
+from ..scheme.parameters import Parameters, number
+from ..scheme.sizes import require_room
 
 __all__ = ["SEA", "Checkerboard", "RotatingHyperplane", "SparseText", "Synthetic"]
 

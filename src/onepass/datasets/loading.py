@@ -14,10 +14,10 @@ import numpy as np
 
 from ..errors import DatasetError, ParameterError
 from ..metrics.meters import whole
+from ..rows.rows import cut, dicts, join, take
 from .catalogue import SETS
 from .fetch import Progress, find
 from .readers import Block, lines
-from .rows import cut, dicts, join, take
 
 __all__ = ["RealStream", "load"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingDependencyError
-from .rows import CSR
+from ..rows.rows import CSR
 
 Block = tuple[Any, ...]
 ROWS = 1000  # rows read together

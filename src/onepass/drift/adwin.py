@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from ..errors import DamagedFileError
-from ..parameters import flag, number
-from .base import LARGEST, Detector
+from ..scheme.parameters import flag, number
+from .base import Detector
 
 __all__ = ["ADWIN"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DamagedFileError, InputError, NumericalError
-from ..parameters import Parameters
+from ..scheme.parameters import Parameters
 
 __all__ = ["Detector"]
 

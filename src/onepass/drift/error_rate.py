@@ -7,7 +7,7 @@ import math
 from typing import ClassVar
 
 from ..errors import ParameterError
-from ..parameters import number
+from ..scheme.parameters import number
 from .base import Detector
 
 __all__ = ["DDM", "EDDM"]

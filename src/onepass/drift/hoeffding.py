@@ -7,7 +7,7 @@ import math
 from typing import ClassVar
 
 from ..errors import ParameterError
-from ..parameters import flag, number
+from ..scheme.parameters import flag, number
 from .base import Detector
 
 __all__ = ["HDDMA", "HDDMW"]

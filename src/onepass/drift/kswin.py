@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import ParameterError
-from ..parameters import number
+from ..scheme.parameters import number
 from .base import Detector
 
 __all__ = ["KSWIN"]

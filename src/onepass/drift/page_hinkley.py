@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import ClassVar
 
-from ..parameters import choice, flag, number
+from ..scheme.parameters import choice, flag, number
 from .base import Detector
 
 __all__ = ["PageHinkley"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ParameterError
-from ..parameters import from_text
+from ..scheme.parameters import from_text
 from .adwin import ADWIN
 from .base import Detector
 from .error_rate import DDM, EDDM

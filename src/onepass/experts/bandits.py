@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, ParameterError
-from ..sizes import require_room
+from ..scheme.sizes import require_room
 from .base import Array, softmax
 
 __all__ = ["EXP3", "UCB", "Bandit", "Replay", "Thompson", "replay"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, ParameterError
-from ..sizes import require_room
+from ..scheme.sizes import require_room
 
 __all__ = ["Experts"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, ParameterError
-from ..sizes import require_room
+from ..scheme.sizes import require_room
 from .base import Array, Experts
 from .hedge import FixedShare
 
 if TYPE_CHECKING:
-    from ..regrets import Regret
+    from ..convex.regret.curves import Regret
 
 __all__ = ["ExpertGame", "Heaviest", "HeaviestHalf", "OppositeLabel", "Panel", "RandomLosses", "play"]
 
@@ -82,8 +82,8 @@ class ExpertGame:
 
     def regret(self, sequence: ArrayLike | None = None) -> Regret:
         """Against the best expert; or against a `sequence`, an expert for every round."""
-        from ..hindsight import Comparator
-        from ..regrets import Regret
+        from ..convex.regret.curves import Regret
+        from ..convex.regret.hindsight import Comparator
 
         t = np.arange(1, len(self) + 1)
         totals = np.sum(self.losses, axis=0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ParameterError
-from ..parameters import from_text
+from ..scheme.parameters import from_text
 from .kinds import (
     F1,
     MAE,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..parameters import Parameters, choice, number
+from ..scheme.parameters import Parameters, choice, number
 from . import scores
 from .outcomes import Array, Labels
 from .statistics import Confusion, MeanLoss, Moments, Ranks, Seen, Statistic

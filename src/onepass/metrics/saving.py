@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DamagedFileError
-from ..store import decode_values, encode_values
+from ..persistence.store import decode_values, encode_values
 from .meters import Recorder
 from .outcomes import Outcomes
 from .statistics import Seen, Statistic, Table

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import Array, Step
+from ..scheme.rounds import Array, Step
 from .geometry import Line, Plane, Region, plane_of
 from .streams import Example
 from .words import factor, plain, show, vector, written

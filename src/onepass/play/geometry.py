@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..core import Array
+from ..scheme.rounds import Array
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, bottom, right, top

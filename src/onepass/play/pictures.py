@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import files
 from ..errors import MissingDependencyError
+from ..persistence import files
 from .frames import Frame
 from .geometry import balanced, ticks
 from .look import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import core, files, rules
-from ..core import Array, Rule
+from .. import rules, scheme
 from ..errors import ParameterError
+from ..models.reference import ReferenceLearner
+from ..persistence import files
+from ..scheme.rounds import Array, Rule
 from . import characters, pictures, svg
 from .frames import Frame, Weights
 from .geometry import Box, Point
@@ -27,7 +29,7 @@ def play(
     *,
     rounds: int = 12,
     task: str = "binary",
-    readout: str | core.Readout = "last",
+    readout: str | scheme.Readout = "last",
     seed: int = 0,
     fit_intercept: bool = True,
     multiclass: str = "rival",
@@ -39,7 +41,7 @@ def play(
     `onepass.datasets`, cut to its first two features; or None: a small stream made from `seed`, two clouds with a
     few examples on the wrong side. Binary labels are −1 and +1, or 0 and 1.
     task="multiclass" takes labels 0, 1, 2, …; task="regression" takes (x, y) with one number x.
-    `readout` and `multiclass` are those of `core.Learner`, but a vote ("voted") has no one boundary to draw.
+    `readout` and `multiclass` are those of `ReferenceLearner`, but a vote ("voted") has no one boundary to draw.
     `w` is where to start; without it at 0, or at unit vectors for a rule that could not leave 0.
     """
     if task not in TASKS:
@@ -51,14 +53,14 @@ def play(
     rows, width = (classes, 2) if task == "multiclass" else (1, 1 if task == "regression" else 2)
     start = _start(made, w, rows, width)
 
-    def learner(readout: str | core.Readout) -> core.Learner:
+    def learner(readout: str | scheme.Readout) -> ReferenceLearner:
         options: dict[str, Any] = {"classes": classes, "multiclass": multiclass, "fit_intercept": fit_intercept}
-        return core.Learner(made, task, readout=readout, w=start, **options)
+        return ReferenceLearner(made, task, readout=readout, w=start, **options)
 
-    mover, reader = learner(core.Last()), learner(readout)
-    if isinstance(reader.readout, core.Voted):
+    mover, reader = learner(scheme.Last()), learner(readout)
+    if isinstance(reader.readout, scheme.Voted):
         raise ParameterError("readout='voted' has no one boundary to draw; expected last, average or pocket")
-    if isinstance(reader.readout, core.Last):
+    if isinstance(reader.readout, scheme.Last):
         reader = mover
     zero = np.zeros((rows, width) if rows > 1 else width)
     after = Weights(zero if start is None else mover.w, np.zeros(rows) if rows > 1 else 0.0)
@@ -93,7 +95,7 @@ class Play:
 
     rule: Rule
     task: str
-    readout: core.Readout
+    readout: scheme.Readout
     source: str
     fit_intercept: bool
     frames: list[Frame]
@@ -106,7 +108,7 @@ class Play:
 
     @property
     def heading(self) -> str:
-        readout = "" if isinstance(self.readout, core.Last) else f", readout {self.readout!r}"
+        readout = "" if isinstance(self.readout, scheme.Last) else f", readout {self.readout!r}"
         intercept = "" if self.fit_intercept else ", no intercept"
         first = self.frames[0].before.w
         start = f", from w = {' '.join(show(row) for row in np.atleast_2d(first))}" if np.any(first) else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array
+from ..scheme.rounds import Array
 
 
 def show(value: Any, digits: int = 6) -> str:

@@ -23,8 +23,9 @@ this module does not import scikit-learn; touching one of its classes does.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .. import lazily_loaded
 
 if TYPE_CHECKING:
     from .estimators import (
@@ -46,12 +47,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(".estimators", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily_loaded(__name__, dict.fromkeys(__all__, "estimators"))
 
 
 def __dir__() -> list[str]:

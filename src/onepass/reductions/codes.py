@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Array
 from ..errors import ParameterError
-from ..sizes import MOST_LEARNERS, require_room
+from ..scheme.rounds import Array
+from ..scheme.sizes import MOST_LEARNERS, require_room
 
 __all__ = ["CODES", "DECODERS", "check_code", "decode", "make_code", "row_distance"]
 

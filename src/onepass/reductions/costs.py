@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Array
 from ..errors import InputError, LabelError, RowError
+from ..scheme.rounds import Array
 from .examples import LARGE, Indices, Rows, count, read_labels, take
 from .multiclass import pair, tournament
 from .scheme import Reduction

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..labels import as_target, as_targets
+from ..rows.labels import as_target, as_targets
 from .examples import LARGE, Rows, read_one
 from .scheme import Reduction
 

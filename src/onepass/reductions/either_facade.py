@@ -7,7 +7,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from ..tables import as_classifier, as_regressor, read_targets
+from ..estimators.tables import as_classifier, as_regressor, read_targets
 from .facade import ReductionEstimator
 from .learners import is_regressor
 

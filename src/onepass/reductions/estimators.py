@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
-from ..batches import is_mappings
-from ..core import Array
 from ..errors import ParameterError
-from ..learner_base import locked
+from ..models.base import locked
+from ..rows.batches import is_mappings
+from ..scheme.rounds import Array
 from .costs import AllPairs, CostReduction, CostRegression, Expansion, Tree
 from .either_facade import EitherEstimator
 from .facade import ReductionEstimator, ScoringEstimator, listed, shown

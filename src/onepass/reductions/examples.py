@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batches import Batch, as_batch, as_importance, is_mappings, to_row
 from ..errors import FeatureError, InputError, LabelError
-from ..labels import as_labels, not_hashable, plain, require_few, require_label
+from ..rows.batches import Batch, as_batch, as_importance, is_mappings, to_row
+from ..rows.labels import as_labels, not_hashable, plain, require_few, require_label
 
 __all__ = ["Indices", "Labels", "Rows"]
 

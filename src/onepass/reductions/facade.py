@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from .. import store
-from ..batches import Batch
-from ..core import Array
 from ..errors import LabelError, ParameterError, RowError
-from ..labels import alike, sorted_classes
+from ..estimators.tables import TableEstimator, class_array, read_labels, read_order
 from ..learner import LearnerTraits, traits_of
-from ..tables import TableEstimator, class_array, read_labels, read_order
+from ..persistence import store
+from ..rows.batches import Batch
+from ..rows.labels import alike, sorted_classes
+from ..scheme.rounds import Array
 from .examples import read_one, read_rows
 from .learners import BaseLearner, Foreign, Ruled
 from .scheme import Reduction

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..batches import Batch
-from ..columns import require_same_names
-from ..core import Array, Rule
 from ..errors import DamagedFileError, FeatureError, InputError, ParameterError, rows_from
 from ..learner import State, traits_of
-from ..model import LinearModel
-from ..named import named_vector
-from ..reals import is_real
-from ..rule_model import RuleModel
+from ..models.columns import require_same_names
+from ..models.linear import LinearModel
+from ..models.rule_model import RuleModel
+from ..rows.batches import Batch
+from ..rows.named import named_vector
+from ..rows.reals import is_real
+from ..scheme.rounds import Array, Rule
 from .examples import Rows, check_mappings, count, singles, width
 
 __all__ = ["BaseLearner", "Foreign", "Own", "Ruled", "is_regressor", "make_learner"]

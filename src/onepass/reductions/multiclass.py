@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Array
 from ..errors import DamagedFileError, ParameterError
-from ..votes import with_sums
+from ..models.votes import with_sums
+from ..scheme.rounds import Array
 from .codes import DECODERS, check_code, decode, make_code
 from .examples import Indices, Rows, count
 from .learners import BaseLearner

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Array
 from ..errors import InputError, ParameterError, rows_from
-from ..sizes import MOST_LEARNERS
+from ..scheme.rounds import Array
+from ..scheme.sizes import MOST_LEARNERS
 from .either import EitherTask
 from .examples import Indices, Rows, count, singles
 

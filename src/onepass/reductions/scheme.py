@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import store
-from ..batches import Batch, as_importance
-from ..core import Array
 from ..errors import DamagedFileError, InputError, LabelError, RowError, rows_from
-from ..sizes import MOST_LEARNERS
+from ..persistence import store
+from ..rows.batches import Batch, as_importance
+from ..scheme.rounds import Array
+from ..scheme.sizes import MOST_LEARNERS
 from .examples import (
     Indices,
     Labels,

@@ -7,8 +7,8 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core import Rule, Scalars, Step
-from ..parameters import from_text
+from ..scheme.parameters import from_text
+from ..scheme.rounds import Rule, Scalars, Step
 
 if TYPE_CHECKING:
     from .adaline import Adaline, NormalizedLMS

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import schedules
-from ..core import Array, Rule, Scalars, Step
-from ..parameters import choice, number
+from ..scheme import schedules
+from ..scheme.parameters import choice, number
+from ..scheme.rounds import Array, Rule, Scalars, Step
 
 __all__ = ["Adaline", "NormalizedLMS"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, Plane, Scalars, Seen, Step
 from ..errors import ParameterError
-from ..parameters import choice, flag, number
+from ..scheme.parameters import choice, flag, number
+from ..scheme.rounds import Array, Plane, Scalars, Seen, Step
 from .coordinate import CoordinateRule
 
 __all__ = ["AdaDelta", "AdaGrad", "AdaGradFull", "Adam", "RMSProp"]
@@ -149,7 +149,7 @@ def _faded(rho: float, planes: dict[str, Array], s: Scalars) -> Any:
 class AdaGradFull(CoordinateRule):
     """G ← G + g gᵀ; w ← w − η (δI + G^{1/2})⁻¹ g: AdaGrad with the whole matrix, O(d³) a round.
 
-    A reference for `core.Learner`, one row of weights and at most `max_dim` coordinates; models learn with `AdaGrad`.
+    For `ReferenceLearner`, one row of weights and at most `max_dim` coordinates; models learn with `AdaGrad`.
     """
 
     name = "adagrad_full"

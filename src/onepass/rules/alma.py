@@ -6,8 +6,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from ..core import Rule, Scalars, Step
-from ..parameters import flag, number
+from ..scheme.parameters import flag, number
+from ..scheme.rounds import Rule, Scalars, Step
 
 __all__ = ["ALMA"]
 

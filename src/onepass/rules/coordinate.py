@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import losses
-from ..core import Array, Scalars, Seen, Step
+from ..scheme import losses
+from ..scheme.rounds import Array, Scalars, Seen, Step
 from .gradient import LossRule
 
 __all__ = ["CoordinateRule"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, Plane, Scalars
-from ..parameters import number
+from ..scheme.parameters import number
+from ..scheme.rounds import Array, Plane, Scalars
 from .coordinate import CoordinateRule
 
 __all__ = ["FTRL"]

@@ -12,10 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from .. import losses
-from ..core import Array, Rule, Scalars, Step
-from ..parameters import choice, flag, number
-from ..spread import FORMS, Spread
+from ..scheme import losses
+from ..scheme.parameters import choice, flag, number
+from ..scheme.rounds import Array, Rule, Scalars, Step
+from ..scheme.spread import FORMS, Spread
 from .adaline import LeastSquares, one_hot
 
 __all__ = ["AROW", "CW", "NHERD", "ONS", "RLS", "SCW1", "SCW2", "Kalman"]

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from .. import losses, schedules
-from ..core import Array, Rule, Scalars, Step
 from ..errors import ParameterError
-from ..parameters import choice, flag, number
+from ..scheme import losses, schedules
+from ..scheme.parameters import choice, flag, number
+from ..scheme.rounds import Array, Rule, Scalars, Step
 from .adaline import one_hot
 
 __all__ = ["FOBOS", "SGD", "Pegasos", "TruncatedGradient"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core import Array, Rule, Scalars, Step
-from ..parameters import choice, number
+from ..scheme.parameters import choice, number
+from ..scheme.rounds import Array, Rule, Scalars, Step
 
 __all__ = ["MIRA"]
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from .. import schedules
-from ..core import Rule, Scalars, Step
 from ..errors import ParameterError
-from ..parameters import choice, number
+from ..scheme import schedules
+from ..scheme.parameters import choice, number
+from ..scheme.rounds import Rule, Scalars, Step
 
 __all__ = ["NORMA"]
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from ..core import Array, Rule, Scalars, Step
+from ..scheme.rounds import Array, Rule, Scalars, Step
 
 __all__ = ["Parzen"]
 

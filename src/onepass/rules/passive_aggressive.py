@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core import Array, Rule, Scalars, Step
 from ..errors import ParameterError
-from ..parameters import choice, number
+from ..scheme.parameters import choice, number
+from ..scheme.rounds import Array, Rule, Scalars, Step
 from .mira import project_to_simplex
 
 __all__ = ["PA", "PA1", "PA2"]

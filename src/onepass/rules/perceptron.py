@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from .. import schedules
-from ..core import Rule, Scalars, Step
-from ..parameters import flag, number
+from ..scheme import schedules
+from ..scheme.parameters import flag, number
+from ..scheme.rounds import Rule, Scalars, Step
 
 __all__ = ["Perceptron", "Pocket"]
 
@@ -16,7 +16,7 @@ __all__ = ["Perceptron", "Pocket"]
 class Perceptron(Rule):
     """If m ≤ β: w ← w + ρ φ. With `strict`, only if m < β. A `schedule` gives ρ_t in place of ρ.
 
-    `strict` with β = 0 needs a start other than w = 0: give β > 0, or `core.Learner(..., w=…)`.
+    `strict` with β = 0 needs a start other than w = 0: give β > 0, or `ReferenceLearner(..., w=…)`.
 
     Updates k ≤ (R² + 2β/ρ)/γ² on separable data of margin γ; for any u with β = 0,
     k ≤ L + R‖u‖√L + R²‖u‖², L the hinge loss of u over the update rounds.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..core import Rule, Scalars, Step
-from ..parameters import number
+from ..scheme.parameters import number
+from ..scheme.rounds import Rule, Scalars, Step
 from .passive_aggressive import PA1
 
 __all__ = ["MROC", "PAMIR"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..core import Rule, Scalars, Step
+from ..scheme.rounds import Rule, Scalars, Step
 
 __all__ = ["ROMMA", "AggressiveROMMA"]
 

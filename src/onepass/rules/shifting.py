@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..core import Rule, Scalars, Step
 from ..errors import ParameterError
-from ..parameters import choice, number
+from ..scheme.parameters import choice, number
+from ..scheme.rounds import Rule, Scalars, Step
 
 __all__ = ["Shifting"]
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import losses
-from ..core import Array, Plane, Scalars, Seen, Step
 from ..errors import ParameterError
-from ..parameters import flag, number
+from ..scheme import losses
+from ..scheme.parameters import flag, number
+from ..scheme.rounds import Array, Plane, Scalars, Seen, Step
 from .coordinate import CoordinateRule
 
 __all__ = ["VW"]

@@ -26,9 +26,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native, files, hashing
+from .. import _native
 from ..errors import DamagedFileError, InputError, ParameterError
-from ..labels import as_labels, label_array
+from ..persistence import files
+from ..rows import hashing
+from ..rows.labels import as_labels, label_array
 from .chunk import COLUMNS, LABELS, Position, whole
 from .parts import BadLine, Part
 

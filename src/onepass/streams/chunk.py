@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets.rows import CSR
 from ..errors import InputError, ParameterError, short
-from ..labels import label_array
+from ..rows.labels import label_array
+from ..rows.rows import CSR
 
 __all__ = ["LABELS", "Chunk", "Position", "exact", "known", "whole"]
 

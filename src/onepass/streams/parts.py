@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..datasets.rows import CSR, known_sound
 from ..errors import InputError
+from ..rows.rows import CSR, known_sound
 from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block, too_long
 

@@ -12,11 +12,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import _native, files
+from .. import _native
 from ..errors import InputError, ParameterError
-from ..labels import label_array, plain
+from ..persistence import files
+from ..rows.expansion import expand_one, make_expansion, numbers_of
+from ..rows.labels import label_array, plain
 from .chunk import COLUMNS, Chunk, Position, join, mappings
-from .expansion import expand_one, make_expansion, numbers_of
 from .parts import BadLine, Parsing, Part, begun_here, of_text
 from .records import Records
 from .seen import Begun, Seen

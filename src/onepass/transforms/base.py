@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from .. import hashing
-from ..batches import Batch, Rows, as_batch, as_rows
-from ..datasets import CSR
 from ..errors import FeatureError, InputError, NumericalError
+from ..estimators.tables import TableEstimator
 from ..learner import LearnerTraits
-from ..learner_base import array_bytes
-from ..sizes import FEW, require_few
-from ..tables import TableEstimator
+from ..models.base import array_bytes
+from ..rows import hashing
+from ..rows.batches import Batch, Rows, as_batch, as_rows
+from ..rows.rows import CSR
+from ..scheme.sizes import FEW, require_few
 
 __all__ = ["Rows", "Transform", "as_matrix", "as_rows", "length_of", "part_of"]
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from .. import _native, store
-from ..batches import Batch, column_names, is_mappings
-from ..core import Array
+from .. import _native
 from ..errors import FeatureError, InputError, ParameterError
-from ..sizes import FEW, read_max_features, require_room
-from ..streams.expansion import as_number, numbers_of
+from ..persistence import store
+from ..rows.batches import Batch, column_names, is_mappings
+from ..rows.expansion import as_number, numbers_of
+from ..scheme.rounds import Array
+from ..scheme.sizes import FEW, read_max_features, require_room
 from .base import Rows, Transform, Vocabulary, as_rows, at_row, mappings_of
 from .scaling import flag
 

@@ -21,13 +21,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 
-from .. import registry
-from ..batches import Batch
 from ..errors import InputError, ParameterError, RowError, checked_parts, rows_from
-from ..labels import alike
+from ..estimators.tables import TableEstimator
 from ..learner import FORMS, VERBS, LearnerTraits, State, traits_of
-from ..learner_base import LearnerBase, joined, locked, part, restore
-from ..tables import TableEstimator
+from ..models.base import LearnerBase, joined, locked, part, restore
+from ..persistence import registry
+from ..rows.batches import Batch
+from ..rows.labels import alike
 from .base import Rows, as_matrix, length_of, part_of
 
 __all__ = ["Pipeline"]

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..batches import Batch
-from ..core import Array
-from ..datasets import CSR
 from ..errors import FeatureError, InputError, NumericalError, ParameterError
-from ..sizes import require_room
-from ..streams.expansion import expand_one, expand_rows, make_expansion, numbers_of, read_interactions
+from ..rows.batches import Batch
+from ..rows.expansion import expand_one, expand_rows, make_expansion, numbers_of, read_interactions
+from ..rows.rows import CSR
+from ..scheme.rounds import Array
+from ..scheme.sizes import require_room
 from .base import Rows, Transform, mappings_of, named_rows
 from .scaling import flag
 

@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native, store
-from ..batches import Batch
-from ..columns import StreamColumns
-from ..core import Array
+from .. import _native
 from ..errors import FeatureError, InputError, NumericalError, ParameterError
 from ..learner import FORMS, LearnerTraits
-from ..learner_base import read_count
-from ..sizes import FEW, read_max_features, require_few
-from ..streams.expansion import as_number
+from ..models.base import read_count
+from ..models.columns import StreamColumns
+from ..persistence import store
+from ..rows.batches import Batch
+from ..rows.expansion import as_number
+from ..scheme.rounds import Array
+from ..scheme.sizes import FEW, read_max_features, require_few
 from .base import Rows, Transform
 
 __all__ = ["MinMaxScaler", "StandardScaler"]

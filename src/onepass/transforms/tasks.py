@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batches import Batch
 from ..errors import InputError, ParameterError
 from ..learner import LearnerTraits
-from ..streams.expansion import numbers_of
+from ..rows.batches import Batch
+from ..rows.expansion import numbers_of
 from .base import Rows, mappings_of
 from .products import Stateless
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..batches import Batch
 from ..errors import InputError, ParameterError
+from ..rows.batches import Batch
 from .base import Rows, as_rows, mappings_of
 from .encoding import bits_of, hashed_names
 from .products import Stateless

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import InputError, NumericalError, ParameterError
-from ...sizes import require_room
+from ...scheme.sizes import require_room
 from ..losses import RoundLoss
 from ..sets import Array, DecisionSet, Reals, point
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...errors import InputError, ParameterError
-from ...losses import Squared
+from ...scheme.losses import Squared
 from ..losses import Linear, Prediction, Quadratic, RoundLoss
 from ..sets import Array, DecisionSet, L2Ball, Reals, Simplex
 from ..steps import squares

@@ -1,0 +1,1 @@
+"""Line charts and calibration diagrams as SVG, and tables as text."""

@@ -1,0 +1,1 @@
+"""Learners over other learners: drift wrappers and continual learning."""

@@ -1,0 +1,1 @@
+"""Regret: the best fixed comparator in hindsight, and what the papers promise."""

@@ -1,0 +1,1 @@
+"""scikit-learn's contract and the stream's, over the models."""

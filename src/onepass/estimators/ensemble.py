@@ -1,0 +1,233 @@
+"""`ExpertEnsemble`: rules and parameters chosen online, in the one pass in which they are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
+
+from ..errors import LabelError, ParameterError, RowError
+from ..learner import LearnerTraits, traits_of
+from ..models.base import locked
+from ..models.ensemble import EnsembleModel
+from ..models.linear import LinearModel
+from ..rows.labels import sorted_classes
+from ..scheme.rounds import Array, Rule
+from .model_estimator import ModelEstimator
+from .tables import as_classifier, as_regressor, class_array, read_labels, read_order, read_targets
+
+__all__ = ["ExpertEnsemble"]
+
+
+def _votes(self: ExpertEnsemble) -> bool:
+    if self.task == "regression":
+        raise AttributeError("a regression has no decision_function; use predict")
+    return True
+
+
+class ExpertEnsemble(ModelEstimator[EnsembleModel]):
+    """Several models learn side by side; Fixed Share over their losses says how much each is heard.
+
+    Its weighted loss exceeds that of the best member, and of the best sequence of members, by little (see
+    `EnsembleModel`): model selection without a second pass or a validation set, at the cost of all members.
+
+    Parameters
+    ----------
+    members : rules, by name ("pa1:C=0.1", with a readout "pa1:C=0.1@average") or as objects, `LinearClassifier`s or
+        `LinearRegressor`s. By default `onepass.models.portfolio`, as in
+        ``onepass learn --rule auto``.
+    task : "auto", "binary" or "multiclass" for classes; "regression" for numbers.
+    eta : how fast losses move the weights (0.1 for classes, 0.5 for numbers).
+    alpha : the share of every weight that all members get in each round: 0 follows the best member of the whole
+        stream (Hedge), more forgets faster.
+    fit_intercept, hash_bits : of members given as rules. passes, shuffle, random_state : as in `LinearClassifier`.
+    """
+
+    _model_kind = "EnsembleModel"
+
+    def __init__(
+        self,
+        members: Sequence[Any] | None = None,
+        *,
+        task: str = "auto",
+        eta: float | None = None,
+        alpha: float = 0.001,
+        fit_intercept: bool = True,
+        hash_bits: int | None = None,
+        passes: int = 1,
+        shuffle: bool | str = False,
+        random_state: Any = None,
+    ) -> None:
+        self.members = members
+        self.task = task
+        self.eta = eta
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.hash_bits = hash_bits
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _new_model(self, classes: list[Any] | None = None) -> Any:
+        return EnsembleModel(
+            None if self.members is None else [_made(member) for member in self.members],
+            self.task,
+            classes=classes,
+            fit_intercept=self.fit_intercept,
+            hash_bits=self.hash_bits,
+            eta=self.eta,
+            alpha=self.alpha,
+        )
+
+    @property
+    def _regresses(self) -> bool:
+        return bool(self.task == "regression")
+
+    # -- the scikit-learn façade ---------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn afresh from a table."""
+        with self._all_or_nothing():
+            table = self._validated(X, reset=True)
+            answers: NDArray[Any] = read_targets(y, table.rows) if self._regresses else read_labels(y, table.rows)
+            classes = None if self._regresses else self._declare(sorted_classes(answers))
+            importance = self._weights_of(sample_weight, table, whole=True)
+            model = self._begin(classes)
+            passes, order, generator = read_order(self.passes, self.shuffle, self.random_state)
+            table.require_finite()
+            for _ in range(passes):
+                if order == "sequential":
+                    model.learn_many(table, answers, importance)
+                    continue
+                n = table.rows
+                at = generator.permutation(n) if order == "shuffle" else generator.randint(n, size=n)
+                try:
+                    model.learn_many(table.take(at), answers[at], None if importance is None else importance[at])
+                except RowError as error:
+                    raise error.at(int(at[error.row])) from None
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning, bit for bit as `learn_one` row by row. The first call for classes must declare them."""
+        with self._all_or_nothing():
+            model = self._model
+            table = self._validated(X, reset=model is None)
+            answers: NDArray[Any] = read_targets(y, table.rows) if self._regresses else read_labels(y, table.rows)
+            if model is None:
+                if classes is None and not self._regresses:
+                    raise LabelError(
+                        "classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])"
+                    )
+                model = self._begin(None if self._regresses else self._declare(sorted_classes(classes)))
+            elif classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
+                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
+            model.learn_many(table, answers, self._weights_of(sample_weight, table))
+        return self
+
+    def _declare(self, classes: NDArray[Any]) -> list[Any]:
+        self._class_dtype = classes.dtype
+        return list(classes.tolist())
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        scores = self._scores(X)
+        if self._regresses:
+            return np.asarray(scores[:, 0])
+        return np.asarray(self.classes_[self._fitted().class_indices(scores)])
+
+    @available_if(_votes)  # type: ignore[untyped-decorator]
+    @locked
+    def decision_function(self, X: Any) -> Array:
+        """Shares of the votes: for two classes their difference, one per class for more."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, or R² of a regression."""
+        measure = r2_score if self._regresses else accuracy_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def score_one(self, x: Any) -> Any:
+        return (self._model or self._new_model()).score_one(x)
+
+    def score_then_learn(self, X: Any, y: Any, importance: Any = None) -> list[tuple[list[Any], Array]]:
+        """The shares of votes of each row before learning it, in parts: (classes known then, scores)."""
+        with self._learning() as model:
+            return model.score_then_learn(X, y, importance)
+
+    # -- what was learned ----------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of the scores."""
+        if self._regresses:
+            raise AttributeError("a regression has no classes")
+        return class_array(self._learned().classes, getattr(self, "_class_dtype", None))
+
+    @property
+    def members_(self) -> list[LinearModel]:
+        """The models."""
+        return list(self._learned().members)
+
+    @property
+    def member_weights_(self) -> Array:
+        """How much each is heard; 0 for one that was retired because it overflowed."""
+        return np.array(self._learned().member_weights)
+
+    @property
+    def standing_(self) -> list[tuple[str, float]]:
+        """Members and their weights, the heaviest first."""
+        return self._learned().standing()
+
+    @property
+    def best_(self) -> LinearModel:
+        """The member that is heard most."""
+        return self._learned().heaviest
+
+    @property
+    def weights_(self) -> dict[Any, Any]:
+        """Those of the member that is heard most."""
+        return self.best_.named_weights()
+
+    def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
+        """Each feature's contribution to the score of the member that is heard most."""
+        return self.best_.explain_one(x, label)
+
+    def flush(self) -> None:
+        for member in [] if self._model is None else self.members_:
+            member.flush()
+
+    @property
+    def traits(self) -> LearnerTraits:
+        verbs = {"score_one", "explain_one", "predict_then_learn", "score_then_learn"}
+        return LearnerTraits("number" if self._regresses else "class", frozenset(verbs), ordered=True)
+
+    def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
+        """For each row the prediction made just before that row is learned: a prequential run in one call."""
+        with self._learning() as model:
+            return model.predict_then_learn(X, y, importance)
+
+    @classmethod
+    def of_model(cls, model: Any) -> Self:
+        made = super().of_model(model)
+        made.members = None  # what they are the model knows
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        return as_regressor(tags) if self._regresses else as_classifier(tags)
+
+
+def _made(member: Any) -> Any:
+    """A member as `EnsembleModel` takes it."""
+    traits = traits_of(member)
+    if isinstance(member, str | Rule):
+        return member
+    if traits is not None and traits.by_rule and traits.linear and traits.answers in ("class", "number"):
+        return member.new_model(member.classes if getattr(member, "declared", False) else None)
+    raise ParameterError(
+        f"member {member!r:.60}: expected a rule, its name, a LinearClassifier, a LinearRegressor or a LinearModel"
+    )

@@ -1,0 +1,494 @@
+"""What learners with a small state of their own share: rows in every shape, parameters checked, files.
+
+What was learned is one `State`: numbers and arrays, which is what a model file holds. A learner says how rows change
+it; here is the rest: rows as vectors or mappings whose names grow, mini-batches that do not depend on chunks, all or
+nothing, `save` and `onepass.load`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from .. import _native
+from ..errors import DamagedFileError, FeatureError, InputError, NumericalError, OnepassError, ParameterError, RowError
+from ..models.base import array_bytes, restore
+from ..models.columns import require_same_names
+from ..persistence import store
+from ..rows.batches import Batch, Rows, as_importance, as_rows, to_row
+from ..rows.named import as_frame, named_vector, read_item
+from ..scheme.parameters import Parameters
+from ..scheme.rounds import Array
+from .tables import TableEstimator
+
+__all__ = ["Reader", "State", "StatefulEstimator", "dense_parts", "read_seed", "require_moderate"]
+
+LARGEST = 1e100  # in size; beyond it squares, summed over a long stream, may overflow
+PART = 1024  # rows of a sparse table that are made dense at once
+
+
+class Reader:
+    """What rows look like: so many columns, or names that get the next column when they first come."""
+
+    def __init__(self, names: list[str | int] | None = None, columns: int = 0) -> None:
+        self.native = _native.RowReader()
+        if names is not None:
+            self.native.names = names
+        elif columns:
+            self.native.settle(columns)
+
+    @property
+    def columns(self) -> int:
+        return self.native.columns
+
+    @property
+    def names(self) -> list[str | int] | None:
+        """The names in the order of their columns; None where columns are positions."""
+        return list(self.native.names) if self.native.named else None
+
+    def row(self, x: Any, learn: bool) -> Array:
+        """One row as a vector. A name that is new gets a column (`learn`) or is left out."""
+        out: Array | None = self.native.row(x, learn)
+        if out is None:
+            out = self.native.row(dict(x) if isinstance(x, Mapping) else vector_of(x), learn)
+            assert out is not None
+        return out
+
+    def truncate(self, columns: int) -> None:
+        """Unregister the names beyond the first `columns`: the row that brought them was refused."""
+        if self.native.named and self.columns > columns:
+            self.native.names = self.native.names[:columns]
+
+    def check(self, X: list[Any]) -> None:
+        """Refuse malformed mappings before any name is registered, then the first that is too large."""
+        large: NumericalError | None = None
+        for number, x in enumerate(X):
+            if not isinstance(x, Mapping):
+                raise FeatureError(f"X[{number}] must be a mapping of names to numbers, like those before it")
+            try:
+                self.row(x, False)
+            except NumericalError as error:
+                large = large or error.at(number)
+            except InputError as error:
+                raise type(error)(f"row {number}: {error}") from None
+        if large is not None:
+            raise large
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"names": self.names, "columns": self.columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+@dataclasses.dataclass
+class State:
+    """What was learned: arrays, and numbers that JSON can hold. Fields that begin with _ are in no file."""
+
+    _reader: Reader = dataclasses.field(default_factory=Reader)
+    t: int = 0  # examples seen
+    seed: int = 0
+    _frame: list[Any] | None = None  # what the columns of the first table were called
+
+    def mapping(self, x: Any) -> Any:
+        """x; a mapping as a row of the frame that was learned first."""
+        return named_vector(x, self._frame) if self._frame is not None and isinstance(x, Mapping) else x
+
+    def read(self, X: Any) -> Rows:
+        """Rows in any shape as a table, or as mappings where it is names that are learned."""
+        rows = as_rows(X)
+        if isinstance(rows, Batch) and rows.table is not None:  # the rows of a stream, whose columns have names
+            rows = mappings_of(rows)
+        if isinstance(rows, Batch) or self._frame is None:
+            return rows
+        return as_frame(rows, self._frame)
+
+    def meet(self, table: Batch, learn: bool, columns: int) -> None:
+        """Refuse a table whose columns have other names than those learned; there were so many columns before it."""
+        require_same_names(table.names, self._frame)
+        if learn and not columns:
+            self._frame = table.names
+
+    @property
+    def labels(self) -> int:
+        """How many classes there are."""
+        return 0
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Array → its shape, as the numbers imply it."""
+        raise NotImplementedError
+
+    def widen(self, columns: int) -> None:
+        """Make room for names that came later: their features were 0 so far."""
+        raise NotImplementedError
+
+    def config(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """As JSON and arrays."""
+        numbers: dict[str, Any] = {"columns": self._reader.columns, "named": self._reader.names is not None}
+        arrays: dict[str, NDArray[Any]] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name.startswith("_"):
+                continue
+            (arrays if isinstance(value, np.ndarray) else numbers)[field.name] = value
+        names = self._reader.names if self._frame is None else self._frame
+        if names is not None:
+            encoded = store.encode_names(names)
+            arrays |= {f"names.{key}": value for key, value in encoded.items()}
+        return numbers, arrays
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The inverse of `config`; parts that do not fit together are refused."""
+        names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
+        known = {field.name: field for field in dataclasses.fields(cls) if not field.name.startswith("_")}
+        parts = {**{key: value for key, value in config.items() if key in known}, **_plain_arrays(arrays)}
+        if (config["named"] and not names) or set(parts) != set(known):
+            raise DamagedFileError(f"expected {', '.join(known)}, found {', '.join(sorted(parts))}")
+        for name, field in known.items():
+            _require_kind(name, parts[name], field.default)
+        _require_kind("columns", config["columns"], 0)
+        decoded = store.decode_names(names) if names else None
+        reader = Reader(decoded if config["named"] else None, config["columns"])
+        if decoded is not None and len(set(decoded)) != config["columns"]:
+            raise DamagedFileError("as many names as columns were expected")
+        state = cls(_reader=reader, _frame=None if config["named"] else decoded, **parts)
+        shapes = state.shapes()
+        for name in known:
+            value = parts[name]
+            if isinstance(value, np.ndarray) != (name in shapes):
+                raise DamagedFileError(f"{name} is of the wrong kind")
+            if name in shapes and value.dtype != _dtype_of(known[name]):
+                raise DamagedFileError(f"{name} holds {value.dtype}, expected {_dtype_of(known[name])}")
+            if name in shapes and (value.shape != shapes[name] or not np.all(np.isfinite(value))):
+                raise DamagedFileError(f"{name} has shape {value.shape}, expected {shapes[name]} of finite numbers")
+        return state
+
+
+MOST = 2**53  # of a count: beyond it a double would not tell it from the next
+
+
+def _dtype_of(field: dataclasses.Field[Any]) -> np.dtype[Any]:
+    """Of an array that a state begins with."""
+    assert field.default_factory is not dataclasses.MISSING
+    dtype: np.dtype[Any] = field.default_factory().dtype
+    return dtype
+
+
+def _require_kind(name: str, value: Any, default: Any) -> None:
+    """Refuse a number of a file that is not of the kind of its default."""
+    if type(default) is bool:
+        fits = type(value) is bool
+    elif type(default) is int:
+        fits = type(value) is int and 0 <= value and (value <= MOST or name == "seed")
+    elif type(default) is float:
+        fits = type(value) in (int, float) and math.isfinite(value)
+    else:
+        return
+    if not fits:
+        raise DamagedFileError(f"{name} is {value!r:.40}, expected a {type(default).__name__} in its range")
+
+
+def _plain_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {key: np.ascontiguousarray(value) for key, value in arrays.items() if not key.startswith("names.")}
+
+
+class StatefulEstimator(TableEstimator):
+    """Base of learners whose state is a `State`. A subclass names its checked parameters and its state's class."""
+
+    _Parameters: ClassVar[type[Parameters]]
+    _State: ClassVar[type[State]]
+    _bounded: ClassVar[bool] = False  # does `_require_domain` refuse some numbers?
+    _state: Any = None
+    random_state: Any
+
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    def _checked(self) -> Any:
+        """The parameters, in a dataclass that refuses what is out of range."""
+        kind = self._Parameters
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
+        try:
+            return kind(**given)
+        except ParameterError as error:
+            named = str(error).replace(f"{kind.__name__}(", f"{type(self).__name__}(", 1)
+            raise ParameterError(named) from None
+
+    def _new_state(self) -> Any:
+        """A state that has learned nothing; also checks the parameters."""
+        self._checked()
+        return self._State(seed=read_seed(getattr(self, "random_state", 0)))
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def _blocks(self, state: State, X: Any, weights: Array | None, learn: bool) -> Iterator[tuple[Array, Array]]:
+        """Checked rows as dense blocks with their weights. A row that is too large ends them with an error."""
+        require_weights(weights)
+        rows = state.read(X)
+        if isinstance(rows, list):
+            yield from self._named_blocks(state, rows, weights, learn)
+            return
+        table = self._settled(state, rows, learn)
+        ones = np.ones(table.rows) if weights is None else weights
+        sound = require_moderate(table)
+        for start, block in dense_parts(table.part(0, sound)):
+            yield block, ones[start : start + len(block)]
+        if sound < table.rows:
+            raise too_large(sound)
+
+    def _named_blocks(
+        self, state: State, X: list[Any], weights: Array | None, learn: bool
+    ) -> Iterator[tuple[Array, Array]]:
+        """Rows between the arrivals of new names, so that no row is wider than when it comes alone."""
+        sound = len(X)
+        try:
+            state._reader.check(X)
+        except NumericalError as error:
+            sound = error.row
+        if self._bounded:
+            for x in X:
+                self._require_domain(values_of(x))
+        columns = state._reader.columns
+        try:
+            rows = [state._reader.row(x, learn) for x in X[:sound]]
+            if learn and rows:
+                self._require_memory(len(rows[-1]), state.labels)
+        except OnepassError:
+            state._reader.truncate(columns)
+            raise
+        if learn:
+            self._require_widths(state, [len(row) for row in rows], columns)
+        ones = np.ones(len(X)) if weights is None else weights
+        start = 0
+        for stop in range(1, sound + 1):
+            if stop == sound or len(rows[stop]) != len(rows[start]):
+                yield np.array(rows[start:stop]), ones[start:stop]
+                start = stop
+        if sound < len(X):
+            raise too_large(sound)
+
+    def _settled(self, state: State, table: Batch, learn: bool) -> Batch:
+        if table.rows == 0:
+            raise InputError("X has no rows: there is nothing to learn" if learn else "X has no rows")
+        table.require_finite()
+        values = table.dense if table.csr is None else table.csr[0]
+        assert values is not None
+        self._require_domain(values)
+        if learn:
+            state._reader.native.require_few(table.columns)
+            self._require_memory(table.columns, state.labels)
+            self._require_start(table.columns)
+        columns = state._reader.columns
+        if learn or columns:
+            state._reader.native.settle(table.columns)
+        state.meet(table, learn, columns)
+        return table
+
+    def _vector(self, state: State, x: Any, learn: bool, fresh: bool = False) -> Array:
+        """A single example as a vector of the state's columns; `fresh`: it brings a class."""
+        x = state.mapping(x)
+        if learn and self._bounded:
+            with contextlib.suppress(NumericalError):  # what has no meaning is malformed first of all
+                state._reader.row(x, False)  # refuses what is malformed
+            self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
+        if not learn:
+            return state._reader.row(x, False)
+        columns = state._reader.columns
+        row = state._reader.row(x, True)
+        if fresh or len(row) > columns:
+            try:
+                self._require_memory(len(row), state.labels + fresh)
+            except OnepassError:
+                state._reader.truncate(columns)
+                raise
+        return row
+
+    def _numbers(self, columns: int, classes: int) -> int:
+        """How many numbers are kept for so many columns and classes."""
+        raise NotImplementedError
+
+    def _require_memory(self, columns: int, classes: int) -> None:
+        """Refuse columns and classes whose tables would take more than the limit, before the tables grow."""
+        classes = max(classes, 1)
+        of = f" x {classes} classes" if classes > 1 else ""
+        numbers, what = self._numbers(columns, classes), f"{columns} features{of} of {type(self).__name__}"
+        error, advice = "FeatureError" if classes == 1 else "LabelError", "use fewer features or classes"
+        try:
+            _native.require_memory(8.0 * numbers, what, advice, error)
+        except OnepassError:
+            large = self._large_options(columns, classes)
+            _native.require_memory(8.0 * numbers, what, advice + large, error)
+
+    def _large_options(self, columns: int, classes: int) -> str:
+        """The parameters that make so much of so many columns and classes, as advice."""
+        given = self.get_params(deep=False)
+        numbers, large = self._numbers(columns, classes), []
+        for name, value in given.items():
+            if isinstance(value, int) and value > 1:
+                less = type(self)(**{**given, name: value // 2})
+                if less._numbers(columns, classes) <= 0.8 * numbers:
+                    large.append(f"{name}={value}")
+        return f", or a smaller {' or '.join(large)}" if large else ""
+
+    def _require_domain(self, values: Array) -> None:
+        """Refuse numbers that the learner has no meaning for, in a table or a row."""
+
+    def _require_start(self, columns: int) -> None:
+        """Refuse rows of so many columns that the parameters to start from do not fit."""
+
+    def _require_widths(self, state: Any, widths: list[int], columns: int) -> None:
+        """The same for named rows that were just read; the state had so many columns before them."""
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """As for every estimator; and a call whose first row overflows leaves no trace of its table's shape."""
+        before = dict(self.__dict__)
+        t = self._state.t if self._state is not None else 0
+        with super()._all_or_nothing():
+            try:
+                yield
+            except RowError:
+                if self._state is before.get("_state") and (self._state is None or self._state.t == t):
+                    restore(self, before)
+                raise
+
+    # -- what was learned ----------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None and self._state.t > 0
+
+    def _fitted(self) -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
+            )
+        return self._state
+
+    def _learned(self) -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return self._state
+
+    @property
+    def t_(self) -> int:
+        """Examples seen."""
+        return int(self._learned().t)
+
+    # -- state and files -----------------------------------------------------------------------------------------------
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was learned."""
+        return 0 if self._state is None else array_bytes(self._to_config(self._state)[1])
+
+    def _learned_state(self) -> tuple[dict[str, Any] | None, dict[str, NDArray[Any]]]:
+        return self._to_config(self._state) if self.__sklearn_is_fitted__() else (None, {})
+
+    def _resume(self, learned: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        self._state = self._from_config(learned, arrays)
+        if not isinstance(self._state.t, int) or self._state.t < 1:
+            raise DamagedFileError("t must be a whole number >= 1")
+
+    def _check_parameters(self) -> None:
+        self._new_state()
+
+    def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        numbers, arrays = state.config()
+        return dict(numbers), {name: np.array(array) for name, array in arrays.items()}  # of this moment, for good
+
+    def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+        return self._State.from_config(config, arrays)
+
+
+def read_seed(random_state: Any) -> int:
+    """A seed: the number given, or one drawn."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ParameterError(f"random_state={random_state!r}: expected a whole number >= 0")
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError:
+        expected = "None, a whole number or a numpy.random.RandomState"
+        raise ParameterError(f"random_state={random_state!r}: expected {expected}") from None
+
+
+def require_moderate(table: Batch) -> int:
+    """How many rows come before the first that holds a number too large to square."""
+    data = table.dense if table.csr is None else table.csr[0]
+    assert data is not None
+    if data.size == 0 or (float(data.max()) <= LARGEST and float(data.min()) >= -LARGEST):
+        return table.rows
+    first = int(np.argmax(np.abs(data, dtype=np.float64) > LARGEST))
+    return first // table.columns if table.csr is None else table._place(first)[0]
+
+
+def dense_parts(table: Batch) -> Iterator[tuple[int, Array]]:
+    """The rows as contiguous doubles and where each block starts; a sparse table a thousand rows at a time."""
+    size = PART if table.dense is None else max(1, table.rows)
+    for start in range(0, table.rows, size):
+        yield start, table.filled(start, min(start + size, table.rows))
+
+
+def too_large(row: int) -> NumericalError:
+    """The error for a row with a number that is too large to square; the rows before it are learned."""
+    return NumericalError(
+        f"row {row}: a number above {LARGEST:g} in size, whose squares overflow; scale the features down", row
+    )
+
+
+def mappings_of(batch: Batch) -> list[Mapping[Any, Any]]:
+    """The rows of a stream as mappings."""
+    assert batch.csr is not None
+    data, indices, starts = (array.tolist() for array in batch.csr)
+    names = batch.table.names(0, batch.columns)
+    return [
+        {names[j]: value for j, value in zip(indices[a:b], data[a:b], strict=True)}
+        for a, b in itertools.pairwise(starts)
+    ]
+
+
+def rows_of(X: Any) -> int:
+    """How many rows there are."""
+    rows = as_rows(X)
+    return rows.rows if isinstance(rows, Batch) else len(rows)
+
+
+def vector_of(x: Any) -> Array:
+    """A row of numbers in any shape as a vector."""
+    row = to_row(x)
+    if isinstance(row, tuple):
+        index, values, columns = row
+        row = np.zeros(columns)
+        row[index] = values
+    return np.asarray(row)
+
+
+def values_of(x: Mapping[Any, Any]) -> Array:
+    """The numbers of a mapping."""
+    return np.array([read_item(name, value)[1] for name, value in x.items()], dtype=np.float64)
+
+
+def require_weights(weights: Array | None) -> None:
+    """Refuse importances whose sums may overflow."""
+    if weights is not None and len(weights) and weights.max() > LARGEST:
+        raise InputError(f"importance {weights.max():g} is too large; expected at most {LARGEST:g}")
+
+
+def one_weight(importance: Any) -> float:
+    """The importance of a single example."""
+    if type(importance) is float and 0.0 <= importance <= LARGEST:
+        return importance
+    weights = as_importance([importance], 1)
+    assert weights is not None
+    require_weights(weights)
+    return float(weights[0])

@@ -1,0 +1,54 @@
+"""Prequential evaluation (progressive validation): every example is first predicted, then learned.
+
+>>> from onepass import datasets, evaluate
+>>> class Majority:
+...     def __init__(self): self.counts = {}
+...     def predict_one(self, x): return max(self.counts, key=self.counts.get, default=None)
+...     def learn_one(self, x, y): self.counts[y] = self.counts.get(y, 0) + 1
+>>> run = evaluate.prequential(Majority(), datasets.SEA(4000, noise=0), ["error", "kappa"], every=1000)
+>>> run.t
+[1000, 2000, 3000, 4000]
+>>> sorted(run.values)
+['error', 'kappa']
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import lazily_loaded
+
+if TYPE_CHECKING:
+    from .answers import StreamModel
+    from .copies import Distributed, distributed
+    from .delays import DelayedStream, PendingLabels
+    from .protocol import Chunked, prequential
+    from .regret_recorder import Hindsight
+    from .run import Run
+
+__all__ = [
+    "Chunked",
+    "DelayedStream",
+    "Distributed",
+    "Hindsight",
+    "PendingLabels",
+    "Run",
+    "StreamModel",
+    "distributed",
+    "prequential",
+]
+
+__getattr__ = lazily_loaded(
+    __name__,
+    {
+        "Chunked": "protocol",
+        "DelayedStream": "delays",
+        "Distributed": "copies",
+        "Hindsight": "regret_recorder",
+        "PendingLabels": "delays",
+        "Run": "run",
+        "StreamModel": "answers",
+        "distributed": "copies",
+        "prequential": "protocol",
+    },
+)

@@ -1,0 +1,69 @@
+"""Examples that are judged and never learned: every n-th of the stream, or a fixed set judged now and then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..metrics import Metric
+from ..metrics.meters import whole
+from .answers import Answer, Asker, Rounds
+from .reading import as_examples, is_chunk, takes_mappings_only
+from .recorder import Keeper
+from .run import Run
+
+__all__ = ["Holdout"]
+
+
+class Holdout:
+    """`nth` is n, or 0. Results go to `run.holdout`: its own "t", and a column for each metric."""
+
+    def __init__(self, given: Any, every: int | None, model: Any, run: Run) -> None:
+        self.run = run
+        self.nth = 0
+        self.every = run.every if every is None else whole("holdout_every", every)
+        self._fixed: list[tuple[Any, Any, float]] = []
+        self._kept: Keeper | None = None  # the every n-th
+        if isinstance(given, int | np.integer):
+            self.nth = whole("holdout", given, least=2)
+        elif given is not None:
+            stream = [given] if is_chunk(given) else given
+            self._fixed = [(each.x, each.y, each.base) for each in as_examples(stream, takes_mappings_only(model))]
+            if not self._fixed:
+                raise ParameterError("holdout: expected n, or a set of at least one example")
+
+    def is_due(self, number: int) -> bool:
+        """Is labelled example `number` (from 1) held out?"""
+        return bool(self.nth) and number % self.nth == 0
+
+    def next_judging(self, seen: int) -> int:
+        """Examples until the fixed set is to be judged."""
+        return self.every - seen % self.every if self._fixed else 1 << 62
+
+    def add(self, answer: Answer, y: Any, weight: float | None, metrics: list[Metric]) -> None:
+        """An every n-th example, and what was said of it."""
+        if self._kept is None:
+            self._kept = Keeper(Run(every=1 << 62), metrics)
+        rounds = Rounds(self._kept.kind, self._kept.labels)
+        rounds.add(answer, y, weight)
+        self._kept.add(rounds.take(), 0.0)
+
+    def report(self, asker: Asker, keeper: Keeper, metrics: list[Metric], *, end: bool = False) -> None:
+        """Called after every step: adds a row where one is due."""
+        seen, done = keeper.seen, self.run.holdout.get("t", [])
+        if self._fixed and seen and (seen % self.every == 0 or end) and (not done or done[-1] != seen):
+            rounds = Rounds(keeper.kind, keeper.labels)
+            for x, y, base in self._fixed:
+                rounds.add(asker.answer(x, base), y, None)
+            outcomes = rounds.take()
+            self._add(seen, [metric.value(metric.statistic().of(outcomes), keeper.labels) for metric in metrics])
+        elif self._kept is not None and self.run.t and (not done or done[-1] != self.run.t[-1]):
+            self._kept.recorder.settle()
+            self._add(self.run.t[-1], self._kept.recorder.values("cumulative"))
+
+    def _add(self, t: int, values: list[float]) -> None:
+        self.run.holdout.setdefault("t", []).append(t)
+        for metric, value in zip(self.run.metrics, values, strict=True):
+            self.run.holdout.setdefault(metric, []).append(value)

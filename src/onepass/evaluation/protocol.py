@@ -1,0 +1,118 @@
+"""`prequential`: predict, reveal, learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from .. import metrics as metrics_module
+from ..drift.base import Detector
+from ..drift.registry import make_detector
+from ..errors import ParameterError
+from ..metrics import Metric
+from ..metrics.meters import factor, whole
+from .answers import StreamModel
+from .holdout import Holdout
+from .job import Job
+from .recorder import Progress
+from .regret_recorder import Hindsight, Lookback
+from .run import Run
+
+__all__ = ["Chunked", "prequential"]
+
+
+class Chunked(Protocol):
+    """A stream that can also be had as arrays."""
+
+    def chunks(self, size: int, /) -> Iterable[tuple[Any, Any]]: ...
+
+
+def prequential(
+    model: StreamModel,
+    stream: Iterable[Any] | Chunked,
+    metrics: str | Metric | Sequence[str | Metric] | None = None,
+    *,
+    every: int = 1000,
+    window: int = 1000,
+    fading: float = 0.999,
+    delay: Any = 0,
+    time: Callable[[Any], Any] | str | None = None,
+    max_pending: int = 1_000_000,
+    holdout: Any = None,
+    holdout_every: int | None = None,
+    calibration: bool | None = None,
+    regret: bool | Hindsight = False,
+    drift: Detector | str | None = None,
+    on_predictions: Callable[[Any, Any], object] | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Predict, reveal, learn, for every example of `stream`; report each `every` examples and at the end.
+
+    `stream` yields (x, y) or (x, y, weight), or chunks, or has `batches(size)` or `chunks(size)`. When the model has
+    `predict_then_learn(X, y)` (and `score_then_learn` where scores are wanted), whole chunks go through it, with the
+    same results. Weights count in learning and in every metric. Rows without a label (None, NaN) are predicted and
+    counted in `unlabelled`, not learned.
+
+    metrics: names such as "error", "auc", "f1:average=macro" (see `onepass.metrics`); by default "error" for classes,
+        "mae" for numbers, "ndcg" for queries.
+    window, fading: the sliding window and the forgetting factor of those views.
+    delay: 0; or after how many examples, or how much time (see `DelayedStream`), a label is revealed. The run then has
+        the metrics of the predictions as they were made, and in `at_label` those of fresh ones just before learning.
+        The stream may also be of events ("x", id, x) and ("y", id, y). At most `max_pending` examples wait; the oldest
+        is dropped and counted.
+    holdout: n: every n-th example is judged but never learned; or a set (X, y) or list of (x, y), judged every
+        `holdout_every` examples (by default `every`). Results in `run.holdout`.
+    calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
+    regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at
+        the end compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, of classes
+        or numbers.
+    drift: a detector of `onepass.drift` or its name, which hears the losses (0 or 1 of a label, |y − ŷ| of a number);
+        its alarms become `run.marks`, as do those of a model with `drifts_`.
+    on_predictions: called with (rows, predictions), in order, for rows as they came.
+    progress: called with the run at least every few thousand examples.
+
+    Memory: one row for each report, the last `window` examples' answers, and with `regret` the rows.
+    """
+    run = Run(every=whole("every", every), window_size=whole("window", window), fading_factor=factor("fading", fading))
+    asked = None if metrics is None else metrics_module.make_all(metrics)
+    if calibration is None:
+        calibration = asked is not None and any(metric.needs == "probabilities" for metric in asked)
+    looking = _looking(model, regret, delay, time)
+    kept_out = Holdout(holdout, holdout_every, model, run)
+    watch = None if drift is None else make_detector(drift)
+    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, looking, watch)
+    run.settings = _settings(model, stream, delay, time, holdout)
+    try:
+        job.go(stream, delay, time, max_pending)
+    except Exception as error:
+        error.add_note(f"prequential: {job.through} examples were through before this")
+        raise
+    if looking is not None:
+        run.regret = looking.finish()
+    return run
+
+
+def _looking(model: Any, regret: bool | Hindsight, delay: Any, time: Any) -> Lookback | None:
+    if not isinstance(regret, bool | Hindsight):
+        raise ParameterError(f"regret={regret!r:.60}: expected True, False or a Hindsight")
+    if regret is False:
+        return None
+    if delay or time is not None:
+        raise ParameterError("regret is that of labels which come at once: leave delay out")
+    return Lookback(model, Hindsight() if regret is True else regret)
+
+
+def _settings(model: Any, stream: Any, delay: Any, time: Any, holdout: Any) -> dict[str, str]:
+    settings = {"model": " ".join(repr(model).split())[:300], "stream": _stream_name(stream)}
+    if delay or time is not None:
+        settings["delay"] = f"{delay}" + (" examples" if isinstance(delay, int) and time is None else "")
+    if holdout is not None:
+        settings["holdout"] = f"every {holdout}th example" if isinstance(holdout, int) else "a fixed set"
+    return settings
+
+
+def _stream_name(stream: Any) -> str:
+    if isinstance(stream, list | tuple | dict):
+        return type(stream).__name__
+    text = repr(stream)
+    return type(stream).__name__ if len(text) > 200 or " at 0x" in text else text

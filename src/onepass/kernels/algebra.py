@@ -1,0 +1,197 @@
+"""The base of all kernels, and their algebra: kernels add, multiply and normalize.
+
+RBF(0.5) + 2 * Linear()        Polynomial(3) * RBF(0.1)        Normalized(HistogramIntersection())
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..scheme.parameters import Parameters, number
+from ..scheme.rounds import Array
+
+__all__ = ["Constant", "Cosine", "Kernel", "Linear", "Normalized", "Product", "Sum", "over"]
+
+
+@dataclasses.dataclass(repr=False)
+class Kernel(Parameters):
+    """Base of all kernels: `block(X, Z)` gives the matrix K(x_i, z_j), `diagonal(X)` the vector K(x_i, x_i).
+
+    `code` is the place of the native formula in native/kernels.hpp.
+    """
+
+    family = "kernel"
+    name: ClassVar[str] = ""
+    code: ClassVar[int] = -1
+    psd: ClassVar[bool] = True  # is every Gram matrix positive semi-definite?
+
+    def block(self, X: Array, Z: Array) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} must define block(X, Z)")
+
+    def diagonal(self, X: Array) -> Array:
+        return np.array([float(self.block(x[np.newaxis], x[np.newaxis])[0, 0]) for x in X])
+
+    def __call__(self, x: Any, z: Any) -> float:
+        """K of two rows."""
+        X, Z = (np.atleast_2d(np.asarray(row, dtype=np.float64)) for row in (x, z))
+        return float(self.block(X, Z)[0, 0])
+
+    def resolved(self, d: int) -> Kernel:
+        """The kernel with every default that depends on the number of features filled in: γ = 1/d."""
+        return self
+
+    def definite(self) -> bool:
+        """Is every Gram matrix positive semi-definite, as learners with an inverse need?"""
+        return self.psd
+
+    def parts(self) -> list[Kernel]:
+        return []
+
+    def numbers(self) -> list[float]:
+        """The parameters of the native formula, in its order."""
+        return [float(v) for v in self.get_params().values()]
+
+    def native(self) -> dict[str, Any]:
+        """The kernel as the native half reads it."""
+        return {"code": self.code, "p": self.numbers(), "parts": [part.native() for part in self.parts()]}
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return Sum(self, _kernel(other))
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return Product(self, _kernel(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+def _kernel(value: Kernel | float) -> Kernel:
+    return value if isinstance(value, Kernel) else Constant(value)
+
+
+@dataclasses.dataclass(repr=False)
+class Constant(Kernel):
+    """K = c ≥ 0; added to another kernel it is an intercept whose feature has the value √c."""
+
+    name = "constant"
+    code = 0
+    c: float = number(1.0, at_least=0)
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return np.full((len(X), len(Z)), float(self.c))
+
+
+@dataclasses.dataclass(repr=False)
+class Linear(Kernel):
+    """K = ⟨x, z⟩."""
+
+    name = "linear"
+    code = 1
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return np.asarray(X @ Z.T)
+
+
+@dataclasses.dataclass(repr=False)
+class _Combined(Kernel):
+    """Of two kernels."""
+
+    first: Kernel = dataclasses.field(default_factory=Linear)
+    second: Kernel = dataclasses.field(default_factory=Linear)
+
+    def validate(self) -> None:
+        for part in self.parts():
+            if not isinstance(part, Kernel):
+                raise ParameterError(f"{type(self).__name__}: expected kernels, got {part!r}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.first!r}, {self.second!r})"
+
+    def parts(self) -> list[Kernel]:
+        return [self.first, self.second]
+
+    def definite(self) -> bool:
+        return all(part.definite() for part in self.parts())
+
+    def resolved(self, d: int) -> Kernel:
+        return type(self)(self.first.resolved(d), self.second.resolved(d))
+
+    def numbers(self) -> list[float]:
+        return []
+
+
+@dataclasses.dataclass(repr=False)
+class Sum(_Combined):
+    """K = K₁ + K₂: the features of both, side by side."""
+
+    name = "sum"
+    code = 11
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return self.first.block(X, Z) + self.second.block(X, Z)
+
+
+@dataclasses.dataclass(repr=False)
+class Product(_Combined):
+    """K = K₁ K₂: every product of a feature of the one and a feature of the other."""
+
+    name = "product"
+    code = 12
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return self.first.block(X, Z) * self.second.block(X, Z)
+
+
+def over(numerator: Array, denominator: Array) -> Array:
+    """The quotient, 0/0 being 0."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+@dataclasses.dataclass(repr=False)
+class Normalized(Kernel):
+    """K(x, z)/√(K(x, x) K(z, z)), 0 where a diagonal is 0: all Φ(x) on the unit sphere."""
+
+    name = "normalized"
+    code = 13
+    kernel: Kernel = dataclasses.field(default_factory=Linear)
+
+    def validate(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ParameterError(f"{type(self).__name__}: expected a kernel, got {self.kernel!r}")
+
+    def __repr__(self) -> str:
+        return f"Normalized({self.kernel!r})"
+
+    def parts(self) -> list[Kernel]:
+        return [self.kernel]
+
+    def definite(self) -> bool:
+        return self.kernel.definite()
+
+    def resolved(self, d: int) -> Kernel:
+        return Normalized(self.kernel.resolved(d))
+
+    def block(self, X: Array, Z: Array) -> Array:
+        lengths = np.sqrt(np.outer(self.kernel.diagonal(X), self.kernel.diagonal(Z)))
+        return over(self.kernel.block(X, Z), lengths)
+
+    def numbers(self) -> list[float]:
+        return []
+
+
+@dataclasses.dataclass(repr=False)
+class Cosine(Kernel):
+    """K = ⟨x, z⟩/(‖x‖‖z‖), 0 where a norm is 0: `Normalized(Linear())`."""
+
+    name = "cosine"
+    code = 13
+
+    def parts(self) -> list[Kernel]:
+        return [Linear()]
+
+    def block(self, X: Array, Z: Array) -> Array:
+        return Normalized(Linear()).block(X, Z)

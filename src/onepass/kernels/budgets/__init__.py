@@ -1,0 +1,68 @@
+"""Budgets: kernel learning in bounded memory. Each is one `admit`, which takes a round's step or another in its place.
+
+The Python here is the reference; `native/budgets.cpp` and `native/projection.cpp` do the same with maintained inverses,
+margins and neighbours. |S| ≤ B holds after every round. f = Σ cᵢ K(xᵢ, ·) as in `expansion.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...scheme.parameters import from_text
+from .base import Budget, Oldest, Random, Reservoir, Shrinking, Stoptron, Unlimited
+from .least_squares import ALD
+from .merging import Merge
+from .passive_aggressive import BPANN, BPAP, BPAS
+from .perceptron import BudgetPerceptron, BudgetSVM, Forgetron
+from .projection import Projectron, ProjectronPP
+
+__all__ = [
+    "ALD",
+    "BPANN",
+    "BPAP",
+    "BPAS",
+    "BUDGETS",
+    "Budget",
+    "BudgetPerceptron",
+    "BudgetSVM",
+    "Forgetron",
+    "Merge",
+    "Oldest",
+    "Projectron",
+    "ProjectronPP",
+    "Random",
+    "Reservoir",
+    "Shrinking",
+    "Stoptron",
+    "Unlimited",
+    "make",
+]
+
+BUDGETS: Mapping[str, type[Budget]] = {
+    kind.name: kind
+    for kind in (
+        Unlimited,
+        Stoptron,
+        Oldest,
+        Random,
+        Reservoir,
+        Shrinking,
+        BudgetPerceptron,
+        BudgetSVM,
+        Forgetron,
+        Projectron,
+        ProjectronPP,
+        BPAS,
+        BPANN,
+        BPAP,
+        Merge,
+        ALD,
+    )
+}
+
+
+def make(budget: str | Budget | None) -> Budget:
+    """A budget from an object, a name (``"bpann"``, ``"bpann:B=500"``), or None for no limit."""
+    if budget is None:
+        return Unlimited()
+    return budget if isinstance(budget, Budget) else from_text(budget, dict(BUDGETS), "budget")

@@ -1,0 +1,224 @@
+"""Budgets that look at age, chance or nothing; and what all budgets share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...errors import ParameterError
+from ...scheme.parameters import Parameters, flag, number
+from ...scheme.rounds import Rule
+
+if TYPE_CHECKING:
+    from ..algebra import Kernel
+    from ..expansion import Expansion, Round
+
+__all__ = ["Budget", "Memory", "Oldest", "Random", "Reservoir", "Shrinking", "Stoptron", "Unlimited", "mistake_driven"]
+
+Memory = dict[str, Any]
+
+
+@dataclasses.dataclass(repr=False)
+class Budget(Parameters):
+    """Base of all budgets. `rules` are the rules it is defined for ("any" where it does not care).
+
+    `code` is its place in native/budgets.cpp.
+    """
+
+    family = "budget"
+    name: ClassVar[str] = ""
+    code: ClassVar[int] = -1
+    rules: ClassVar[Sequence[str]] = ("any",)
+    tasks: ClassVar[Sequence[str]] = ("binary", "multiclass", "regression")
+    every_round: ClassVar[bool] = False  # is it asked also where the rule does not add?
+    inverts: ClassVar[bool] = False  # does it need K⁻¹, and so a definite kernel?
+
+    def limit(self) -> int | None:
+        """B, or None where it has none."""
+        B = getattr(self, "B", None)
+        return None if B is None else int(B)
+
+    def full(self, f: Expansion) -> bool:
+        limit = self.limit()
+        return limit is not None and len(f) >= limit
+
+    def start(self) -> Memory:
+        return {}
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        """Take the step or another; True where f has changed."""
+        raise NotImplementedError
+
+    def numbers(self) -> list[float]:
+        """Its parameters for the native formula, in its order."""
+        return []
+
+    def rule_numbers(self, rule: Rule) -> list[float]:
+        """What it reads of the rule."""
+        return []
+
+    def seed_number(self) -> int:
+        return 0
+
+    def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
+        """Refuse a rule, task or kernel that it is not defined for, with the reason."""
+        if self.rules != ("any",) and rule.name not in self.rules:
+            raise ParameterError(
+                f"{self!r} is not defined for {rule!r}: {self.reason()}; use {' or '.join(self.rules)}"
+            )
+        if ("binary" if task == "auto" else task) not in self.tasks:
+            raise ParameterError(f"{self!r} is not defined for task={task!r}; it is for {', '.join(self.tasks)}")
+        if self.inverts and not kernel.definite():
+            raise ParameterError(f"{self!r} inverts the Gram matrix, and {kernel!r} may have one that is not definite")
+
+    def reason(self) -> str:
+        return "its step is not the rule's"
+
+
+def mistake_driven(rule: Rule, budget: Budget, margin: bool) -> None:
+    """The Perceptron's plain step: importance may weigh it, a schedule or another ρ may not."""
+    params = rule.get_params()
+    if params.get("schedule") is not None or params.get("rho", 1.0) != 1 or params.get("strict"):
+        raise ParameterError(f"{budget!r} is defined for the plain step ρ = 1 on m <= beta, not for {rule!r}")
+    if not margin and params.get("beta", 0.0) != 0:
+        raise ParameterError(f"{budget!r} is defined for mistakes, m <= 0: beta must be 0, not {params['beta']!r}")
+
+
+@dataclasses.dataclass(repr=False)
+class Unlimited(Budget):
+    """No budget: every update is kept. `merge_duplicates` adds to the coefficient of a row that is there already."""
+
+    name = "unlimited"
+    code = 0
+    merge_duplicates: bool = flag(False)
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if self.merge_duplicates and r.add != 0 and r.scale != 0:
+            for i, x in enumerate(f.x):
+                if np.array_equal(x, r.x):
+                    f.c = r.scale * f.c
+                    f.c[i] += r.row
+                    return True
+        return f.step(r)
+
+
+@dataclasses.dataclass(repr=False)
+class Stoptron(Budget):
+    """When full, f never changes again (the baseline of Orabona, Keshet and Caputo 2008)."""
+
+    name = "stoptron"
+    code = 1
+    B: int = number(100, at_least=1, integer=True)
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        return False if self.full(f) else f.step(r)
+
+
+@dataclasses.dataclass(repr=False)
+class Oldest(Budget):
+    """When full, the oldest vector goes: Remove-Oldest; with the Perceptron, LBP (Cavallanti et al. 2007)."""
+
+    name = "oldest"
+    code = 2
+    B: int = number(100, at_least=1, integer=True)
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.add != 0 and r.scale != 0 and self.full(f):
+            return _exchange(f, r, f.oldest)
+        return f.step(r)
+
+
+@dataclasses.dataclass(repr=False)
+class Random(Budget):
+    """When full, a vector drawn at random goes: RBP with the Perceptron (Cavallanti et al. 2007), PA+Rnd with PA-I.
+
+    The step is computed before the removal. The generator is saved with the model.
+    """
+
+    name = "random"
+    code = 3
+    B: int = number(100, at_least=1, integer=True)
+    seed: int = number(0, at_least=0, integer=True)
+
+    def start(self) -> Memory:
+        return {"random": int(self.seed)}
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.add != 0 and r.scale != 0 and self.full(f):
+            return _exchange(f, r, min(len(f) - 1, int(_uniform(memory) * len(f))))
+        return f.step(r)
+
+    def seed_number(self) -> int:
+        return int(self.seed)
+
+
+@dataclasses.dataclass(repr=False)
+class Reservoir(Budget):
+    """A uniform sample of B of all updates so far (Vitter 1985): when full, the M-th comes in with probability B/M.
+
+    With Parzen's classifier it stands for the whole stream. The generator is saved with the model.
+    """
+
+    name = "reservoir"
+    code = 13
+    B: int = number(100, at_least=1, integer=True)
+    seed: int = number(0, at_least=0, integer=True)
+
+    def start(self) -> Memory:
+        return {"random": int(self.seed), "M": 0}
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.scale == 0:
+            memory["M"] = 0
+        if r.add == 0:
+            return f.step(r)
+        memory["M"] += 1
+        if r.scale == 0 or not self.full(f):
+            return f.step(r)
+        drawn = int(_uniform(memory) * memory["M"])
+        if drawn < len(f):
+            return _exchange(f, r, drawn)
+        f.c = r.scale * f.c
+        return r.scale != 1
+
+    def seed_number(self) -> int:
+        return int(self.seed)
+
+
+def _exchange(f: Expansion, r: Round, gone: int) -> bool:
+    """The round's step, in the place of a vector that goes."""
+    f.c = r.scale * f.c
+    f.replace(gone, r)
+    return True
+
+
+def _uniform(memory: Memory) -> float:
+    """splitmix64 (Steele, Lea and Flood 2014)."""
+    word = (1 << 64) - 1
+    state = memory["random"] = (int(memory["random"]) + 0x9E3779B97F4A7C15) & word
+    z = int(state)
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & word
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & word
+    return float((z ^ (z >> 31)) >> 11) * 2.0**-53
+
+
+@dataclasses.dataclass(repr=False)
+class Shrinking(Budget):
+    """The shrinking Perceptron: on a mistake f ← φ f + y K(x, ·). No limit by itself: old vectors fade, none goes."""
+
+    name = "shrinking"
+    code = 4
+    rules = ("perceptron",)
+    phi: float = number(0.99, above=0, below=1)
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        return f.step(dataclasses.replace(r, scale=r.scale * (self.phi if r.add != 0 else 1.0)))
+
+    def numbers(self) -> list[float]:
+        return [float(self.phi)]
+
+    def reason(self) -> str:
+        return "it shrinks on a mistake"

@@ -1,0 +1,185 @@
+"""Passive-Aggressive learning on a budget (Wang and Vucetic 2010)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ...errors import ParameterError
+from ...scheme.parameters import flag, number
+from ...scheme.rounds import Array, Rule
+from .base import Budget, Memory
+from .projection import solve
+
+if TYPE_CHECKING:
+    from ..algebra import Kernel
+    from ..expansion import Expansion, Round
+
+__all__ = ["BPANN", "BPAP", "BPAS", "Problem"]
+
+
+@dataclasses.dataclass(repr=False)
+class BudgetPA(Budget):
+    """What the budgets of Wang and Vucetic (2010) share: the PA problem with one vector to be dropped.
+
+    min ½‖w − w_t‖² + C·loss(w) over w = w_t − c_r φ_r + Σ_{i∈V} βᵢ φᵢ, for every candidate r and the new one itself;
+    the best of them is taken. With x_t ∈ V the step is PA's own τ, and r costs ½c_r²·dist²(φ_r, span V) more. `ramp`: a
+    round that is wrong by more than 1 (m < −1) changes nothing.
+    """
+
+    rules: ClassVar[Sequence[str]] = ("pa1", "pa2")
+    B: int | None = number(100, at_least=1, integer=True, optional=True)
+    ramp: bool = flag(False)
+
+    def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
+        super().require(rule, task, kernel)
+        params = rule.get_params()
+        if params["update_on"] != "loss" or params["importance_mode"] != "loss":
+            raise ParameterError(f"{self!r} solves the PA problem itself: update_on and importance_mode must be 'loss'")
+        if self.ramp and task == "regression":
+            raise ParameterError(f"{self!r}: the ramp loss is for classification")
+
+    def reason(self) -> str:
+        return "it solves the problem of PA-I (or PA-II)"
+
+    def numbers(self) -> list[float]:
+        return [float(self.ramp)]
+
+    def rule_numbers(self, rule: Rule) -> list[float]:
+        return [rule.aggressiveness(), float(rule.name == "pa2")]  # type: ignore[attr-defined]
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.add == 0 or (self.ramp and r.loss > 2):
+            return False
+        return self.exchange(f, r, Problem.of(r)) if self.full(f) else self.insert(f, r)
+
+    def insert(self, f: Expansion, r: Round) -> bool:
+        return f.step(r)
+
+    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+        raise NotImplementedError
+
+
+@dataclasses.dataclass
+class Problem:
+    """min over τ of ½τ²p² + C·loss(H − τp²)."""
+
+    C: float
+    H: float
+    squared: bool
+
+    @classmethod
+    def of(cls, r: Round) -> Problem:
+        return cls(r.importance * r.rule.aggressiveness(), r.loss, r.rule.name == "pa2")  # type: ignore[attr-defined]
+
+    def loss(self, rest: float) -> float:
+        return 0.0 if rest <= 0 else self.C * (rest * rest if self.squared else rest)
+
+    def tau(self, p2: float) -> float:
+        if self.squared:
+            return self.H / (p2 + 1 / (2 * self.C))
+        return self.C if p2 == 0 else min(self.C, self.H / p2)
+
+    def cost(self, tau: float, p2: float) -> float:
+        return 0.5 * tau * tau * p2 + self.loss(self.H - tau * p2)
+
+
+@dataclasses.dataclass(repr=False)
+class BPAS(BudgetPA):
+    """BPA-S, V = {t}: r costs ½c_r²(k_rr − k_rt²/k_tt), and leaves c_r k_rt/k_tt to the new vector. O(B).
+
+    B=None never drops: PA, and with `ramp` PA^R.
+    """
+
+    name = "bpas"
+    code = 8
+
+    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+        costs = 0.5 * np.sum(f.c**2, axis=1) * np.maximum(0.0, np.diag(f.gram) - r.k**2 / r.ktt)
+        gone = f.least(costs)
+        if problem.loss(problem.H) <= problem.cost(r.add, r.xx) + costs[gone]:
+            return False
+        row = f.c[gone] * r.k[gone] / r.ktt + r.row
+        f.replace(gone, r, row)
+        return True
+
+
+@dataclasses.dataclass(repr=False)
+class BPANN(BudgetPA):
+    """BPA-NN, V = {t, NN(r)}: what is dropped is spread over the new vector and its nearest neighbour. O(B)."""
+
+    name = "bpann"
+    code = 9
+
+    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+        spreads = [self.spread(f, r, i) for i in range(len(f))]
+        costs = [0.5 * float(np.sum(f.c[i] ** 2)) * max(0.0, rest) for i, (_, _, _, rest) in enumerate(spreads)]
+        gone = f.least(costs)
+        n = f.least(np.diag(f.gram) - 2 * r.k)
+        p2 = float(np.sum(r.parts**2)) * r.k[n] ** 2 / f.gram[n, n]
+        tau = problem.tau(p2)
+        if problem.cost(tau, p2) <= problem.cost(r.add, r.xx) + costs[gone]:
+            f.c[n] += tau * r.parts * r.k[n] / f.gram[n, n]
+            return True
+        near, at_near, at_new, _ = spreads[gone]
+        row = f.c[gone] * at_new + r.row
+        if near is not None:
+            f.c[near] += f.c[gone] * at_near
+        f.replace(gone, r, row)
+        return True
+
+    def spread(self, f: Expansion, r: Round, i: int) -> tuple[int | None, float, float, float]:
+        """The neighbour, its share and the new vector's share of c_i, and the squared distance that remains."""
+        krr, krt = f.gram[i, i], r.k[i]
+        if len(f) > 1:
+            distances = np.diag(f.gram) - 2 * f.gram[i]
+            distances[i] = np.inf
+            n = f.least(distances)
+            knn, knt, krn = f.gram[n, n], r.k[n], f.gram[i, n]
+            D = knn * r.ktt - knt**2
+            if D > 1e-10 * knn * r.ktt:
+                a_n, a_t = (r.ktt * krn - knt * krt) / D, (knn * krt - knt * krn) / D
+                return n, a_n, a_t, krr - a_n * krn - a_t * krt
+        return None, 0.0, krt / r.ktt, krr - krt**2 / r.ktt
+
+
+@dataclasses.dataclass(repr=False)
+class BPAP(BudgetPA):
+    """BPA-P, V = S ∪ {t} ∖ {r}: what goes is projected on all others; r costs ½c_r²/M_rr, M = K⁻¹ with t. O(B²)."""
+
+    name = "bpap"
+    code = 10
+    inverts = True
+
+    def insert(self, f: Expansion, r: Round) -> bool:
+        if len(f):
+            d = solve(f, r.k)
+            if r.ktt - float(r.k @ d) <= 1e-8 * r.ktt:
+                return self.project(f, r, Problem.of(r), d)
+        return f.step(r)
+
+    def project(self, f: Expansion, r: Round, problem: Problem, d: Array) -> bool:
+        tau = problem.tau(float(np.sum(r.parts**2)) * float(r.k @ d))
+        f.c = f.c + np.outer(d, tau * r.parts)
+        return True
+
+    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+        d = solve(f, r.k)
+        inside = float(r.k @ d)
+        if r.ktt - inside <= 1e-8 * r.ktt:
+            return self.project(f, r, problem, d)
+        both = np.block([[f.gram, r.k[:, np.newaxis]], [r.k[np.newaxis], np.array([[r.ktt]])]])
+        M = np.linalg.inv(both)
+        costs = 0.5 * np.sum(f.c**2, axis=1) / np.diag(M)[:-1]
+        gone = f.least(costs)
+        p2 = float(np.sum(r.parts**2)) * inside
+        if problem.cost(problem.tau(p2), p2) <= problem.cost(r.add, r.xx) + costs[gone]:
+            return self.project(f, r, problem, d)
+        left, shares = f.c[gone].copy(), -M[:, gone] / M[gone, gone]
+        f.append(r)
+        f.c = f.c + np.outer(np.where(np.arange(len(f)) == gone, 0.0, shares), left)
+        f.remove(gone)
+        return True

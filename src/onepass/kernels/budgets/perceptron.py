@@ -1,0 +1,162 @@
+"""Budgets for the Perceptron: Crammer, Kandola and Singer; Peña; the Forgetron."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...scheme.parameters import choice, number
+from ...scheme.rounds import Array, Rule
+from .base import Budget, Memory, mistake_driven
+
+if TYPE_CHECKING:
+    from ..algebra import Kernel
+    from ..expansion import Expansion, Round
+
+__all__ = ["BudgetPerceptron", "BudgetSVM", "Forgetron", "self_tuned"]
+
+
+@dataclasses.dataclass(repr=False)
+class BudgetPerceptron(Budget):
+    """The Budget Perceptron (Crammer, Kandola and Singer 2003): drop what the others classify best without it.
+
+    gᵢ = yᵢ(f(xᵢ) − cᵢ K(xᵢ, xᵢ)) is the margin of vector i without its own term. B=None is the paper's DC: after every
+    insertion, while the largest gᵢ ≥ β (the rule's) that vector goes; order="sweep" goes through them once, the oldest
+    first. If some unit u has y u(x) ≥ γ throughout, |S| ≤ (R² + 2β)/γ². With B, one vector goes when full, before or
+    after the new one comes (`remove`).
+    """
+
+    name = "budget_perceptron"
+    code = 5
+    rules = ("perceptron",)
+    tasks = ("binary",)
+    B: int | None = number(None, at_least=1, integer=True)
+    remove: str = choice("before", "before", "after")
+    order: str = choice("redundant", "redundant", "sweep")
+
+    def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
+        super().require(rule, task, kernel)
+        mistake_driven(rule, self, margin=True)
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.add == 0:
+            return False
+        was_full = self.full(f)
+        if was_full and self.remove == "before":
+            f.replace(f.least(-self.margins(f)), r)
+        else:
+            f.step(r)
+        if self.B is None:
+            self.distil(f, float(r.rule.get_params()["beta"]))
+        elif was_full and self.remove == "after":
+            f.remove(f.least(-self.margins(f)))
+        return True
+
+    @staticmethod
+    def margins(f: Expansion) -> Array:
+        """gᵢ of every vector."""
+        c = f.c[:, 0]
+        return np.asarray(np.sign(c) * (f.gram @ c - c * np.diag(f.gram)))
+
+    def distil(self, f: Expansion, beta: float) -> None:
+        if self.order == "sweep":
+            for age in sorted(f.birth):
+                i = f.birth.index(age)
+                if len(f) > 1 and self.margins(f)[i] >= beta:
+                    f.remove(i)
+            return
+        while len(f) > 1:
+            i = f.least(-self.margins(f))
+            if self.margins(f)[i] < beta:
+                return
+            f.remove(i)
+
+    def numbers(self) -> list[float]:
+        return [float(self.remove == "after"), float(self.order == "sweep")]
+
+    def rule_numbers(self, rule: Rule) -> list[float]:
+        return [float(rule.get_params()["beta"])]
+
+    def reason(self) -> str:
+        return "its margins are those of equal coefficients, added on m <= beta"
+
+
+@dataclasses.dataclass(repr=False)
+class BudgetSVM(BudgetPerceptron):
+    """Peña's budget online SVM (β, M): add, then drop the most redundant, the new one included."""
+
+    name = "budget_svm"
+    B: int | None = number(100, at_least=1, integer=True)
+    remove: str = choice("after", "before", "after")
+
+
+@dataclasses.dataclass(repr=False)
+class Forgetron(Budget):
+    """The Forgetron (Dekel, Shalev-Shwartz and Singer 2005, 2008): when full, shrink by φ, then the oldest goes.
+
+    tuning="self": φ is the largest with Q + Ψ(φ) ≤ (15/32) M, Ψ = (φσ)² + 2φσ − 2φ²σμ the damage of dropping a
+    vector of weight σ whose margin is μ, Q the damage so far, M the mistakes. "basic": φ is the smaller of
+    (B+1)^(−1/(2(B+1))) and U/‖f‖, U = ¼√((B+1)/ln(B+1)).
+    With K(x, x) ≤ 1, B ≥ 83 and any ‖g‖ ≤ U: M ≤ 2‖g‖² + 4 Σ hinge(g).
+    """
+
+    name = "forgetron"
+    code = 6
+    rules = ("perceptron",)
+    tasks = ("binary",)
+    B: int = number(100, at_least=1, integer=True)
+    tuning: str = choice("self", "self", "basic")
+
+    def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
+        super().require(rule, task, kernel)
+        mistake_driven(rule, self, margin=False)
+
+    def start(self) -> Memory:
+        return {"Q": 0.0, "M": 0.0}
+
+    def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
+        if r.add == 0:
+            return False
+        memory["M"] += 1
+        was_full = self.full(f)
+        f.step(r)
+        if was_full:
+            gone = f.oldest
+            f.c = self.factor(f, gone, memory) * f.c
+            f.remove(gone)
+        return True
+
+    def factor(self, f: Expansion, gone: int, memory: Memory) -> float:
+        """φ."""
+        if self.tuning == "basic":
+            floor = (self.B + 1) ** (-1 / (2 * (self.B + 1)))
+            return float(min(floor, self.comparator() / math.sqrt(f.norm2))) if f.norm2 > 0 else floor
+        sigma = abs(float(f.c[gone, 0]))
+        mu = float(np.sign(f.c[gone, 0]) * (f.gram[gone] @ f.c[:, 0]))
+        phi = self_tuned(sigma, mu, memory["Q"] - 15 / 32 * memory["M"])
+        memory["Q"] += (phi * sigma) ** 2 + 2 * phi * sigma - 2 * phi * sigma * phi * mu
+        return phi
+
+    def comparator(self) -> float:
+        """U, the longest g that the bound is for."""
+        return 0.25 * math.sqrt((self.B + 1) / math.log(self.B + 1))
+
+    def numbers(self) -> list[float]:
+        return [float(self.tuning == "self")]
+
+    def reason(self) -> str:
+        return "its bound counts mistakes, m <= 0, each adding 1"
+
+
+def self_tuned(sigma: float, mu: float, c: float) -> float:
+    """The largest φ ∈ (0, 1] with (σ² − 2σμ)φ² + 2σφ + c ≤ 0."""
+    a, b = sigma * sigma - 2 * sigma * mu, 2 * sigma
+    d = b * b - 4 * a * c
+    if abs(a) < 1e-12:
+        return min(1.0, -c / b)
+    if a > 0 or (d > 0 and (-b - math.sqrt(d)) / (2 * a) > 1):
+        return min(1.0, (-b + math.sqrt(d)) / (2 * a))
+    return 1.0

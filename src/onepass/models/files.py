@@ -1,0 +1,208 @@
+"""Models as files hold them: what `state` writes, what `from_state` checks and resumes, which classes may be named."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import rules, scheme
+from ..errors import DamagedFileError, checked_parts
+from ..persistence import store
+from ..rows import hashing
+from ..scheme.losses import LOSSES
+from ..scheme.parameters import Parameters, config_name, from_config, to_config
+from ..scheme.rounds import Rule
+from ..scheme.schedules import SCHEDULES
+from .options import LIMITS
+from .sparse_state import packed, unpacked
+
+if TYPE_CHECKING:
+    from .rule_model import RuleModel
+
+__all__ = ["from_state", "known_parameters", "parted", "resume", "state"]
+
+Model = TypeVar("Model", bound="RuleModel")
+
+
+def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Everything, as JSON-able configuration and arrays; `from_state` resumes bit for bit."""
+    config = {
+        "rule": to_config(model.rule),
+        "task": model.task,
+        "declared": model.declared,
+        "classes": store.encode_values(model.classes),
+        "fit_intercept": model.fit_intercept,
+        "intercept_scaling": model.intercept_scaling,
+        "bias_in_norm": model.bias_in_norm,
+        "readout": to_config(model.readout),
+        "hash_bits": model.hash_bits,
+        **hashing.record(model.hash_bits),
+        "multiclass": model.multiclass,
+        "costs": None if model.costs is None else model.costs.tolist(),
+        "radius": model.radius,
+        "threshold": model.threshold,
+        "features": model.n_features,
+        "extra": model.extra,
+    }
+    config |= {name: limit for name in LIMITS if (limit := getattr(model, name)) is not None}
+    arrays = packed(model)
+    arrays.update({f"names.{key}": value for key, value in store.encode_names(model.names).items()})
+    arrays.update({f"extra.{key}": value for key, value in model.extra_arrays.items()})
+    return config, arrays
+
+
+def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
+    """The model that `state` wrote; raises `DamagedFileError` where its parts do not fit together."""
+    with checked_parts("the model"):
+        parts = parted(arrays)
+        classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
+        rule = from_config(config["rule"], known_parameters())
+        rows, averaged = _rows(config, classes), config["readout"]["type"] == "readout:Average"
+        parts[""] = unpacked(parts[""], rule, config["features"], rows, averaged)
+        _check_parts(config, classes, names, parts[""], rule)
+        model = kind(
+            rule,
+            config["task"],
+            fit_intercept=config["fit_intercept"],
+            intercept_scaling=config["intercept_scaling"],
+            bias_in_norm=config["bias_in_norm"],
+            readout=from_config(config["readout"], known_parameters()),
+            hash_bits=config["hash_bits"],
+            multiclass=config["multiclass"],
+            costs=config["costs"],
+            radius=config["radius"],
+            threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
+            classes=None if config["costs"] is None else classes,
+            **{name: config.get(name) for name in LIMITS},
+        )
+        resume(model, config, classes, names, parts)
+    return model
+
+
+def parted(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+    """The arrays of a file: the engine's own under "", those of the names, and the extra ones."""
+    parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
+    for key, value in arrays.items():
+        part, dot, name = key.partition(".")
+        parts[part if dot else ""][name or key] = value
+    return parts
+
+
+def resume(
+    model: RuleModel,
+    config: Mapping[str, Any],
+    classes: list[Any],
+    names: list[Any],
+    parts: Mapping[str, dict[str, Any]],
+) -> None:
+    """Put what was learned into a new model with the same options."""
+    model.declared = config["declared"]
+    model.extra = dict(config["extra"])
+    model.extra_arrays = parts["extra"]
+    if model.task != "multilabel":
+        model.room_for(len(classes))
+    if model.costs is not None and not model.declared:
+        raise DamagedFileError("costs are of declared classes; restore it from a backup")
+    model._engine.set_classes(classes)
+    model._engine.set_names(names)
+    model._engine.set_state({**parts[""], "features": config["features"]})
+    _require_hash(model, config)
+
+
+def _require_hash(model: RuleModel, config: Mapping[str, Any]) -> None:
+    """Refuse places of names under another hash. Rows of numbers have none, and fill their own columns alone."""
+    if model.hash_bits is None or not model.t or (error := hashing.other_hash(config, "the model")) is None:
+        return
+    columns = int(model._engine.columns)
+    if not model.positional or columns == model.n_features or np.any(model._learned_places() >= columns):
+        raise error
+
+
+def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
+    """Rows of weights."""
+    if config["task"] == "multilabel":
+        return max(1, len(classes))
+    return len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
+
+
+def _check_parts(
+    config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]], rule: Rule
+) -> None:
+    """The sizes that must agree, and numbers that learning can only leave finite: raise `DamagedFileError` if not.
+
+    A checksum detects damage, not a forger; the loops index by these sizes.
+    """
+    d, bits = config["features"], config["hash_bits"]
+    rows = _rows(config, classes)
+    averaged = config["readout"]["type"] == "readout:Average"
+    kept = len(s["kept"]) if "kept" in s else d
+    table, row = (kept, rows), (rows,)
+    shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
+    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
+    if kinds := rule.planes():
+        shapes["planes"] = (kept, sum(not kind.of_row for kind in kinds), rows)
+        shapes["bias_planes"] = (1, len(kinds), rows)
+    if (spread := rule.spread()) and spread.full:
+        size = d + int(config["fit_intercept"])
+        own = 1 if rule.sees_all_scores("multiclass", config["multiclass"]) else rows
+        shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
+        if spread.form == "chol":
+            shapes["sigma_reach"] = (1,)
+    for key, shape in shapes.items():
+        if s[key].shape != shape and not (key == "z" and d == 0):
+            detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
+            raise DamagedFileError(f"{detail}; restore it from a backup")
+    variances = np.ones(1)
+    if spread and spread.full:
+        variances = s["sigma"][:, np.cumsum(np.arange(1, size + 1)) - 1]  # the diagonals of packed triangles
+    elif spread:
+        variances = np.append(s["planes"], s["bias_planes"])
+    a, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
+    numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
+    for true, what in (
+        (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
+        (a != 0 and (counters >= 0).all() and (counters == np.floor(counters)).all(), "a counter is not a count"),
+        (bool(np.all(variances > 0)), "a variance is not above 0"),
+        (bool(np.all(s.get("sigma_reach", np.ones(1)) >= 0)), "a bound on variances is below 0"),
+        (len(set(classes)) == len(classes), "a class appears twice"),
+        (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
+        (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),
+        (len(names) == d or (not names and (bits is not None or s["scalars"][8])), "not every feature has a name"),
+        (bits is None or (bits <= 30 and d == 1 << bits), f"hash_bits={bits} does not go with {d} features"),
+        (isinstance(config["declared"], bool), "declared is neither true nor false"),
+    ):
+        if not true:
+            raise DamagedFileError(f"the model's parts do not fit together: {what}; restore it from a backup")
+
+
+def known_parameters() -> dict[str, type[Parameters]]:
+    """The classes a model file may name: ours, and the user's rules that this program has defined."""
+    ours = _own_parameters()
+    users = {config_name(kind): kind for kind in _subclasses(Rule)}
+    return {**users, **ours}
+
+
+@functools.cache
+def _own_parameters() -> dict[str, type[Parameters]]:
+    from ..drift.registry import DETECTORS
+    from ..kernels.budgets import BUDGETS
+    from ..kernels.functions import KERNELS
+
+    families: tuple[Mapping[str, type[Any]], ...] = (
+        LOSSES,
+        SCHEDULES,
+        scheme.READOUTS,
+        rules.RULES,
+        KERNELS,
+        BUDGETS,
+        DETECTORS,
+    )
+    return {config_name(kind): kind for family in families for kind in family.values()}
+
+
+def _subclasses(kind: type[Rule]) -> list[type[Rule]]:
+    return [kind, *(each for sub in kind.__subclasses__() for each in _subclasses(sub))]

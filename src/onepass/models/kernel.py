@@ -1,0 +1,294 @@
+"""`KernelModel`: a rule over a kernel expansion f = Σ cᵢ K(xᵢ, ·) within a budget; no scikit-learn.
+
+What models do with examples, labels, names and files is `RuleModel`'s.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, kernels
+from ..errors import DamagedFileError, ParameterError, checked_parts
+from ..kernels import Kernel, budgets
+from ..kernels.budgets import Budget
+from ..persistence import store
+from ..rows.batches import Batch
+from ..rules import make as make_rule
+from ..scheme.parameters import from_config, to_config
+from ..scheme.readouts import Readout, make_readout
+from ..scheme.rounds import Array, Rule
+from .base import array_bytes
+from .files import known_parameters, parted, resume
+from .options import LIMITS, engine_parts
+from .rule_model import RuleModel
+
+__all__ = ["NO_WEIGHTS", "KernelModel"]
+
+TASKS = ("auto", "binary", "multiclass", "regression")
+NO_WEIGHTS = "a kernel learner has no weight per feature"
+
+
+class KernelModel(RuleModel):
+    """A rule, a kernel, a budget, and the support vectors they have chosen.
+
+    The options are those of `LinearModel` where they mean something; `fit_intercept` adds intercept_scaling² to the
+    kernel, so that a rule's penalty shrinks the intercept too.
+    """
+
+    counts_unknown = True
+
+    def __init__(
+        self,
+        rule: str | Rule = "pa1",
+        task: str = "auto",
+        *,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        budget: str | Budget | None = None,
+        classes: Iterable[Hashable] | None = None,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        readout: str | Readout = "last",
+        hash_bits: int | None = None,
+        multiclass: str = "rival",
+        costs: Any = None,
+        max_classes: int | None = None,
+        max_features: int | None = None,
+    ) -> None:
+        if task not in TASKS:
+            raise ParameterError(f"task={task!r}: a kernel learner has {', '.join(TASKS)}")
+        made = make_rule(rule)
+        _require(made, readout)
+        self.kernel = copy.deepcopy(kernels.make(kernel))
+        self.budget = copy.deepcopy(budgets.make(budget))
+        self.budget.require(made, task, self.kernel)
+        self._engine: _native.KernelEngine
+        super().__init__(
+            rule,
+            task,
+            classes=classes,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            readout=readout,
+            hash_bits=hash_bits,
+            multiclass=multiclass,
+            costs=costs,
+            max_classes=max_classes,
+            max_features=max_features,
+        )
+
+    def __repr__(self) -> str:
+        return f"KernelModel({self.rule!r}, task={self.task!r}, kernel={self.kernel!r}, budget={self.budget!r})"
+
+    def options(self) -> dict[str, Any]:
+        names = ("rule", "task", "kernel", "budget", "fit_intercept", "intercept_scaling", "readout", "hash_bits")
+        return {name: getattr(self, name) for name in (*names, "multiclass", *LIMITS)}
+
+    @property
+    def estimator_kind(self) -> str:
+        return "KernelRegressor" if self.task == "regression" else "KernelClassifier"
+
+    def room_for(self, classes: int) -> None:
+        super().room_for(classes)
+        if classes > 2 and "multiclass" not in self.budget.tasks:
+            raise ParameterError(
+                "Only binary classification is supported. The type of the target is multiclass. "
+                f"{self.budget!r} is defined for two classes; use another budget, or reductions.OneVsAll"
+            )
+
+    # -- what was learned ------------------------------------------------------------------------------------------
+
+    @property
+    def n_support(self) -> int:
+        """Support vectors now."""
+        return int(self._engine.support)
+
+    @property
+    def support(self) -> Any:
+        """The support vectors: a table, or a CSR matrix where rows were sparse or named."""
+        s = self._engine.state()
+        if "support" in s:
+            return s["support"]
+        import scipy.sparse
+
+        parts = (s["support_data"], s["support_index"], s["support_starts"])
+        return scipy.sparse.csr_matrix(parts, shape=(self.n_support, self.n_features))
+
+    @property
+    def coefficients(self) -> Array:
+        """c, support vectors × outputs."""
+        s = self._engine.state()
+        return np.asarray(s["coefficients"] * s["scalars"][0])
+
+    @property
+    def births(self) -> NDArray[np.int64]:
+        """The round in which each support vector came."""
+        return self._engine.state()["births"].astype(np.int64)
+
+    @property
+    def kernel_features(self) -> int:
+        """The d of γ = 1/d: features of the first example; 0 before it."""
+        return int(self._engine.kernel_features)
+
+    def resolved_kernel(self) -> Kernel:
+        """The kernel as it is evaluated: γ filled in, the intercept added."""
+        return self._at(self.kernel_features) if self.kernel_features else self.kernel
+
+    def _at(self, d: int) -> Kernel:
+        kernel = self.kernel.resolved(d)
+        return kernel + kernels.Constant(self.intercept_scaling**2) if self.fit_intercept else kernel
+
+    @property
+    def explain_one(self) -> NoReturn:
+        raise AttributeError(f"{NO_WEIGHTS}; see support and coefficients")
+
+    weights = named_weights = explain_one
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        config, arrays = super().state()
+        config["kernel"], gram = _kernel_config(self.kernel)
+        config["budget"] = to_config(self.budget)
+        config["kernel_features"] = self.kernel_features
+        if gram is not None:
+            arrays["gram"] = gram
+        return config, arrays
+
+    @classmethod
+    def from_state(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kernel: Kernel | None = None
+    ) -> Self:
+        with checked_parts("the model"):
+            parts = parted(arrays)
+            own = parts[""]
+            gram = own.pop("gram", None)
+            known = known_parameters()
+            classes = store.decode_values(config["classes"])
+            _check_numbers(config, own, classes)
+            model = cls(
+                from_config(config["rule"], known),
+                config["task"],
+                kernel=kernel or (from_config(config["kernel"], known) if gram is None else kernels.Precomputed(gram)),
+                budget=from_config(config["budget"], known),
+                fit_intercept=config["fit_intercept"],
+                intercept_scaling=config["intercept_scaling"],
+                readout=from_config(config["readout"], known),
+                hash_bits=config["hash_bits"],
+                multiclass=config["multiclass"],
+                costs=config["costs"],
+                classes=None if config["costs"] is None else classes,
+                **{name: config.get(name) for name in LIMITS},
+            )
+            learned = {**own, "kernel_features": int(config["kernel_features"])}
+            resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})
+        return model
+
+    def _learned_places(self) -> NDArray[np.intp]:
+        return np.unique(self.support.nonzero()[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        config, arrays = super().state()  # the kernel goes as it is: pickle knows functions
+        config |= {"budget": to_config(self.budget), "kernel_features": self.kernel_features, "kernel": None}
+        return {"config": config, "arrays": arrays, "kernel": self.kernel}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        model = self.from_state(state["config"], state["arrays"], state["kernel"])
+        self.__dict__.update(model.__dict__)
+        self._bind()
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _table_bytes(self) -> int:
+        return array_bytes(self._engine.state())
+
+    def _make_engine(self) -> _native.Engine:
+        limit = self.budget.limit()
+        return _native.KernelEngine(
+            *engine_parts(self),
+            self._native_kernel,
+            {
+                "code": self.budget.code,
+                "B": 0 if limit is None else limit,
+                "p": self.budget.numbers(),
+                "rule": self.budget.rule_numbers(self.rule),
+                "seed": self.budget.seed_number(),
+                "merge_duplicates": getattr(self.budget, "merge_duplicates", False),
+                "own_class": self.rule.name == "parzen",
+            },
+        )
+
+    def _native_kernel(self, d: int) -> dict[str, Any]:
+        return self._at(d).native()
+
+    def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
+        """In the two forms that the kernel loops read: float64, and 64-bit indices."""
+        placed = super()._placed(batch, learning=learning)
+        if placed.dense is not None:
+            dense = np.ascontiguousarray(placed.dense, dtype=np.float64)
+            return Batch(placed.rows, placed.columns, dense=dense, names=placed.names)
+        assert placed.csr is not None
+        data, indices, starts = placed.csr
+        csr = (
+            np.ascontiguousarray(data, dtype=np.float64),
+            np.ascontiguousarray(indices, dtype=np.int64),
+            np.ascontiguousarray(starts, dtype=np.int64),
+        )
+        return replace(placed, csr=csr)
+
+
+def _require(rule: Rule, readout: str | Readout) -> None:
+    """Refuse what an expansion cannot do, with the reason."""
+    if rule.own_moves:
+        raise ParameterError(f"{rule!r} moves every weight by its own history; a kernel learner has no weights")
+    if rule.uses_soft():
+        raise ParameterError(f"{rule!r} shrinks single weights, which a kernel learner has none of; use sgd with l2")
+    if rule.geometry() != 2:
+        raise ParameterError(f"{rule!r} has a p-norm geometry; a kernel is an inner product: use p=2")
+    if rule.spread() is not None:
+        raise ParameterError(f"{rule!r} keeps variances of weights, which a kernel learner has none of; use pa2")
+    if rule.minibatch()[0] > 1:
+        raise ParameterError(f"{rule!r}: a kernel learner takes one step a round; use batch_size=1")
+    if make_readout(readout, rule).name != "last":
+        raise ParameterError(
+            f"readout={make_readout(readout, rule).name!r}: a kernel learner predicts with its last expansion, "
+            "the others would store as many; use readout='last' (and rule='perceptron' for 'pocket')"
+        )
+
+
+def _kernel_config(kernel: Kernel) -> tuple[Any, Array | None]:
+    """The kernel as JSON; a precomputed one's matrix apart."""
+    if isinstance(kernel, kernels.Precomputed):
+        return None, kernel.gram
+    for part in _all_parts(kernel):
+        if isinstance(part, (kernels.Call, kernels.Precomputed)):
+            reason = "holds a function" if isinstance(part, kernels.Call) else "holds a matrix inside another kernel"
+            raise ParameterError(f"{kernel!r} {reason}: no model file can hold it; pickle the model instead")
+    return to_config(kernel), None
+
+
+def _all_parts(kernel: Kernel) -> list[Kernel]:
+    return [kernel, *(each for part in kernel.parts() for each in _all_parts(part))]
+
+
+def _check_numbers(config: Mapping[str, Any], s: dict[str, NDArray[Any]], classes: list[Any]) -> None:
+    """What the loops rely on: raise `DamagedFileError` if a file says otherwise."""
+    floats = {key: value for key, value in s.items() if value.dtype == np.float64}
+    outputs = len(classes) if config["task"] != "regression" and len(classes) > 2 else 1
+    scalars, limit = s["scalars"], (config["budget"]["params"] or {}).get("B")
+    for true, what in (
+        (all(np.isfinite(value).all() for value in floats.values()), "a number is not finite"),
+        (s["coefficients"].ndim == 2 and s["coefficients"].shape[1] == outputs, "coefficients and classes differ"),
+        (scalars.shape == (13,) and scalars[0] != 0, "the scale is 0"),
+        ((np.delete(scalars, [0, 1, 5]) >= 0).all(), "a counter is below 0"),  # the Forgetron's damage may be
+        (limit is None or len(s["coefficients"]) <= limit, "there are more support vectors than the budget"),
+        (len(set(classes)) == len(classes), "a class appears twice"),
+        (isinstance(config["declared"], bool), "declared is neither true nor false"),
+    ):
+        if not true:
+            raise DamagedFileError(f"the model's parts do not fit together: {what}; restore it from a backup")

@@ -1,0 +1,333 @@
+"""How a model learns many examples: tables and mappings, classes that appear on the way, sets of labels.
+
+Bit for bit the loop of `learn_one`; malformed input refuses the whole call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FeatureError, InputError, LabelError, RowError, short
+from ..rows import csr
+from ..rows.batches import Batch, as_batch, as_importance, is_mappings
+from ..rows.labels import as_label_sets, as_labels, as_targets, require_no_dates
+from ..rows.named import read_item
+from ..scheme.rounds import Array, Scalars
+from .scoring import bases
+
+if TYPE_CHECKING:
+    from .rule_model import RuleModel
+
+__all__ = ["check_mappings", "judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
+
+# What is made of the scores that rows had before they were learned; None where nobody asks.
+Read = Callable[[Array], Any] | None
+
+
+def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Read = None) -> list[Any]:
+    """Learns; returns what `read` makes of the scores on the way, in parts."""
+    if is_mappings(X):
+        return _learn_mappings(model, X, y, importance, base, read)
+    batch = as_batch(X, inside=False)
+    if batch.rows == 0:
+        raise InputError("X has no rows; expected at least one")
+    c = as_importance(importance, batch.rows)
+    t, known = model.t, model.n_names
+    batch = model._placed(batch, learning=True)
+    try:
+        if model.task == "oneclass":
+            return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
+        if model.task == "multilabel":
+            bases(model, base, batch.rows)  # raises where there is one
+            return _learn_sets(model, batch, y, c, read)
+        y = as_targets(y) if model.task == "regression" else as_labels(y)
+        if len(y) != batch.rows:
+            raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
+        if model.task == "regression":
+            return [run(model, batch, y, c, read, base=bases(model, base, batch.rows))]
+        indices = model._indices(y)
+        if np.all(indices >= 0):
+            return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
+        return _learn_growing(model, batch, y, c, base, read)
+    except BaseException as error:
+        if batch.named and model.hash_bits is None:
+            model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else model.t - t)
+        raise
+    finally:
+        if batch.names and t == 0 and model.t and not model.names and model.hash_bits is None:
+            model._engine.set_names(batch.names)  # so that mappings may follow
+
+
+def predict_then_learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any) -> Any:
+    """For each row the prediction before learning it: one array, or a list where predictions are of different kinds."""
+    parts = learn(model, X, y, importance, base, model._predictions)
+    if len(parts) == 1:
+        return parts[0]
+    return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _learn_growing(
+    model: RuleModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read
+) -> list[Any]:
+    """Labels that are new within the batch: learn up to each, let it in, go on."""
+    _check(model, batch)
+    found = model._check_labels(labels.tolist())
+    b = bases(model, base, batch.rows, labels)
+    indices = _places(model, found.values)
+    fresh = found.firsts[indices < 0].tolist()
+    parts: list[Any] = []
+    for start, stop in itertools.pairwise([*dict.fromkeys([0, *fresh]), batch.rows]):
+        first = None
+        if read:
+            first = read(model.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1]))
+        label = found.codes[start]
+        is_new = bool(indices[label] < 0)
+        with _growing(model, int(is_new)):
+            if is_new:
+                indices[label] = model._new_label(found.values[label])
+                if len(model._engine.classes) == 2:  # which are in order
+                    indices = _places(model, found.values)
+            y = indices[found.codes[start:stop]]
+            importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
+            try:
+                later = run(model, batch.part(start, stop), y, importance, read, skip=1, base=begins_at)
+            except RowError as error:
+                raise error.at(start + error.row) from None
+        if read:
+            parts += [first, later]  # the first was made before its label was let in
+    return parts
+
+
+def _places(model: RuleModel, labels: list[Any]) -> Array:
+    """Each label's place among the classes; -1 where it is none of them."""
+    table = {label: index for index, label in enumerate(model.classes)}
+    return np.array([table.get(label, -1) for label in labels], dtype=np.float64)
+
+
+@contextlib.contextmanager
+def _growing(model: RuleModel, coming: int) -> Iterator[None]:
+    """Around rows of which the first brings so many new labels: where it is refused, they are not let in."""
+    engine, t = model._engine, model.t
+    if coming:
+        engine.begin_growth(coming)
+    try:
+        yield
+    except BaseException:
+        if coming and model.t == t:
+            engine.undo_growth()
+        raise
+    finally:
+        if coming:
+            engine.end_growth()
+
+
+def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
+    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
+    rows = batch.rows
+    sets = csr.dense(y, "y") if hasattr(y, "ndim") else None
+    if sets is not None:
+        require_no_dates(sets)
+    if sets is not None and sets.ndim == 2:
+        if not model.classes and not model.declared:
+            model._engine.set_classes(list(range(sets.shape[1])))
+        if sets.shape != (rows, len(model.classes)) or not np.all((sets == 0) | (sets == 1)):
+            raise LabelError(f"y must be {rows} × {len(model.classes)} of 0 and 1, got shape {sets.shape}")
+        return [run(model, batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
+    if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
+        y = [[label] for label in sets.tolist()]  # a plain column: sets of one
+    collections = as_label_sets(y, rows)
+    model._check_labels([label for members in collections for label in members])
+    known = set(model.classes)
+    if all(label in known for members in collections for label in members):
+        return [run(model, batch, None, c, read, _marks(model, collections))]
+    if read and read != model._predictions:
+        raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
+    _check(model, batch)  # labels that are new on the way: one by one
+    predictions = []
+    for i, members in enumerate(collections):
+        importance = None if c is None else c[i : i + 1]
+        try:
+            if batch.distinct:  # rows of a stream, whose order counts
+                predictions += _learn_set(model, batch.part(i, i + 1), members, importance, read)
+                continue
+            x = batch.part(i, i + 1).single()
+            if read:
+                predictions.append(model.predict_one(x))
+            model.learn_one(x, members, 1.0 if importance is None else float(importance[0]))
+        except RowError as error:
+            raise error.at(i) from None
+    return [predictions]
+
+
+def _marks(model: RuleModel, collections: list[list[Any]]) -> NDArray[np.uint8]:
+    """Rows × outputs: is the label in the set? Before any label is known there is one output, in no set."""
+    table = {label: index for index, label in enumerate(model.classes)}
+    marks = np.zeros((len(collections), int(model._engine.rows)), dtype=np.uint8)
+    for row, members in enumerate(collections):
+        marks[row, [table[label] for label in members]] = 1
+    return marks
+
+
+def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
+    """One row, letting its labels in."""
+    fresh = [label for label in dict.fromkeys(members) if label not in model.classes]
+    with _growing(model, len(fresh)):
+        for label in fresh:
+            model._new_label(label)
+        classes = model.classes
+        said = run(model, row, None, c, read, _marks(model, [members]))
+    return [] if said is None else [[label for label, mark in zip(classes, said[0], strict=True) if mark]]
+
+
+def _learn_mappings(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Read) -> list[Any]:
+    ys = _answers(model, y, len(X))
+    if len(X) != len(ys):
+        raise InputError(f"X has {len(X)} rows, y has {len(ys)}")
+    weights = as_importance(importance, len(X))
+    cs = [1.0] * len(X) if weights is None else weights.tolist()
+    check_mappings(model, X)
+    if model.task == "multilabel":
+        model._check_labels([label for members in ys for label in members])
+    elif model.task not in ("regression", "oneclass"):
+        model._check_labels(ys)
+    begins_at = bases(model, base, len(X), as_labels(ys))
+    at = [0.0] * len(X) if begins_at is None else begins_at.tolist()
+    predictions = []
+    for row, (x, label, c, b) in enumerate(zip(X, ys, cs, at, strict=True)):
+        try:
+            if read:
+                predictions.append(model.predict_one(x, b))
+            model.learn_one(x, label, c, b)
+        except RowError as error:
+            raise error.at(row) from None
+    return [predictions]
+
+
+def check_mappings(model: RuleModel, X: Any) -> None:
+    """Raise what is wrong with any of the rows, before one is learned."""
+    for row, x in enumerate(X):
+        try:
+            if not isinstance(x, Mapping):
+                raise FeatureError(f"expected a mapping like the first row, got {short(x)}")
+            model.check_one(x)
+        except InputError as error:
+            raise type(error)(f"row {row}: {error}. Nothing of this call was learned") from None
+    _require_few_names(model, X)
+
+
+def _require_few_names(model: RuleModel, X: Any) -> None:
+    """Refuse more names than the model may have, before the first is registered."""
+    if model.hash_bits is not None or len(X) < 2:
+        return  # a single row's are counted when it is learned
+    most = model.n_names + sum(map(len, X))
+    try:
+        model._engine.require_few(most)
+    except FeatureError:  # perhaps: many may be the same
+        model._engine.require_few(len({*model.names, *(read_item(*item)[0] for x in X for item in x.items())}))
+
+
+def _answers(model: RuleModel, y: Any, rows: int) -> list[Any]:
+    if model.task == "oneclass":
+        return [None] * rows
+    if model.task == "multilabel":
+        return as_label_sets(y, rows)
+    return list((as_targets(y) if model.task == "regression" else as_labels(y)).tolist())
+
+
+def _check(model: RuleModel, batch: Batch) -> None:
+    """Raise what the loops would raise of a malformed row, before any row is learned."""
+    if batch.sound:
+        return
+    if batch.dense is not None:
+        model._engine.check(batch.dense)
+    else:
+        assert batch.csr is not None
+        model._engine.check_csr(*batch.csr, batch.columns, batch.distinct)
+
+
+def run(
+    model: RuleModel,
+    batch: Batch,
+    y: Array | None,
+    c: Array | None,
+    read: Read,
+    sets: NDArray[np.uint8] | None = None,
+    skip: int = 0,
+    base: Array | None = None,
+) -> Any:
+    """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
+    scores = np.zeros((batch.rows, int(model._engine.rows))) if read else None
+    run_into(model, batch, y, c, scores, sets, base)
+    return None if scores is None or read is None else read(scores[skip:])
+
+
+def run_into(
+    model: RuleModel,
+    batch: Batch,
+    y: Array | None,
+    c: Array | None,
+    scores: Array | None,
+    sets: NDArray[np.uint8] | None = None,
+    base: Array | None = None,
+) -> None:
+    """Learns; `scores` takes those before each update."""
+    more = {} if base is None else {"base": base}
+    if batch.dense is not None:
+        model._engine.learn(batch.dense, y, c, None, sets, scores, **more)
+    else:
+        assert batch.csr is not None
+        model._engine.learn_csr(
+            *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.sound, **more
+        )
+
+
+@contextlib.contextmanager
+def judged_by(model: RuleModel, X: Any, y: Any, importance: Any) -> Iterator[None]:
+    """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
+    batch = model._placed(as_batch(X))
+    indices = model._indices(as_labels(y))
+    if np.any(indices < 0):
+        raise LabelError(f"y[{int(np.argmin(indices))}] of the stored set is not one of the classes {model.classes!r}")
+    c = as_importance(importance, batch.rows)
+    if batch.dense is not None:
+        model._engine.keep_set(batch.dense, indices, c)
+    else:
+        assert batch.csr is not None
+        model._engine.keep_set_csr(*batch.csr, batch.columns, indices, c)
+    try:
+        yield
+    finally:
+        model._engine.forget_set()
+
+
+def learn_and_suffer(model: RuleModel, X: Any, y: Any, importance: Any) -> float:
+    """Learn a table in order; the mean loss of its rows, each before its own update."""
+    batch = model._placed(as_batch(X))
+    c = as_importance(importance, batch.rows)
+    targets = as_targets(y) if model.task == "regression" else model._indices(as_labels(y))
+    scores = np.zeros((batch.rows, int(model._engine.rows)))
+    run_into(model, batch, targets, c, scores)
+    losses = [_suffered(model, s, t) for s, t in zip(scores, targets, strict=True)]
+    weights = np.ones(batch.rows) if c is None else c
+    return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
+
+
+def _suffered(model: RuleModel, scores: Array, y: float) -> float:
+    """The rule's loss of one example from its scores."""
+    rule = model.rule
+    if model.task == "regression":
+        side = -1.0 if y < scores[0] else 1.0
+        target = side * y - rule.epsilon_tube()
+        return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
+    if len(scores) == 1:
+        return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
+    if rule.sees_all_scores("multiclass", model.multiclass):
+        return rule.suffer_all(scores, int(y))
+    rivals = np.delete(scores, int(y))
+    return rule.suffer(Scalars(float(scores[int(y)] - np.max(rivals)), 1.0, 1.0, 0.0, 1.0, 1, 0))

@@ -1,0 +1,114 @@
+"""`LinearModel`: a rule over one weight for each feature; no scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..learner import LearnerTraits
+from ..rows.batches import Batch
+from ..scheme.rounds import Array
+from . import files, scoring, weights
+from .options import LIMITS, engine_parts
+from .rule_model import RuleModel
+
+__all__ = ["LinearModel"]
+
+ESTIMATORS = {
+    "multilabel": "MultilabelClassifier",
+    "oneclass": "OneClass",
+    "ranking": "Ranker",
+    "regression": "LinearRegressor",
+    "structured": "StructuredLearner",
+}
+
+
+class LinearModel(RuleModel):
+    """A rule, its weights, its feature names and its labels.
+
+    task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
+    kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
+    fit_intercept="auto" is True where an intercept does not cancel.
+
+    Classes that are not declared are registered as they come, `max_classes` at most. Without it they are a million, of
+    which a hundred may be numbers that are not whole: more of those look like measurements, and are refused.
+
+    Features that are not hashed are `max_features` at most: without it what ONEPASS_MAX_FEATURES in the environment
+    says, or 2²⁶. A row that has more is refused, so that one wrong index does not take all memory.
+
+    Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
+    predicted, judged and learned from. Of two classes it speaks for the second.
+    """
+
+    def __repr__(self) -> str:
+        return f"LinearModel({self.rule!r}, task={self.task!r})"
+
+    def options(self) -> dict[str, Any]:
+        names = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
+        return {name: getattr(self, name) for name in (*names, "multiclass", "threshold", "radius", *LIMITS)}
+
+    @property
+    def traits(self) -> LearnerTraits:
+        base = super().traits
+        verbs = base.verbs | {"explain_one"}
+        return LearnerTraits(base.answers, verbs, supervised=base.supervised, by_rule=True, linear=True)
+
+    @property
+    def estimator_kind(self) -> str:
+        return ESTIMATORS.get(self.task, "LinearClassifier")
+
+    # -- weights ---------------------------------------------------------------------------------------------------
+
+    def weights(self, *, last: bool = False) -> tuple[Array, Array]:
+        """The predicting weights (rows × features) and intercepts (rows); with `last`, the current ones."""
+        return weights.weights(self, last)
+
+    def met_weights(self, *, last: bool = False) -> tuple[NDArray[np.intp], Array, Array]:
+        """Features that are not as they started, their weights as `weights` gives them, and the intercepts.
+
+        For large hash tables, most of which is empty.
+        """
+        return weights.met_weights(self, last)
+
+    def weights_at(self, indices: NDArray[np.int64]) -> Array:
+        """The predicting weights of some features of a one-row model: cost in proportion to their number."""
+        return weights.weights_at(self, indices)
+
+    def named_weights(self) -> dict[Any, Any]:
+        """name → weight; with more than two classes label → name → weight. Positions or hashes where unnamed."""
+        return weights.named_weights(self)
+
+    def explain_one(self, x: Any, label: Hashable | None = None) -> dict[Any, float]:
+        """Each feature's contribution to the score, largest first; the intercept under "intercept".
+
+        With more than two classes, the score of `label` (by default the predicted one).
+        """
+        return weights.explain_one(self, x, label)
+
+    def add_rows(self, batch: Batch, coefficients: Array) -> None:
+        """w ← w + Σ coefficients_i x_i in one step (batch learning); one-row models."""
+        weights.add_rows(self, batch, coefficients)
+
+    def distances(self, X: Any) -> Array:
+        """One-class: ‖x − w‖ of every row."""
+        return scoring.distances(self, X)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _table_bytes(self) -> int:
+        return int(self._engine.table_bytes)
+
+    def _make_engine(self) -> _native.Engine:
+        return _native.Engine(*engine_parts(self))
+
+    @classmethod
+    def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        return files.from_state(cls, config, arrays)
+
+    def _learned_places(self) -> NDArray[np.intp]:
+        places, w, _ = self.met_weights(last=True)
+        return places[w.any(axis=0)]

@@ -1,0 +1,168 @@
+"""The options of a model: checked as users give them, and as the native engine reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import scheme
+from ..errors import ParameterError
+from ..scheme.readouts import Average
+from ..scheme.rounds import Array
+from . import callback
+
+if TYPE_CHECKING:
+    from .rule_model import RuleModel
+
+__all__ = [
+    "LIMITS",
+    "classes_and_costs",
+    "engine_parts",
+    "read_bits",
+    "read_costs",
+    "read_flag",
+    "read_intercept",
+    "read_max_classes",
+    "read_positive",
+]
+
+
+LIMITS = ("max_classes", "max_features")  # options that a file holds only where they are given
+
+
+def read_costs(costs: Any, classes: list[Any] | None) -> Array:
+    """The cost of predicting column for row, in the order of the declared classes."""
+    if classes is None:
+        raise ParameterError("costs need classes: declare them, so that rows and columns have names")
+    table = np.array(costs, dtype=np.float64)
+    if table.shape != (len(classes), len(classes)) or not np.all(np.isfinite(table)) or np.any(table < 0):
+        raise ParameterError(
+            f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}"
+        )
+    if np.any(np.diag(table) != 0) or np.any(table + np.eye(len(classes)) == 0):
+        raise ParameterError("costs must be 0 on the diagonal and above 0 elsewhere")
+    return table
+
+
+def read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name}={value!r}: expected True or False")
+    return bool(value)
+
+
+def read_intercept(value: Any, task: str) -> bool:
+    """ "auto" is True wherever an intercept can tell examples apart."""
+    without = {
+        "oneclass": "a centre has no intercept",
+        "ranking": "the intercept cancels in a pair's difference",
+        "structured": "the intercept cancels in a difference of structures",
+    }.get(task)
+    if isinstance(value, str) and value == "auto":
+        return without is None
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
+    if value and without:
+        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
+    return bool(value)
+
+
+def read_positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
+        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
+    return float(value)
+
+
+def read_bits(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
+        raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
+    return int(value)
+
+
+def read_max_classes(value: Any, classes: list[Any] | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ParameterError(f"max_classes={value!r}: expected None or a whole number >= 1")
+    if classes is not None and len(classes) > value:
+        raise ParameterError(f"max_classes={value:,}, but {len(classes):,} classes are declared")
+    return int(value)
+
+
+def classes_and_costs(model: RuleModel, classes: Iterable[Hashable] | None) -> dict[str, Any]:
+    """These options of a new model like this one: costs go with the classes that they are of."""
+    if model.task in ("regression", "oneclass"):
+        return {}
+    given = None if classes is None else list(classes)
+    if model.costs is None:
+        return {"classes": given}
+    known = model.classes
+    given = known if given is None else given
+    if len(given) != len(known) or set(given) != set(known):
+        raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
+    order = [known.index(label) for label in given]
+    return {"classes": given, "costs": model.costs[np.ix_(order, order)]}
+
+
+# What the loops call each task; all others classify.
+LOOPS = {
+    "multilabel": "multilabel",
+    "oneclass": "oneclass",
+    "regression": "regress",
+    "ranking": "direction",
+    "structured": "direction",
+}
+
+
+def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The task, the rule and the options as the native engine reads them."""
+    rule, average, spread = model.rule, model.readout, model.rule.spread()
+    averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
+    kind = LOOPS.get(model.task, "classify")
+    native = rule.code >= 0 and not rule.cfunc
+    return (
+        kind,
+        {
+            "code": rule.code,
+            "cfunc": rule.cfunc,
+            "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
+            "slots": [float(v) for v in rule.slots.values()],
+            "sees_all_scores": kind == "classify" and rule.sees_all_scores("multiclass", model.multiclass),
+            "uses_ww": rule.uses_ww(),
+            "uses_soft": rule.uses_soft(),
+            "theta": rule.theta(),
+            "geometry": rule.geometry(),
+            "ball": rule.ball(),
+            "batch_size": rule.minibatch()[0],
+            "mean": rule.minibatch()[1] == "mean",
+            "coordinates": rule.coordinates(),
+            "clips": rule.clips(),
+            "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
+            "row_planes": sum(p.of_row for p in rule.planes()),
+            "spread": None if spread is None else dataclasses.asdict(spread),
+            "tube": model.radius if model.task == "oneclass" else rule.epsilon_tube(),
+            "text": repr(rule),
+            "step": callback.step(rule),
+            "solve": callback.solve(rule),
+        },
+        {
+            "hash_bits": -1 if model.hash_bits is None else model.hash_bits,
+            "constant": model.intercept_scaling if model.fit_intercept else 0.0,
+            "bias_in_norm": model.bias_in_norm,
+            "averaging": averaging,
+            "average_from": float(average.start) if isinstance(average, Average) else 1.0,
+            "against": scheme.DIRECTIONS.index(model.multiclass) if model.multiclass in scheme.DIRECTIONS else 0,
+            "roots": [] if model.costs is None else np.sqrt(model.costs).ravel().tolist(),
+            "pocket": isinstance(average, scheme.Pocket),
+            "ratchet": model.ratchet,
+            "calibrated": model.calibrated,
+            "votes": float(average.max_vectors) if isinstance(average, scheme.Voted) else 0.0,
+            "max_features": model.max_features or 0,
+            "to_row": model._row,
+        },
+    )

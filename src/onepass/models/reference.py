@@ -1,0 +1,462 @@
+"""The scheme, in readable Python: task → rule → weights → readout.
+
+Every round: a task turns the example into a direction φ and a target; a rule looks at a few scalars and
+answers with a `Step`; the weights move, w ← scale·w + add·φ; a readout says which weights predict.
+
+`rounds.py` defines rules and tasks, `readouts.py` the readouts. The learner here is the reference that the native loops
+are tested against, and the place to see what happens:
+
+>>> import onepass as op
+>>> learner = op.ReferenceLearner("pa", fit_intercept=False)
+>>> for x, y in [((1, 2), +1), ((2, -1), -1)]:
+...     _ = learner.learn(x, y)
+>>> print(learner.trace())
+t  x       y   score  loss  add  scale  w
+1  (1,2)   1   0      1     0.2  1      (0.2,0.4)
+2  (2,-1)  -1  0      1     0.2  1      (-0.2,0.6)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import rules
+from ..errors import FeatureError, FullError, InputError, NumericalError, ParameterError
+from ..scheme import geometry, tasks
+from ..scheme.readouts import Average, Pocket, Readout, Voted, is_ratchet, make_readout
+from ..scheme.rounds import (
+    PASSIVE,
+    ZERO_NORM,
+    Array,
+    Rule,
+    Scalars,
+    Seen,
+    Step,
+    Task,
+    calibrates,
+    require_norm,
+    require_start,
+)
+from ..scheme.spread import Covariance
+
+__all__ = ["Record", "ReferenceLearner"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A round as it went; score, prediction and loss are those of the weights before the update."""
+
+    t: int
+    x: Any
+    y: Any
+    score: Any
+    prediction: Any
+    loss: float
+    step: Step
+    updated: bool
+    w: Array
+
+
+class ReferenceLearner:
+    """One learner, round by round, keeping a record of each."""
+
+    def __init__(
+        self,
+        rule: str | Rule,
+        task: str | Task = "binary",
+        *,
+        classes: int = 2,
+        multiclass: str = "rival",
+        costs: ArrayLike | None = None,
+        threshold: str = "uncalibrated",
+        radius: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        bias_in_norm: bool = True,
+        readout: str | Readout = "last",
+        examples: Sequence[tuple[Any, Any, float]] = (),
+        w: ArrayLike | None = None,
+    ) -> None:
+
+        self.rule = rules.make(rule)
+        self.rule.require_multiclass(multiclass)
+        self.multiclass = multiclass
+        self.task: Task = tasks.make(task, classes, multiclass, costs, radius)
+        self.rule.require(self.task.name)
+        if costs is not None:
+            self.rule.require_costs(self.task.name, multiclass, classes)
+        self.calibrated = calibrates(threshold, self.rule, self.task.name)
+        if w is None:
+            require_start(self.rule)
+        self.readout = make_readout(readout, self.rule)
+        self._ratchet = is_ratchet(self.readout, self.task.name)
+        self.examples = list(examples)  # x, y, importance: what the ratchet judges by
+        if self._ratchet and not self.examples:
+            raise ParameterError(f"{self.readout!r} judges weights on a stored set: give examples=")
+        self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
+        self.bias_in_norm = bias_in_norm
+        require_norm(self.rule, fit_intercept, bias_in_norm)
+        self._covariance: Covariance | None = None  # known with the first example, if the rule has one
+        self.t = self.k = self.mistakes = self.skipped_zero = 0
+        self.cumulative_loss = self.sum_weight = 0.0
+        self.state = dict(self.rule.slots)
+        self.records: list[Record] = []
+        self._p = self.rule.geometry()
+        self._theta: Array | None = None  # what steps add to; w itself unless p ≠ 2
+        if w is not None:
+            given = self._with_intercept(np.array(w, dtype=np.float64))
+            self._theta = geometry.link(given, self._p / (self._p - 1.0))
+        self._sum: Array | None = None  # Σ of the weights that the average readout covers
+        self._summed = 0
+        self._pocket: Array | None = None
+        self._batch: list[Array] = []  # add·φ of the rounds that will share a step, those without one left out
+        self._batch_step: Step | None = None  # what else that step does
+        self._batch_rounds = self._steps = 0
+        self._run = self._best_run = 0
+        self._in_pocket = False
+        self._pocket_errors = math.inf
+        self.planes: dict[str, Array] = {}  # what the rule keeps beside the weights, in their shape
+        self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
+
+    @property
+    def w(self) -> Array:
+        """The weights that predict: a vector, or one row per class."""
+        return self._shaped(self._predicting()[:, :-1])
+
+    @property
+    def _w(self) -> Array | None:
+        """The current weights, the intercept's as the last column."""
+        return None if self._theta is None else self._linked(self._theta)
+
+    @property
+    def intercept(self) -> Any:
+        column = self._predicting()[:, -1] * self.intercept_scaling
+        return float(column[0]) if len(column) == 1 else column
+
+    def score(self, x: Any, base: float = 0.0) -> Any:
+        """Scores of the predicting weights, which begin at `base`; changes nothing."""
+        self._require_base(base)
+        if self._w is None:
+            return _plain(base + np.zeros(self.task.shape(1)[0]))
+        if self._voters:
+            ballots = [(base + self.task.scores(w, self._augment(x)), rounds) for w, rounds in self._voters]
+            if len(ballots[0][0]) == 1:
+                return float(sum(rounds if s[0] > 0 else -rounds for s, rounds in ballots))
+            counts = [(int(np.argmax(s)), rounds) for s, rounds in ballots]
+            return np.array([sum(c for best, c in counts if best == r) for r in range(len(ballots[0][0]))], dtype=float)
+        scores = self.task.scores(self._predicting(), self._augment(x))
+        if self._covariance and self._covariance.spread.vaw:
+            scores = scores / (1.0 + self._covariance.variance(self._augment(x)[np.newaxis]))
+        return _plain(base + scores)
+
+    def variance(self, x: Any) -> Any:
+        """xᵀΣx: how unsure the score is; one per class row where each has its Σ."""
+        ax = self._augment(x)
+        covariance = self._covariance or self._start_covariance(self.task.shape(_width(ax)))
+        if covariance is None:
+            raise ParameterError(f"{self.rule!r} keeps no variances; use a second-order rule such as arow or rls")
+        phi = np.broadcast_to(ax, (len(covariance.table), len(ax)))
+        return _plain(np.sum(phi * covariance.through(phi), axis=1))
+
+    def predict(self, x: Any, base: float = 0.0) -> Any:
+        if self._voters or base:
+            votes = np.atleast_1d(self.score(x, base))
+            if self.task.name == "regression":
+                return float(votes[0])
+            return (1 if votes[0] > 0 else -1) if len(votes) == 1 else int(np.argmax(votes))
+        w = np.zeros(self.task.shape(_width(self._augment(x)))) if self._w is None else self._predicting()
+        return self.task.predict(w, self._augment(x))
+
+    def learn(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> Record:
+        """Predict, reveal, suffer, update. An exception leaves the learner as it was.
+
+        base: the example's initial prediction (binary and regression). Its score is base + ⟨w, x⟩.
+        """
+        if not (math.isfinite(importance) and importance >= 0):
+            raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
+        self._require_base(base)
+        ax = self._augment(x)
+        theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
+        w = self._linked(theta)
+        scores = self.task.scores(w, ax)
+        regression = self.task.name == "regression"
+        direction = self.task.direction(w, ax, y - base if regression else y, self.rule)
+        begin = 0.0  # base, from the side that φ is on
+        if base:
+            scores = scores + base
+            begin = (direction.side if regression else float(y)) * base
+        phi = direction.phi
+        if self._theta is None:
+            w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
+        normed = phi if self.bias_in_norm else phi[:, :-1]
+        s = Scalars(
+            m=(float(np.sum(w * phi)) if direction.m is None else direction.m) + begin,
+            target=direction.target + (begin if regression else 0.0),
+            xx=self._norm(normed),
+            ww=self._norm(theta),
+            importance=importance,
+            t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
+            k=self.k,
+            side=direction.side,
+            state=dict(self.state),
+            regression=regression,
+            base=begin,
+        )
+        all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        covariance = self._covariance or self._start_covariance(phi.shape)
+        along = phi  # what the step multiplies
+        if covariance:
+            faced = ax[np.newaxis] if all_scores else phi
+            along = covariance.through(faced)
+            s.xx = float(np.sum(faced * along))
+            if s.xx < 0:
+                raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {s.xx} < 0; Σ is no longer positive definite")
+        if self.calibrated or self.rule.each_row():
+            s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
+        loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
+        if self.calibrated:
+            loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
+        forgets = covariance is not None and covariance.spread.forgets
+        zero = s.xx < ZERO_NORM and not (forgets or self.rule.moves_all())
+        skip = importance == 0 or zero
+        step = PASSIVE
+        if not skip:
+            if self.calibrated:
+                coefficients = np.zeros(len(scores))
+                for label, side in self._sides(scores, y, s):
+                    answer = self.rule.step(side)
+                    coefficients[label] = answer.add if label in y else -answer.add
+                    step = dataclasses.replace(answer, add=1.0)
+                phi = np.outer(coefficients, ax)
+                if not np.any(coefficients):
+                    step = dataclasses.replace(step, add=0.0)
+            elif all_scores:
+                xx = s.xx if covariance else self._row_norm(ax)
+                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=xx))
+                phi = np.outer(coefficients, along[0] if covariance else ax)
+                if not np.any(coefficients):
+                    step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
+            else:
+                step = self.rule.step(s)
+                phi = along
+        batch = self._batch if skip else [*self._batch, step.add * phi]
+        batch_step = self._batch_step if skip else step
+        full = self._batch_rounds + 1 == self.rule.minibatch()[0]
+        moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
+        planes = self._planes_of(theta) if self.rule.own_moves else {}
+        if self.rule.own_moves and not skip:
+            seen = Seen(ax, scores, self._labels(y, len(scores)), step.add * phi)
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved = self.rule.moved(theta, seen, planes, s)
+            if not all(np.all(np.isfinite(plane)) for plane in planes.values()):
+                raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
+        if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
+            raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
+        table = covariance.updated(faced, step.gain, step.forget) if covariance and not (skip or step.passive) else None
+
+        if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
+            raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
+
+        prediction = self.predict(x, base)
+        updated = full and any(bool(np.any(part)) for part in batch)
+        if self.rule.own_moves:
+            before = self._planes_of(theta)
+            updated = not (np.array_equal(moved, theta) and all(np.array_equal(before[p], planes[p]) for p in planes))
+        after = self._linked(moved)
+        record = Record(
+            self.t + 1, x, y, self.score(x, base), prediction, loss, step, updated, self._shaped(after[:, :-1])
+        )
+        self._cover(w, after)
+        self._keep(w, after, not step.passive, skip)
+        self._theta = moved
+        self._covariance = covariance
+        if covariance and table is not None:
+            covariance.table = table
+        self.planes = planes
+        self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
+        self._batch_rounds = 0 if full else self._batch_rounds + 1
+        self._steps += full
+        self.state = s.state
+        self.t += 1
+        self.k += record.updated
+        self.mistakes += _differs(prediction, y)
+        self.skipped_zero += zero
+        self.cumulative_loss += importance * loss
+        self.sum_weight += importance
+        self.records.append(record)
+        return record
+
+    def _require_base(self, base: float) -> None:
+        if not math.isfinite(base):
+            raise InputError(f"base must be a finite number, got {base!r}")
+        if base and self.task.name not in ("binary", "regression"):
+            raise InputError(
+                f"base={base!r} is an initial prediction, but {self.task.name} has no one score to add it to"
+            )
+
+    def flush(self) -> None:
+        """Take the step of a batch that is not full; its mean is over the rounds there are."""
+        if self._theta is None or self._batch_rounds == 0:
+            return
+        moved = self._moved(self._theta, self._batch, self._batch_step, self._batch_rounds)
+        self.k += any(bool(np.any(part)) for part in self._batch)
+        self._theta, self._batch, self._batch_step, self._batch_rounds = moved, [], None, 0
+        self._steps += 1
+
+    def _moved(self, theta: Array, parts: list[Array], step: Step | None, rounds: int) -> Array:
+        """θ after a step: the sum or mean of the rounds' own additions, then what else it does."""
+        if step is None:
+            return theta
+        share = 1.0 / rounds if self.rule.minibatch()[1] == "mean" else 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = step.scale * theta
+            moved[:, :-1] *= step.decay
+            for part in parts:
+                moved += share * part
+            features = moved[:, :-1]
+            softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
+            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
+            if self.rule.ball() < math.inf:
+                moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
+        return moved
+
+    def _planes_of(self, w: Array) -> dict[str, Array]:
+        """The planes beside weights like w, to be changed: as they are, or at their start."""
+        if self.planes:
+            return {name: plane.copy() for name, plane in self.planes.items()}
+        d = w.shape[1]
+        shapes = {p.name: (d, d) if p.square else (w.shape[:1] if p.of_row else w.shape) for p in self.rule.planes()}
+        return {p.name: np.full(shapes[p.name], p.start) for p in self.rule.planes()}
+
+    def _labels(self, y: Any, rows: int) -> Array:
+        """What each row of weights should say."""
+        if not self.rule.each_row():
+            return np.empty(0)
+        if self.task.name in ("multiclass", "multilabel"):
+            return np.where(
+                np.isin(np.arange(rows), list(y) if self.task.name == "multilabel" else [int(y)]), 1.0, -1.0
+            )
+        return np.array([float(y)])
+
+    def _sides(self, scores: Array, y: Any, s: Scalars) -> list[tuple[int, Scalars]]:
+        """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""
+        inside = np.isin(np.arange(len(scores)), list(y))
+        out = []
+        if np.any(inside):
+            lowest = int(np.argmin(np.where(inside, scores, np.inf)))
+            out.append((lowest, dataclasses.replace(s, m=float(scores[lowest]), state=s.state)))
+        if not np.all(inside):
+            highest = int(np.argmax(np.where(inside, -np.inf, scores)))
+            out.append((highest, dataclasses.replace(s, m=-float(scores[highest]), state=s.state)))
+        return out
+
+    def trace(self) -> str:
+        """The rounds so far as a table, as a student would write them."""
+        rows = [("t", "x", "y", "score", "loss", "add", "scale", "w")]
+        for r in self.records:
+            cells = (r.t, r.x, r.y, r.score, r.loss, r.step.add, r.step.scale * r.step.decay, r.w)
+            rows.append(tuple(_show(cell) for cell in cells))  # type: ignore[arg-type]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    def _augment(self, x: Any) -> Any:
+        """x with the constant feature appended; tasks whose inputs are not rows see them as they are."""
+        if self.task.name == "structured":
+            return x
+        if not isinstance(x, (Sequence, np.ndarray)) or (len(x) and not np.isscalar(x[0])):
+            return x
+        row = np.append(np.asarray(x, dtype=np.float64), self.intercept_scaling)
+        if not np.all(np.isfinite(row)):
+            raise InputError(f"x must hold finite numbers, got {x!r}")
+        if self._w is not None and len(row) != self._w.shape[1]:
+            raise FeatureError(f"expected {self._w.shape[1] - 1} features, got {len(row) - 1}")
+        return row
+
+    def _with_intercept(self, w: Array) -> Array:
+        w = np.atleast_2d(w)
+        return np.hstack([w, np.zeros((len(w), 1))])
+
+    def _start_covariance(self, shape: tuple[int, ...]) -> Covariance | None:
+        spread = self.rule.spread()
+        if spread is None:
+            return None
+        shared = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        return Covariance(spread, *shape, shared=shared, intercept=self.intercept_scaling != 0)
+
+    def _linked(self, theta: Array) -> Array:
+        return theta if self._p == 2 else geometry.link(theta, self._p)
+
+    def _norm(self, x: Array) -> float:
+        """‖x‖², in the rule's geometry."""
+        return float(np.sum(x * x)) if self._p == 2 else geometry.p_norm(x, self._p) ** 2
+
+    def _row_norm(self, ax: Array) -> float:
+        return self._norm(ax if self.bias_in_norm else ax[:-1])
+
+    def _cover(self, before: Array, after: Array) -> None:
+        if not isinstance(self.readout, Average) or self.t + 1 < self.readout.start:
+            return
+        used = before if self.readout.kind == "predictor" else after
+        self._sum = used.copy() if self._sum is None else self._sum + used
+        self._summed += 1
+
+    def _keep(self, before: Array, after: Array, moved: bool, skipped: bool) -> None:
+        """What the pocket and voted readouts remember of a round."""
+        if isinstance(self.readout, Pocket) and not skipped:
+            self._run = 0 if moved else self._run + 1
+            self._in_pocket &= not moved
+            if self._run > self._best_run and (self._in_pocket or self._admitted(before)):
+                self._best_run, self._pocket, self._in_pocket = self._run, before, True
+        if isinstance(self.readout, Voted) and not skipped:
+            if not self._voters:
+                self._voters.append((before, 0))
+            standing, rounds = self._voters[-1]
+            if moved:
+                self._voters.append((after, 1))
+            else:
+                self._voters[-1] = (standing, rounds + 1)
+
+    def _admitted(self, w: Array) -> bool:
+        """May w enter the pocket? Under the ratchet only if it makes fewer errors than what is there."""
+        if not self._ratchet:
+            return True
+        wrong = [c for x, y, c in self.examples if self.task.predict(w, self._augment(x)) != y]
+        if sum(wrong) >= self._pocket_errors:
+            return False
+        self._pocket_errors = sum(wrong)
+        return True
+
+    def _predicting(self) -> Array:
+        if self._w is None:
+            return np.zeros(self.task.shape(1))
+        if self._pocket is not None:
+            return self._pocket
+        return self._w if self._sum is None else self._sum / self._summed
+
+    def _shaped(self, w: Array) -> Array:
+        return w[0] if len(w) == 1 else w
+
+
+def _width(ax: Any) -> int:
+    return len(ax) if isinstance(ax, np.ndarray) else 0
+
+
+def _plain(scores: Array) -> Any:
+    return float(scores[0]) if len(scores) == 1 else scores
+
+
+def _differs(prediction: Any, y: Any) -> bool:
+    return bool(np.any(np.asarray(prediction) != np.asarray(y)))
+
+
+def _show(value: Any) -> str:
+    """A number as people write it; what is 0 but for rounding is 0."""
+    if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
+        return "(" + ",".join(_show(item) for item in value) + ")"
+    return f"{value if abs(value) > 1e-12 else 0.0:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,66 @@
+"""Tables of weights, as files hold them: only the features that were met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DamagedFileError
+from ..scheme.readouts import Average
+from ..scheme.rounds import Rule
+
+if TYPE_CHECKING:
+    from .rule_model import RuleModel
+
+__all__ = ["packed", "unpacked"]
+
+TABLES = ("v", "z", "planes")  # features × …; without planes the pocket, too
+LARGE = 1 << 16  # weights of a hash table, from which on it is worth while to leave the empty part out
+
+
+def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
+    """The engine's state without features that are as they started; without weights where these follow from the planes.
+
+    Whole where a rule has no planes, unless it is a large hash table that is less than half full.
+    """
+    engine, rule = model._engine, model.rule
+    large = model.hash_bits is not None and engine.features * engine.rows >= LARGE
+    state = dict(engine.state(met_only=bool(rule.planes()) or large))
+    if "kept" not in state:
+        return state
+    if "planes" not in state and 2 * len(state["kept"]) >= engine.features:
+        return dict(engine.state())
+    kept, whole = state.pop("kept"), () if isinstance(model.readout, Average) else ("z",)  # which is then empty
+    tables = {name: state.pop(name) for name in TABLES if name in state and name not in whole and engine.features}
+    if rule.derived():
+        tables.pop("v", None)
+    return {**state, **tables, "kept": kept}
+
+
+def unpacked(
+    arrays: Mapping[str, NDArray[Any]], rule: Rule, features: int, rows: int, averaged: bool
+) -> dict[str, NDArray[Any]]:
+    """The state as the engine takes it: whole, or of the features in "kept", which are places of the table."""
+    if not rule.planes() and "kept" not in arrays:
+        return dict(arrays)
+    where = arrays["kept"]
+    kept = np.where(np.isfinite(where), where, -1.0).astype(np.int64)
+    inside = where.ndim == 1 and np.array_equal(kept, where) and np.all(np.diff(kept) > 0)
+    if not inside or (len(kept) and not (kept[0] >= 0 and kept[-1] < features)):
+        raise DamagedFileError("the features kept are not places of the table, in order; restore it from a backup")
+    shapes: dict[str, tuple[int, ...]] = {"v": (len(kept), rows)}
+    if rule.planes():
+        shapes["planes"] = (len(kept), sum(not kind.of_row for kind in rule.planes()), rows)
+    if averaged and features:
+        shapes["z"] = (len(kept), rows)
+    out = dict(arrays)
+    if rule.derived():
+        out["v"] = np.zeros(shapes["v"])
+    for name, shape in shapes.items():
+        if out[name].shape != shape:
+            detail = f"array {name!r} has shape {out[name].shape}, expected {shape}"
+            raise DamagedFileError(f"{detail}; restore it from a backup")
+    return out

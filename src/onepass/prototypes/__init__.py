@@ -1,0 +1,1 @@
+"""Learners whose knowledge is points: k-means, learning vector quantisation, nearest neighbours."""

@@ -1,0 +1,53 @@
+"""The scheme: task → rule → weights → readout.
+
+Every round, a task turns the example into a direction φ and a target; a rule reads a few scalars and answers with a
+`Step`; the weights move, w ← scale·w + add·φ; a readout says which weights predict. `rounds` defines rules and tasks,
+`readouts` the readouts. `onepass.ReferenceLearner` runs the scheme in readable Python.
+"""
+
+from __future__ import annotations
+
+from .readouts import READOUTS, Average, Last, Pocket, Readout, Voted, is_ratchet, make_readout
+from .rounds import (
+    DIRECTIONS,
+    PASSIVE,
+    THRESHOLDS,
+    ZERO_NORM,
+    Array,
+    Direction,
+    Plane,
+    Rule,
+    Scalars,
+    Seen,
+    Step,
+    Task,
+    calibrates,
+    require_norm,
+    require_start,
+)
+
+__all__ = [
+    "DIRECTIONS",
+    "PASSIVE",
+    "READOUTS",
+    "THRESHOLDS",
+    "ZERO_NORM",
+    "Array",
+    "Average",
+    "Direction",
+    "Last",
+    "Plane",
+    "Pocket",
+    "Readout",
+    "Rule",
+    "Scalars",
+    "Seen",
+    "Step",
+    "Task",
+    "Voted",
+    "calibrates",
+    "is_ratchet",
+    "make_readout",
+    "require_norm",
+    "require_start",
+]

@@ -1,0 +1,226 @@
+"""Named, validated parameters for the small dataclasses (rules, losses, schedules, readouts).
+
+A field declares its range where it is defined; `Parameters` checks it whenever the object is made or
+changed. The scikit-learn verbs (`get_params`, `set_params`) let a grid search reach inside:
+``{"rule__C": [0.1, 1]}``.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+from ..errors import ParameterError, UnknownTypeError
+
+__all__ = ["Parameters", "choice", "flag", "from_config", "from_text", "number", "to_config"]
+
+
+def number(
+    default: float | None,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    infinite: bool = False,
+    integer: bool = False,
+    optional: bool = False,
+    kw_only: bool = False,
+) -> Any:
+    """A dataclass field holding a number within a range (`None` is legal where it is the default, or `optional`)."""
+    limits = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    return dataclasses.field(
+        default=default,
+        kw_only=kw_only,
+        metadata={"limits": limits, "infinite": infinite, "integer": integer, "optional": optional},
+    )
+
+
+def choice(default: str, *options: str, kw_only: bool = False) -> Any:
+    """A dataclass field holding one of a few words."""
+    return dataclasses.field(default=default, kw_only=kw_only, metadata={"options": options})
+
+
+def flag(default: bool) -> Any:
+    """A dataclass field holding True or False."""
+    return dataclasses.field(default=default, metadata={"flag": True})
+
+
+LARGEST = 2**53  # of parameters that are whole numbers: so far all loops can count
+
+
+def _check(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
+    meta = field.metadata
+    if "options" in meta and value not in meta["options"]:
+        expected = ", ".join(repr(option) for option in meta["options"])
+        raise ParameterError(f"{owner}({field.name}={value!r}): expected one of {expected}")
+    if "flag" in meta and not isinstance(value, bool):
+        raise ParameterError(f"{owner}({field.name}={value!r}): expected True or False")
+    if "limits" not in meta or (value is None and (field.default is None or meta["optional"])):
+        return
+    wanted = _describe(meta)
+    if isinstance(value, bool) or not _is_real(value):
+        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}, got {type(value).__name__}")
+    limits = meta["limits"]
+    inside = (
+        not math.isnan(value)
+        and (meta["infinite"] or not math.isinf(value))
+        and (limits["above"] is None or value > limits["above"])
+        and (limits["at_least"] is None or value >= limits["at_least"])
+        and (limits["below"] is None or value < limits["below"])
+        and (limits["at_most"] is None or value <= limits["at_most"])
+        and (not meta["integer"] or float(value).is_integer())
+    )
+    if not inside:
+        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}")
+    if meta["integer"] and abs(value) > LARGEST:
+        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}, up to 2^53")
+
+
+def _is_real(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return not isinstance(value, (str, bytes))
+
+
+def _describe(meta: Any) -> str:
+    signs = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
+    bounds = [f"{signs[name]} {limit:g}" for name, limit in meta["limits"].items() if limit is not None]
+    kind = "a whole number" if meta["integer"] else "a number"
+    if not meta["infinite"]:
+        kind = kind.replace("a ", "a finite ", 1)
+    return " ".join([kind, " and ".join(bounds)]).strip()
+
+
+@dataclasses.dataclass(repr=False)
+class Parameters:
+    """Base of rules, losses, schedules and readouts: a dataclass that checks its own fields."""
+
+    family: ClassVar[str] = ""  # "rule", "loss", …: part of the name in model files
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check(type(self).__name__, field, getattr(self, field.name))
+        self.validate()
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in sorted(dataclasses.fields(self), key=lambda field: bool(field.kw_only))
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def validate(self) -> None:
+        """Checks that need more than one field; raise `ParameterError`."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                expected = ", ".join(known) or "none"
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has: {expected}")
+        # Made anew first, so that a refused value leaves this object as it was.
+        checked = type(self)(**{**known, **params})
+        for name in params:
+            setattr(self, name, getattr(checked, name))
+        return self
+
+
+P = TypeVar("P", bound=Parameters)
+
+_CALL = re.compile(r"\s*([A-Za-z_][\w\-]*)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
+
+
+def from_text(text: str, registry: Mapping[str, type[P]], what: str) -> P:
+    """Read ``"pa1"``, ``"pa1:C=0.1"``, ``"huber(delta=2)"`` or ``"sgd:loss=huber(delta=2),eta=0.5"``."""
+    match = _CALL.fullmatch(text) if isinstance(text, str) else None
+    name = match.group(1).lower() if match else ""
+    if match is None or name not in registry:
+        expected = ", ".join(sorted(registry))
+        raise ParameterError(f"{what}={text!r} is not a {what}; expected one of {expected}, or a {what} object")
+    kind = registry[name]
+    fields = [field.name for field in dataclasses.fields(kind)]
+    in_order = [field.name for field in dataclasses.fields(kind) if not field.kw_only]
+    params: dict[str, Any] = {}
+    for position, item in enumerate(_split(match.group(2) or match.group(3) or "")):
+        key, equals, value = item.partition("=")
+        if not equals:
+            key, value = (in_order[position] if position < len(in_order) else ""), item
+        key = key.strip()
+        if key not in fields:
+            expected = ", ".join(fields) or "none"
+            raise ParameterError(f"{what}={text!r}: {name} has no parameter {key or item!r}; it has: {expected}")
+        if key in params:
+            raise ParameterError(f"{what}={text!r}: {key} is given twice; expected it once")
+        word = "options" in kind.__dataclass_fields__[key].metadata  # "none" may be one of the words
+        params[key] = value.strip() if word else _value(value.strip())
+    return kind(**params)
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are not inside parentheses."""
+    items, depth, start = [], 0, 0
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            items.append(text[start:position])
+            start = position + 1
+    items.append(text[start:])
+    return [item for item in items if item.strip()]
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None, "inf": math.inf}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def config_name(kind: type[Parameters]) -> str:
+    """What a file calls a class: ours by family and name, others with their module, so that none passes for ours."""
+    ours = kind.__module__.startswith("onepass.")
+    return f"{kind.family}:{kind.__name__ if ours else f'{kind.__module__}.{kind.__qualname__}'}"
+
+
+def to_config(value: Any) -> Any:
+    """A parameter as JSON: plain values as they are, arrays as lists, objects as their name and parameters."""
+    if isinstance(value, Parameters):
+        return {
+            "type": config_name(type(value)),
+            "params": {name: to_config(v) for name, v in value.get_params().items()},
+        }
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        return to_config(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [to_config(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return {"type": "inf"} if value > 0 else {"type": "-inf"}
+    return value
+
+
+def from_config(config: Any, known: dict[str, type[Parameters]]) -> Any:
+    """The inverse of `to_config`; only classes in `known` are ever made."""
+    if isinstance(config, list):
+        return [from_config(each, known) for each in config]
+    if not isinstance(config, dict):
+        return config
+    if config.get("type") in ("inf", "-inf"):
+        return float(config["type"])
+    kind = known.get(str(config.get("type")))
+    if kind is None:
+        expected = ", ".join(sorted(known))
+        raise UnknownTypeError(f"type {config.get('type')!r} is not known here; expected one of {expected}")
+    return kind(**{name: from_config(v, known) for name, v in config["params"].items()})
