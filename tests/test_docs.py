@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import doctest
 import importlib
+import importlib.util
 import inspect
 import io
 import pkgutil
@@ -261,12 +262,21 @@ def test_links_resolve():
 
 
 def test_rooms_exist():
-    """Every file the architecture names is there, and every module is named."""
+    """The tour names every room, every module beside them, every native folder, and nothing else."""
     text = (ROOT / "docs/architecture.md").read_text()
-    rooms = text[text.index("```\nsrc/onepass") : text.index("tests/  tests/papers/")]
-    named = set(re.findall(r"[\w]+\.(?:py|hpp|cpp)", rooms))
-    files = [path.name for folder in ("src/onepass", "native") for path in (ROOT / folder).iterdir()]
-    assert named == {name for name in files if name.endswith((".py", ".hpp", ".cpp")) and name != "__init__.py"}
+    listed = text[text.index("```\nsrc/onepass/") : text.index("tests/            golden/")]
+    for folder, part in zip(("src/onepass", "native"), listed.split("native/\n"), strict=True):
+        named = set(re.findall(r"^  ([\w.]+)", part, re.MULTILINE))
+        there = {path.name for path in (ROOT / folder).iterdir() if path.is_dir() or path.suffix == ".py"}
+        assert named == {name for name in there if not name.startswith("__")}, folder
+
+
+def test_the_pictures_of_the_tour_are_those_of_the_script():
+    before = {path: path.read_text() for path in (ROOT / "docs").glob("architecture-*.svg")}
+    spec = importlib.util.spec_from_file_location("draw_architecture", ROOT / "scripts/draw_architecture.py")
+    drawing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    assert sorted(before.values()) == sorted([drawing.rooms(), drawing.way()])
 
 
 def test_doctests():

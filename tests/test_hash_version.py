@@ -142,7 +142,7 @@ def test_files_of_what_does_not_hash_say_nothing_of_it(tmp_path: Path) -> None:
 
 
 def test_this_version_of_the_hash() -> None:
-    """Whoever changes these raises hash_version in native/hash.hpp: the places in files are no longer the same."""
+    """A change of these raises hash_version in native/parse/hash.hpp: the places in files are no longer the same."""
     names = ["7", "a^12", "", "age", "text=hello world", "123456789012", "ä^٣", "a^b"]
     hashes = _native.hash_names(names, 32).view(np.uint32).tolist()
     assert (_native.HASH_VERSION, hashes) == (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ import pytest
 import onepass
 from onepass import rules
 from onepass.models.linear import LinearModel
+
+PACKAGE = Path(onepass.__file__).parent
 
 
 def run(code: str) -> str:
@@ -48,6 +52,24 @@ def test_every_public_name_resolves():
     assert set(onepass.__all__) <= set(dir(onepass))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = onepass.nothing
+
+
+def test_types_of_lazily_loaded_names_are_declared():
+    declared = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    names = {
+        name.asname for node in declared.body if isinstance(node, ast.ImportFrom) and node.level for name in node.names
+    }
+    assert names - {None} == set(onepass.__all__)
+
+
+def test_only_the_registry_and_packages_import_by_name():
+    """`importlib.import_module` and `__import__` hide an import from the check of layers."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        if any(ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__") for call in calls):
+            found.add(str(path.relative_to(PACKAGE)))
+    assert {name for name in found if not name.endswith("__init__.py")} == {"persistence/registry.py"}
 
 
 def test_every_rule_is_where_its_name_says():

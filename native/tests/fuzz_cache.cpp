@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "../check_ahead.hpp"
+#include "parse/check_ahead.hpp"
 
 using namespace onepass;
 

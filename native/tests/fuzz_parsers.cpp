@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "../parse_file.hpp"
-#include "../records.hpp"
+#include "parse/file.hpp"
+#include "parse/records.hpp"
 
 using namespace onepass;
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "../kernel_round.hpp"
-#include "../rules.hpp"
+#include "core/rules.hpp"
+#include "kernels/kernel_round.hpp"
 
 using namespace onepass;
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "../lasvm.hpp"
+#include "kernels/lasvm.hpp"
 
 using namespace onepass;
 

@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "../learner_loops.hpp"
-#include "../naive_bayes.hpp"
-#include "../prototypes.hpp"
+#include "learners/naive_bayes.hpp"
+#include "learners/prototypes.hpp"
+#include "loops/learner_loops.hpp"
 
 using namespace onepass;
 

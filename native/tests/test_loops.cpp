@@ -7,9 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "../hash.hpp"
-#include "../model.hpp"
-#include "../rules.hpp"
+#include "core/model.hpp"
+#include "core/rules.hpp"
+#include "parse/hash.hpp"
 
 using namespace onepass;
 

@@ -8,59 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from . import (
-        budgets,
-        checks,
-        compose,
-        convex,
-        datasets,
-        drift,
-        errors,
-        evaluation,
-        experts,
-        kernels,
-        metrics,
-        play,
-        reductions,
-        rules,
-        scheme,
-        transforms,
-    )
-    from .checks.learners import check_learner
-    from .checks.rules import check_rule
-    from .compose import continual
-    from .convex.regret.curves import Regret, regret
-    from .estimators import decoders
-    from .estimators.ensemble import ExpertEnsemble
-    from .estimators.kernel import KernelClassifier, KernelRegressor
-    from .estimators.lasvm import LaSVMClassifier
-    from .estimators.linear import LinearClassifier, LinearRegressor
-    from .estimators.multilabel import MultilabelClassifier
-    from .estimators.oneclass import OneClass
-    from .estimators.ranking import Ranker
-    from .estimators.structured import StructuredLearner
-    from .evaluation import DelayedStream, Distributed, Hindsight, PendingLabels, Run, distributed, prequential, report
-    from .generative.mixture import BernoulliMixture, GaussianMixture
-    from .generative.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
-    from .kernels import maps
-    from .learner import Learner, LearnerTraits
-    from .models.ensemble import EnsembleModel
-    from .models.kernel import KernelModel
-    from .models.linear import LinearModel
-    from .models.reference import ReferenceLearner
-    from .persistence.registry import load
-    from .prototypes.kmeans import KMeans
-    from .prototypes.lvq import LVQClassifier
-    from .prototypes.neighbors import KNNClassifier
-    from .scheme import losses, schedules
-    from .scheme.readouts import Average, Last, Pocket, Voted
-    from .scheme.rounds import Rule, Scalars, Step
-    from .streams import stream
-    from .transforms.decomposition import CCIPCA, IncrementalPCA, OjaPCA
-    from .transforms.dictionary import DictionaryLearning
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -83,7 +31,7 @@ def lazily_loaded(package: str, homes: Mapping[str, str]) -> Callable[[str], Any
     return attribute
 
 
-# Public name → the module that holds it.
+# Public name → the module that holds it. Their types stand in `__init__.pyi`.
 _HOMES = {
     "CCIPCA": "transforms.decomposition",
     "Average": "scheme.readouts",
@@ -131,7 +79,6 @@ _HOMES = {
     "budgets": "budgets",
     "check_learner": "checks.learners",
     "check_rule": "checks.rules",
-    "checks": "checks",
     "compose": "compose",
     "continual": "compose.continual",
     "convex": "convex",
@@ -140,7 +87,6 @@ _HOMES = {
     "distributed": "evaluation",
     "drift": "drift",
     "errors": "errors",
-    "estimators": "estimators",
     "evaluation": "evaluation",
     "experts": "experts",
     "kernels": "kernels",
@@ -148,7 +94,6 @@ _HOMES = {
     "losses": "scheme.losses",
     "maps": "kernels.maps",
     "metrics": "metrics",
-    "models": "models",
     "play": "play",
     "prequential": "evaluation",
     "reductions": "reductions",
@@ -161,82 +106,7 @@ _HOMES = {
     "transforms": "transforms",
 }
 
-__all__ = [
-    "CCIPCA",
-    "Average",
-    "BernoulliMixture",
-    "BernoulliNB",
-    "CategoricalNB",
-    "ComplementNB",
-    "DelayedStream",
-    "DictionaryLearning",
-    "Distributed",
-    "EnsembleModel",
-    "ExpertEnsemble",
-    "GaussianMixture",
-    "GaussianNB",
-    "Hindsight",
-    "IncrementalPCA",
-    "KMeans",
-    "KNNClassifier",
-    "KernelClassifier",
-    "KernelModel",
-    "KernelRegressor",
-    "LVQClassifier",
-    "LaSVMClassifier",
-    "Last",
-    "Learner",
-    "LearnerTraits",
-    "LinearClassifier",
-    "LinearModel",
-    "LinearRegressor",
-    "MultilabelClassifier",
-    "MultinomialNB",
-    "OjaPCA",
-    "OneClass",
-    "PendingLabels",
-    "Pocket",
-    "Ranker",
-    "ReferenceLearner",
-    "Regret",
-    "Rule",
-    "Run",
-    "Scalars",
-    "Step",
-    "StructuredLearner",
-    "Voted",
-    "budgets",
-    "check_learner",
-    "check_rule",
-    "checks",
-    "compose",
-    "continual",
-    "convex",
-    "datasets",
-    "decoders",
-    "distributed",
-    "drift",
-    "errors",
-    "estimators",
-    "evaluation",
-    "experts",
-    "kernels",
-    "load",
-    "losses",
-    "maps",
-    "metrics",
-    "models",
-    "play",
-    "prequential",
-    "reductions",
-    "regret",
-    "report",
-    "rules",
-    "schedules",
-    "scheme",
-    "stream",
-    "transforms",
-]
+__all__ = list(_HOMES)
 
 __getattr__ = lazily_loaded(__name__, _HOMES)
 

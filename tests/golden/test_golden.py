@@ -77,7 +77,7 @@ def test_each_cell_and_each_command_is_recorded_once() -> None:
 def test_every_learner_rule_budget_and_detector_is_in_a_cell() -> None:
     every = [cell for family in cells().values() for cell in family]
     bare = {type(learners.bare(cell)).__name__ for cell in every}
-    rooms = (op, reductions, transforms, continual, drift)
+    rooms = (op, reductions, transforms, continual, op.compose)
     public = {name for room in rooms for name in room.__all__ if hasattr(getattr(room, name), "learn_one")} - {
         "Learner",
         "ReferenceLearner",

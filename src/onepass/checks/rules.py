@@ -24,7 +24,7 @@ def check_rule(rule: str | Rule, *, seed: int = 0) -> list[str]:
     """Try a rule in each of its tasks, with each representation and readout; raise AssertionError at the first breach.
 
     Checked: the native loop agrees with `ReferenceLearner` within 1e-12 (relative); any chunking, and saving and
-    loading in the middle, give the same bytes; a NaN is refused and changes nothing. Returns the names of the cells tried.
+    loading in the middle, give the same bytes; a NaN is refused and changes nothing. Returns the names of the cells.
     """
     rule = rules.make(rule)
     assert rule.defined_for(), f"{rule!r} declares no tasks"

@@ -1,11 +1,11 @@
 """Prequential evaluation (progressive validation): every example is first predicted, then learned.
 
->>> from onepass import datasets, evaluate
+>>> from onepass import datasets, evaluation
 >>> class Majority:
 ...     def __init__(self): self.counts = {}
 ...     def predict_one(self, x): return max(self.counts, key=self.counts.get, default=None)
 ...     def learn_one(self, x, y): self.counts[y] = self.counts.get(y, 0) + 1
->>> run = evaluate.prequential(Majority(), datasets.SEA(4000, noise=0), ["error", "kappa"], every=1000)
+>>> run = evaluation.prequential(Majority(), datasets.SEA(4000, noise=0), ["error", "kappa"], every=1000)
 >>> run.t
 [1000, 2000, 3000, 4000]
 >>> sorted(run.values)

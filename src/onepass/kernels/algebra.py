@@ -21,7 +21,7 @@ __all__ = ["Constant", "Cosine", "Kernel", "Linear", "Normalized", "Product", "S
 class Kernel(Parameters):
     """Base of all kernels: `block(X, Z)` gives the matrix K(x_i, z_j), `diagonal(X)` the vector K(x_i, x_i).
 
-    `code` is the place of the native formula in native/kernels.hpp.
+    `code` is the place of the native formula in native/kernels/kernels.hpp.
     """
 
     family = "kernel"

@@ -1,6 +1,6 @@
 """Kernel learners in readable Python: f = Σ cᵢ K(xᵢ, ·), driven by the same rules and tasks as `ReferenceLearner`.
 
-The reference that `native/expansion.cpp` and `native/budgets.cpp` are tested against:
+The reference that `native/kernels/expansion.cpp` and `native/kernels/budgets.cpp` are tested against:
 
 >>> from onepass import budgets, kernels
 >>> learner = KernelLearner("perceptron", kernels.RBF(1.0))

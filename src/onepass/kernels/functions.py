@@ -1,8 +1,6 @@
 """Kernels: similarities K(x, z) that stand for an inner product ⟨Φ(x), Φ(z)⟩ nobody has to compute.
 
-The docstring's formula is the code, here in NumPy and again in `native/kernel_loops.cpp`. Kernels add and multiply::
-
-    RBF(0.5) + 2 * Linear()        Polynomial(3) * RBF(0.1)        Normalized(HistogramIntersection())
+The docstring's formula is the code, here in NumPy and again in `native/loops/kernel_loops.cpp`.
 """
 
 from __future__ import annotations

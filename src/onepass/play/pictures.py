@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import itertools
 import math
@@ -60,21 +59,23 @@ def gif(played: Play, path: str, seconds: float, dpi: int) -> None:
 def new_figure(what: str, width: float, height: float, layout: str | None = "constrained") -> Any:
     """A figure without pyplot: no window system, nothing global."""
     try:
-        importlib.import_module("PIL.Image")
-        module = importlib.import_module("matplotlib.figure")
+        import PIL.Image  # noqa: F401
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
             f"Play.{what} needs matplotlib and its pillow, which are not installed: pip install onepass[plot]"
         ) from error
-    return module.Figure(figsize=(width, height), layout=layout)
+    return Figure(figsize=(width, height), layout=layout)
 
 
 def image_of(figure: Any, dpi: int) -> Any:
-    agg, images = importlib.import_module("matplotlib.backends.backend_agg"), importlib.import_module("PIL.Image")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
     figure.set_dpi(dpi)
-    canvas = agg.FigureCanvasAgg(figure)
+    canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    picture = images.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     return picture.quantize(128)
 
 
@@ -125,8 +126,10 @@ def draw(played: Play, frame: Frame, ax: Any, inches: float, letters: float) -> 
 
 
 def draw_legend(played: Play, figure: Any, ncols: int) -> None:
-    lines = importlib.import_module("matplotlib.lines")
+    from matplotlib.lines import Line2D
+
     handles = []
+    style: dict[str, Any]
     for kind, words in legend_of(played):
         if kind == "ring":
             style = {"marker": "o", "color": INK["ink"][0], "linestyle": "", "fillstyle": "none", "markersize": 10}
@@ -134,6 +137,6 @@ def draw_legend(played: Play, figure: Any, ncols: int) -> None:
             style = {"color": PALETTE[0][0], "linewidth": 1.8, "marker": ">", "markevery": [1], "markersize": 6}
         else:
             style = {"color": _ink(kind), "linestyle": LINES[kind][0], "linewidth": LINES[kind][1]}
-        handles.append(lines.Line2D([0, 1], [0, 0], label=words, **style))
+        handles.append(Line2D([0, 1], [0, 0], label=words, **style))
     where = "lower center" if figure.get_layout_engine() is None else "outside lower center"
     figure.legend(handles=handles, loc=where, ncols=ncols, fontsize=9, frameon=False)

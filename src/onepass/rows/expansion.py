@@ -27,7 +27,7 @@ __all__ = [
     "read_interactions",
 ]
 
-ANY, INITIAL, NAMED = range(3)  # as native/expand.hpp counts
+ANY, INITIAL, NAMED = range(3)  # as native/parse/expand.hpp counts
 Term = tuple[int, str]
 MOST_TERMS = 8
 

@@ -1,7 +1,7 @@
 """Which hash of feature names a file was learned under.
 
 What hashes names knows them by their places alone: under another hash it would look elsewhere, and find what it has
-learned of other names. So its file says which hash it was (native/hash.hpp counts them), and no other loads it.
+learned of other names. So its file says which hash it was (native/parse/hash.hpp counts them), and no other loads it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ __all__ = ["CoordinateRule"]
 class CoordinateRule(LossRule):
     """g = c ∇ℓ, c the importance; each weight with g_j ≠ 0 then moves by `move` and what is kept beside it.
 
-    `planes` says what that is; `native/coordinates.hpp` has the same formulas.
+    `planes` says what that is; `native/loops/coordinates.hpp` has the same formulas.
     """
 
     code = 25  # the gradient alone

@@ -2,7 +2,7 @@
 
 A *margin* loss is a function of m = y·s. Its pull is −dℓ/dm: the weight of φ = y·x in a gradient step.
 A *residual* loss is a function of r = y − s. Its pull is dℓ/dr = −∂ℓ/∂s: the weight of x.
-`code` and `native()` select the same formulas in `native/losses.hpp`.
+`code` and `native()` select the same formulas in `native/core/losses.hpp`.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
 
     `tasks` are the cells where the rule is defined. `slots` names the rule's own state, with its start values.
-    `code` selects the same formula in `native/rules.hpp`; `cfunc` is the address of a C function with the
+    `code` selects the same formula in `native/core/rules.hpp`; `cfunc` is the address of a C function with the
     signature given there; with neither, the native loop calls `step` here.
     """
 
@@ -213,7 +213,7 @@ class Rule(Parameters):
         return False
 
     def coordinates(self) -> int:
-        """Which formula of `native/coordinates.hpp` moves its weights; 0 where a step along φ does."""
+        """Which formula of `native/loops/coordinates.hpp` moves its weights; 0 where a step along φ does."""
         return 0
 
     def derived(self) -> bool:

@@ -1,4 +1,4 @@
-"""Step sizes η_t for t = 1, 2, …; `code` and `native()` select the same formula in `native/schedules.hpp`."""
+"""Step sizes η_t for t = 1, 2, …; `code` and `native()` select the same formula in `native/core/schedules.hpp`."""
 
 from __future__ import annotations
 

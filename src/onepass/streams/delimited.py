@@ -1,4 +1,4 @@
-"""CSV and TSV: where records end is native/records.hpp's to say, what stands in them Arrow's.
+"""CSV and TSV: where records end is native/parse/records.hpp's to say, what stands in them Arrow's.
 
 A block of which Arrow refuses a record is read again in halves, until only the records that it refuses are left out:
 so a record is malformed or not whatever stands beside it, and however the file is cut.

@@ -1,7 +1,8 @@
 """Budgets: kernel learning in bounded memory. Each is one `admit`, which takes a round's step or another in its place.
 
-The Python here is the reference; `native/budgets.cpp` and `native/projection.cpp` do the same with maintained inverses,
-margins and neighbours. |S| ≤ B holds after every round. f = Σ cᵢ K(xᵢ, ·) as in `expansion.py`.
+The Python here is the reference; `budgets.cpp`, `projection.cpp` and `merging.cpp` in `native/kernels/` do the same
+with inverses, margins and neighbours that are updated, not recomputed. |S| ≤ B holds after every round.
+f = Σ cᵢ K(xᵢ, ·) as in `expansion.py`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Memory = dict[str, Any]
 class Budget(Parameters):
     """Base of all budgets. `rules` are the rules it is defined for ("any" where it does not care).
 
-    `code` is its place in native/budgets.cpp.
+    `code` is its place in native/kernels/budgets.cpp.
     """
 
     family = "budget"

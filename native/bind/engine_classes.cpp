@@ -1,0 +1,131 @@
+// The classes of an engine: those given, those that come on the way, and the memory that they take.
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "bind/engine.hpp"
+#include "core/memory.hpp"
+
+namespace onepass {
+
+void Engine::require_memory(size_t count, size_t known, const char* error) const {
+    if (!features.hashed()) require_few(count, max_features, error);
+    const double bytes = model.w.bytes_for(count, known);
+    if (bytes <= small_tables || bytes <= double(table_bytes())) return;
+    std::string classes_too;
+    if (known > 2) classes_too = " x " + std::to_string(known) + " classes";
+    onepass::require_memory(bytes, std::to_string(count) + " features" + classes_too + " of " + rule_text,
+                            "use fewer features (hash_bits, in the command -b), fewer classes or a rule that stores "
+                            "less of each weight",
+                            error);
+}
+
+void Engine::set_outputs() {
+    if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_rows(nb::len(classes));
+}
+
+void Engine::set_classes(nb::list all) {
+    require_memory(model.w.features, nb::len(all), "ParameterError");
+    classes = nb::list();
+    labels = nb::dict();
+    for (nb::handle label : all) {
+        labels[label] = nb::int_(classes.size());
+        classes.append(label);
+    }
+    set_outputs();
+    model.size_scratch();
+    loops->derive(model);
+}
+
+void Engine::add_class(nb::handle label) {
+    const size_t known = nb::len(classes);
+    require_memory(model.w.features, known + 1, "LabelError");
+    labels[label] = nb::int_(known);
+    classes.append(label);
+    const bool one_row = model.w.stride == 1;
+    set_outputs();
+    if (model.scores.size() < model.w.stride) model.size_scratch();
+    if (one_row) loops->derive(model);
+}
+
+void Engine::flip_classes() {
+    model.w.negate();
+    if (model.coordinates == Coordinates::vowpal) {  // the least and the greatest label trade places
+        const double low = model.state[1];
+        model.state[1] = 0.0 - model.state[2];
+        model.state[2] = 0.0 - low;
+    }
+    nb::list swapped;
+    swapped.append(classes[1]);
+    swapped.append(classes[0]);
+    set_classes(swapped);
+}
+
+// Rows that are halved, negated, paid for, or read as one vector and then as several, are not to be had back from what
+// became of them. Otherwise the newest classes are dropped.
+void Engine::begin_growth(size_t coming) {
+    const size_t known = nb::len(classes);
+    growth_.classes = known;
+    growth_.covered = model.w.sigma.covered;
+    const bool reshapes = model.w.needs_lanes(known + coming) && (model.w.lazy || model.w.stride <= 8);
+    if (known >= 3 && !reshapes) return;
+    growth_.model = std::make_unique<Model>(model);
+    growth_.labels = nb::list();
+    for (nb::handle label : classes) growth_.labels.append(label);
+}
+
+void Engine::undo_growth() {
+    if (growth_.model) {
+        model = std::move(*growth_.model);
+        set_classes(growth_.labels);
+        return;
+    }
+    for (size_t known = nb::len(classes); known > growth_.classes; --known) {
+        PyObject* last = PyList_GET_ITEM(classes.ptr(), Py_ssize_t(known - 1));
+        if (PyDict_DelItem(labels.ptr(), last) != 0) throw nb::python_error();
+        if (PyList_SetSlice(classes.ptr(), Py_ssize_t(known - 1), Py_ssize_t(known), nullptr) != 0)
+            throw nb::python_error();
+    }
+    model.w.drop_rows(growth_.classes);
+    model.w.sigma.covered = growth_.covered;
+}
+
+void Engine::end_growth() {
+    growth_.model.reset();
+    growth_.labels.reset();
+}
+
+void Engine::touch(const int64_t* index, size_t n) {
+    if (model.coordinates == Coordinates::adam) index = nullptr, n = model.w.features;  // moves every weight
+    for (size_t i = 0; i < n; ++i) model.w.touch(index ? size_t(index[i]) : i);
+}
+
+// Multilabel: y is a collection of labels. A set with a new label reshapes the weights, as a new class does.
+void Engine::learn_set(nb::handle x, nb::handle y, double importance) {
+    if (PyUnicode_Check(y.ptr()) || PyBytes_Check(y.ptr()))
+        raise("LabelError", "y must be a collection of labels, got " + text_of(y) + "; put a single label in a list");
+    nb::object members = nb::steal(PySequence_List(y.ptr()));
+    if (!members.is_valid()) {
+        PyErr_Clear();
+        raise("LabelError", "y must be a collection of labels, got " + text_of(y));
+    }
+    auto lock = own();
+    Read row;
+    read(x, row, true);
+    size_t fresh = 0;
+    for (nb::handle label : members) {
+        const int known = PyDict_Contains(labels.ptr(), label.ptr());
+        if (known < 0) throw nb::python_error();
+        fresh += known == 0;
+    }
+    std::optional<Growing> growing;
+    if (fresh) growing.emplace(*this, fresh);
+    std::vector<size_t> in;
+    for (nb::handle label : members) in.push_back(size_t(answer(label)));
+    std::vector<uint8_t> set(std::max<size_t>(model.w.rows, 1), 0);
+    for (size_t r : in) set[r] = 1;
+    teach(row, 0.0, importance, 1.0, set.data());
+    if (growing) growing->learned();
+}
+
+}  // namespace onepass

@@ -1,0 +1,94 @@
+// The ranking loop's side of the engine.
+#include <algorithm>
+#include <type_traits>
+
+#include "bind/engine.hpp"
+
+namespace onepass {
+
+struct UndoScope {
+    Weights& w;
+    UndoScope(Weights& weights, Undo& undo) : w(weights) { w.undo = &undo; }
+    ~UndoScope() { w.undo = nullptr; }
+};
+
+template <class V, class I>
+static size_t longest(const CsrBatch<V, I>& X) {
+    size_t most = 0;
+    for (size_t i = 0; i < X.rows; ++i)
+        if (X.starts[i + 1] > X.starts[i]) most = std::max(most, size_t(X.starts[i + 1] - X.starts[i]));
+    return std::min(most, X.nonzeros);  // damaged starts are found by the loop
+}
+
+template <class Batch>
+void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
+                         size_t first, nb::object scores, Count learned,
+                         Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&)) {
+    auto lock = own();
+    Meetings in{relevance.data(), importance.data(), begin.data(), first, nullptr};
+    if (relevance.shape(0) != X.rows || importance.shape(0) != X.rows || begin.shape(0) != X.rows || first > X.rows)
+        raise("InputError", "relevance, importance and begin must have an entry for each row");
+    for (size_t i = 0; i < X.rows; ++i)
+        if (in.begin[i] < 0 || size_t(in.begin[i]) > i) raise("InputError", "a row can meet earlier rows only");
+    if (!scores.is_none()) {
+        auto out = nb::cast<Out>(scores);
+        if (out.shape(0) != X.rows - first || out.shape(1) != 1) raise("InputError", "scores has the wrong shape");
+        in.scores = out.data();
+    }
+    set_features(X.columns);
+    const RuleScope scope(python_ ? &callback_ : nullptr);
+    const UndoScope all_pairs_or_none(model.w, undo_);
+    Difference phi{};
+    std::vector<double> numbers;
+    std::vector<int64_t> index;
+    if constexpr (!std::is_same_v<Batch, DenseBatch<double>>) {
+        const size_t most = longest(X);
+        numbers.resize(3 * most + 2);
+        index.resize(2 * most + 1);
+        places_.grow(X.columns);
+        phi = {places_.data(), numbers.data(), numbers.data() + most + 1, index.data()};
+    }
+    Outcome outcome;
+    if (python_) {
+        outcome = loop(model, X, in, phi);
+    } else {
+        nb::gil_scoped_release release;
+        outcome = loop(model, X, in, phi);
+    }
+    outcome.row -= first;
+    learned.data()[0] = int64_t(outcome.row);
+    if (outcome.status != Status::ok) refuse(outcome);
+}
+
+void Engine::learn_together(nb::list directions, Vector<double> importance) {
+    auto lock = own();
+    if (importance.shape(0) != nb::len(directions))
+        raise("InputError", "importance must have an entry for each direction");
+    const UndoScope all_or_none(model.w, undo_);
+    const size_t known = features.size(), before = model.w.features;
+    undo_.begin(model);
+    try {
+        for (size_t i = 0; i < importance.shape(0); ++i) {
+            Read row;
+            read(directions[i], row, true);
+            teach(row, 1.0, importance.data()[i], 1.0);
+        }
+    } catch (...) {
+        undo_.restore(model);
+        if (!features.hashed()) {
+            features.forget(features.size() - known);
+            model.w.drop_features(before);
+        }
+        throw;
+    }
+}
+
+#define ONEPASS_INSTANTIATE(...)                                                                        \
+    template void Engine::learn_pairs<__VA_ARGS__>(                                                     \
+        const __VA_ARGS__&, Vector<double>, Vector<double>, Vector<int64_t>, size_t, nb::object, Count, \
+        Outcome (*)(Model&, const __VA_ARGS__&, const Meetings&, Difference&));
+ONEPASS_INSTANTIATE(DenseBatch<double>)
+ONEPASS_INSTANTIATE(CsrBatch<double, int32_t>)
+ONEPASS_INSTANTIATE(CsrBatch<double, int64_t>)
+
+}  // namespace onepass

@@ -1,0 +1,367 @@
+// Gaussian weights in a round: z = Sigma * phi, along which the weights move; phi' Sigma phi, which the rule sees; and
+// the change of Sigma that follows, worked out before anything is written. Included once per instruction set. Nothing
+// here may call an out-of-line function of the standard library: the linker could pick another instruction set's copy.
+#pragma once
+#include "loops/forms.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+constexpr int64_t verify_every = 100000;  // rounds between checks that a full Sigma is positive definite
+
+// add_up of four at once.
+inline Four add_up(Four a, Four b, Four c, Four d) {
+    const Four ab = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    const Four cd = __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
+}
+
+// Numbers that are used twice, but read once: GCC would rather read them from memory again.
+inline Eight load_once(const double* p) {
+    Eight values = load(p);
+#ifdef __AVX512F__
+    asm("" : "+v"(values));
+#endif
+    return values;
+}
+
+// z = S x, S symmetric, of which the lower triangle is stored row after row: each number is read once and used for both
+// its places. Four rows at a time, so that z is written a quarter as often.
+inline void symmetric_product(const double* row, const double* x, size_t n, double* z) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const size_t width = Covariance::width(i);
+        const double *r0 = row, *r1 = r0 + width, *r2 = r1 + width, *r3 = r2 + width;
+        const double x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
+        Eight d0{}, d1{}, d2{}, d3{};
+        size_t j = 0;
+        for (; j + 8 <= i; j += 8) {
+            const Eight a0 = load_once(r0 + j), a1 = load_once(r1 + j), a2 = load_once(r2 + j), a3 = load_once(r3 + j);
+            const Eight at = load(x + j);
+            d0 += a0 * at;
+            d1 += a1 * at;
+            d2 += a2 * at;
+            d3 += a3 * at;
+            store(z + j, (((load(z + j) + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3);
+        }
+        Four sums = add_up(halves_of(d0), halves_of(d1), halves_of(d2), halves_of(d3));
+        if (j < i) {  // four are left, as i is a multiple of four
+            const Four a0 = load_four(r0 + j), a1 = load_four(r1 + j), a2 = load_four(r2 + j), a3 = load_four(r3 + j);
+            const Four at = load_four(x + j);
+            sums += add_up(a0 * at, a1 * at, a2 * at, a3 * at);
+            store(z + j, (((load_four(z + j) + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3);
+        }
+        sums += Four{r0[i], r1[i], r2[i], r3[i]} * x0;
+        sums += Four{r1[i], r1[i + 1], r2[i + 1], r3[i + 1]} * x1;
+        sums += Four{r2[i], r2[i + 1], r2[i + 2], r3[i + 2]} * x2;
+        sums += load_four(r3 + i) * x3;
+        store(z + i, sums);
+        row = r3 + width;
+    }
+    for (; i < n; row += Covariance::width(i++)) {
+        double sum = 0.0;
+        for (size_t j = 0; j < i; ++j) {
+            sum += row[j] * x[j];
+            z[j] += row[j] * x[i];
+        }
+        z[i] = sum + row[i] * x[i];
+    }
+}
+
+// The same for a vector of few coordinates.
+inline void add_column(const double* triangle, size_t n, size_t c, double x, double* __restrict z) {
+    const double* __restrict row = triangle + Covariance::row_at(c);
+    for (size_t j = 0; j < c; ++j) z[j] += row[j] * x;
+    for (size_t j = c; j < n; row += Covariance::width(j++)) z[j] += row[c] * x;
+}
+
+// S <- (S - kappa z z') * over, four rows at a time: their ends come together, and z is read once for all of them.
+template <bool scaled>
+inline void subtract_rank_one(double* row, const double* z, size_t n, double kappa, double over) {
+    auto less = [over](auto now, auto change) {
+        const auto made = now - change;
+        return scaled ? made * over : made;
+    };
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const size_t width = Covariance::width(i);
+        double* const rows[4] = {row, row + width, row + 2 * width, row + 3 * width};
+        row += 4 * width;
+        const double c[4] = {kappa * z[i], kappa * z[i + 1], kappa * z[i + 2], kappa * z[i + 3]};
+        if (!scaled && c[0] == 0.0 && c[1] == 0.0 && c[2] == 0.0 && c[3] == 0.0) continue;  // most of a hash table
+        size_t j = 0;
+        for (; j + 8 <= i; j += 8) {
+            const Eight at = load(z + j);
+            for (int k = 0; k < 4; ++k) store(rows[k] + j, less(load(rows[k] + j), c[k] * at));
+        }
+        if (j < i) {  // four are left, as i is a multiple of four
+            const Four at = load_four(z + j);
+            for (int k = 0; k < 4; ++k) store(rows[k] + j, less(load_four(rows[k] + j), c[k] * at));
+        }
+#pragma GCC unroll 3
+        for (size_t k = 0; k < 3; ++k)
+#pragma GCC unroll 3
+            for (size_t l = 0; l <= k; ++l) rows[k][i + l] = less(rows[k][i + l], c[k] * z[i + l]);
+        store(rows[3] + i, less(load_four(rows[3] + i), c[3] * load_four(z + i)));
+    }
+    for (; i < n; row += Covariance::width(i++))
+        for (size_t j = 0; j <= i; ++j) row[j] = less(row[j], kappa * z[i] * z[j]);
+}
+
+// z = Sigma x of a class row over the first n coordinates, the constant before all, and x' Sigma x. `x` is room for x
+// among them.
+template <class Row>
+inline double through_full(const Model& M, const Row& row, size_t r, size_t n, double* x, double* z) {
+    const Covariance& S = M.w.sigma;
+    const double* triangle = S.of(r);
+    const size_t first = S.constants;
+    for (size_t i = 0; i < n; ++i) z[i] = 0.0;
+    if (row.n * 8 < n) {
+        if (first) add_column(triangle, n, 0, M.constant, z);
+        for (size_t i = 0; i < row.n; ++i) add_column(triangle, n, row.column(i) + first, double(row.x[i]), z);
+        if (first) z[0] += S.drift * M.constant;
+        double v = first ? M.constant * z[0] : 0.0;
+        for (size_t i = 0; i < row.n; ++i) {
+            double& at = z[row.column(i) + first];
+            at += S.drift * double(row.x[i]);
+            v += double(row.x[i]) * at;
+        }
+        return v;
+    }
+    lay_out(M, row, n, x);
+    symmetric_product(triangle, x, n, z);
+    if (S.drift != 0.0)
+        for (size_t i = 0; i < n; ++i) z[i] += S.drift * x[i];
+    return dot_norm(x, n, z).dot;
+}
+
+// Which class rows phi has a part in, and how large; one for all where they share Sigma.
+template <bool many>
+inline size_t parts_of(Model& M, const Move& move) {
+    const size_t rows = many && !M.w.sigma.shared ? M.w.rows : 1;
+    for (size_t r = 0; r < rows; ++r) M.along.parts[r] = rows > 1 ? move.template of<many>(r) : 1.0;
+    return rows;
+}
+
+// The features of a row that is learned count from here on.
+template <class Row>
+inline void meet(Covariance& S, const Row& row) {
+    for (size_t i = 0; i < row.n && S.met < S.size; ++i)
+        if (row.column(i) + S.constants >= S.met) S.met = row.column(i) + S.constants + 1;
+}
+
+// z and phi' Sigma phi of a round, as its move and its rule see them.
+template <class Path, class Row>
+inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
+    const Covariance& S = M.w.sigma;
+    if (Path::pairs) {
+        M.along.constants[0] = M.w.bias_planes[0] * M.constant;
+        move.constants = M.along.constants.data();
+        move.norm = M.along.length;
+        s.xx = M.along.variance + M.constant * M.along.constants[0];
+        return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
+    }
+    if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
+    const size_t n = S.full ? S.met : row.n, skipped = S.full ? S.constants : 0;
+    M.room_along(n);
+    const size_t rows = parts_of<Path::many>(M, move);
+    s.xx = move.norm = 0.0;
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r];
+        double *z = M.along.z.data() + r * n, *constant = &M.along.constants[r];
+        *constant = 0.0;
+        if (part == 0.0) continue;
+        double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
+        if (!S.full) read_variances(M.w, row, r, now);
+        const double v = !S.full                    ? through_diagonal(M, row, r, now, z, constant)
+                         : S.form == Form::cholesky ? through_factor(M, row, r, n, z)
+                                                    : through_full(M, row, r, n, M.along.x.data(), z);
+        if (S.full && S.constants) *constant = z[0];
+        if (S.form != Form::gain) M.along.variances[r] = v;
+        s.xx += part * part * v;
+        const double length = norm(z + skipped, n - skipped);
+        if (!finite(length) || !finite(v) || !finite(*constant)) return Status::overflow;
+        if (v < 0.0) return Status::indefinite;
+        if (length > move.norm) move.norm = length;
+    }
+    for (size_t r = 1; r < M.w.rows && rows == 1; ++r) M.along.constants[r] = M.along.constants[0];
+    move.constants = M.along.constants.data();
+    return finite(s.xx) ? Status::ok : Status::overflow;
+}
+
+// The diagonals as they will be, four entries at a time: are all finite and above 0, and which is the largest?
+struct Diagonal {
+    Four least = Four{} + DBL_MAX, most{};
+    Four nothing{};  // NaN as soon as an entry is not finite
+
+    void look_at(Four made) {
+        nothing += made * 0.0;
+        least = made < least ? made : least;
+        most = made > most ? made : most;
+    }
+    // Without a z, it stays as it is.
+    void look_at(const Covariance& S, size_t r, const double* z, double kappa) {
+        const double* row = S.of(r);
+        size_t i = 0;
+        for (; i + 4 <= S.met; i += 4) {
+            const size_t w = Covariance::width(i);
+            const Four now = Four{row[i], row[w + i + 1], row[2 * w + i + 2], row[3 * w + i + 3]} + S.drift;
+            look_at(z ? now - kappa * load_four(z + i) * load_four(z + i) : now);
+            row += 4 * w;
+        }
+        for (; i < S.met; row += Covariance::width(i++)) {
+            const double now = row[i] + S.drift;
+            look_at(Four{} + (z ? now - kappa * z[i] * z[i] : now));
+        }
+    }
+    bool all_finite() const { return add_up(nothing) == 0.0; }
+    bool all_positive() const { return least[0] > 0.0 && least[1] > 0.0 && least[2] > 0.0 && least[3] > 0.0; }
+    bool all_at_most(double bound, double forget) const {
+        bool all = true;
+        for (int k = 0; k < 4; ++k) all &= most[k] / forget <= bound;
+        return all;
+    }
+};
+
+template <class Row>
+inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
+    const Covariance& S = M.w.sigma;
+    const double whole = step.forget + step.gain * s.xx;
+    if (!finite(whole)) return Status::overflow;
+    change.kappa = step.gain / whole;
+    change.forget = step.forget;
+    if (S.form != Form::gain) {
+        lay_out(M, row, S.met + 8, M.along.x.data());
+        for (size_t r = 0; r < rows; ++r) M.along.gains[r] = gain_of_row(M, s, step, r);
+    }
+    if (S.form == Form::cholesky) return plan_factor(M, rows, change);
+    Diagonal made;
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r];  // without one, there is no z
+        const double* z = M.along.z.data() + r * S.met;
+        if (part == 0.0 || S.form == Form::gain) {
+            made.look_at(S, r, part == 0.0 ? nullptr : z, change.kappa * part * part);
+            continue;
+        }
+        const Joseph joseph = joseph_of(M, change, r);
+        double* h = M.along.made.data() + r * S.met;
+        joseph.multiply(S.of(r), M.along.x.data(), z, S.met, h);
+        for (size_t i = 0; i < S.met; ++i)
+            made.look_at(Four{} + joseph.made(S.of(r)[Covariance::entry(i)], z[i], h[i], z[i], h[i]));
+    }
+    if (!made.all_finite()) return Status::overflow;
+    if (!made.all_positive()) return Status::indefinite;
+    change.waits = step.forget < 1.0 && !made.all_at_most(S.largest, step.forget);
+    if (!change.waits && !made.all_at_most(DBL_MAX, step.forget)) return Status::overflow;
+    if (!change.waits) change.over = 1.0 / step.forget;
+    return Status::ok;
+}
+
+template <class Path, class Row>
+inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
+    if (!(step.gain >= 0.0 && finite(step.gain) && step.forget > 0.0 && step.forget <= 1.0)) return Status::overflow;
+    if (Path::full(M)) return plan_full(M, row, s, step, rows, change);
+    change.diagonal.precisions = M.w.sigma.precisions;
+    if (!change.diagonal.from(s, step)) return Status::overflow;
+    if (!Path::pairs) plan_diagonal(M, row, change.diagonal, rows);
+    return Status::ok;
+}
+
+// Nothing fails here.
+template <class Path, class Row>
+inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& change) {
+    Weights& w = M.w;
+    Covariance& S = w.sigma;
+    if (Path::pairs) {  // its features have changed with their weights
+        w.bias_planes[0] = change.diagonal.made(w.bias_planes[0], M.constant, M.along.constants[0]);
+        return;
+    }
+    for (size_t r = 0; r < rows; ++r) {
+        const double part = M.along.parts[r];
+        if (!Path::full(M)) {
+            if (part == 0.0) continue;
+            const double* made = M.along.made.data() + r * (row.n + 1);
+            for (size_t i = 0; i < row.n; ++i) w.planes_of(row.column(i))[r] = made[i];
+            w.bias_planes[r] = made[row.n];
+            continue;
+        }
+        double* triangle = S.of(r);
+        if (S.form == Form::cholesky) {
+            change_factor(M, r, change);
+            continue;
+        }
+        if (S.drift != 0.0)
+            for (size_t i = 0; i < S.met; ++i) triangle[Covariance::entry(i)] += S.drift;
+        if (part == 0.0) {
+            if (change.over != 1.0)
+                for (size_t i = 0; i < Covariance::row_at(S.met); ++i) triangle[i] *= change.over;
+            continue;
+        }
+        const double kappa = change.kappa * part * part;
+        const double* z = M.along.z.data() + r * S.met;
+        if (S.form == Form::joseph)
+            joseph_of(M, change, r).change(triangle, z, M.along.made.data() + r * S.met, S.met, change.over);
+        else if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.met, kappa, 1.0);
+        else subtract_rank_one<true>(triangle, z, S.met, kappa, change.over);
+    }
+    S.waited += change.waits;
+    if (S.form != Form::cholesky) return;
+    S.reach = change.reach;
+    S.covered = S.met;
+}
+
+// A row of z in place of x, for the move of the weights.
+template <class X>
+inline DenseRow<double> with_values(const DenseValues<X>& row, const double* z) {
+    return {z, row.n};
+}
+template <class V, class I>
+inline SparseRow<double, I> with_values(const SparseRow<V, I>& row, const double* z) {
+    return {z, row.index, row.n};
+}
+
+// Moves along z.
+template <class Path, class Row>
+inline Status apply_along(Model& M, const Row& row, const Move& move, const Change& change) {
+    const Covariance& S = M.w.sigma;
+    const double* z = M.along.z.data();
+    auto moved = [&](const auto& values, size_t between) {
+        if constexpr (!Path::many) return apply<Path>(M, values, move);
+        else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
+    };
+    if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, S.met - S.constants}, S.shared ? 0 : S.met);
+    if (Path::pairs) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
+    return moved(with_values(row, z), row.n);
+}
+
+// x' Sigma x of a row, for each class row that has its own.
+template <class Row>
+inline void variance_row(const Model& M, const Row& row, double* out) {
+    const Covariance& S = M.w.sigma;
+    size_t n = S.full ? S.met : row.n;
+    for (size_t i = 0; S.full && i < row.n; ++i)
+        if (row.column(i) + S.constants >= n) n = S.size;  // a feature that was never learned
+    double *x = covariance_room(2 * n + 24), *z = x + n + 8;
+    double constant;
+    for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r) {
+        if (!S.full) read_variances(M.w, row, r, x);
+        out[r] = !S.full                    ? through_diagonal(M, row, r, x, z, &constant)
+                 : S.form == Form::cholesky ? variance_by_factor(M, row, r, n, x, z)
+                                            : through_full(M, row, r, n, x, z);
+    }
+}
+
+// The readout's scores of one row as predictions: the forecast of Vovk, Azoury and Warmuth is over 1 + v; what an
+// example begins at is added; and VW's stay within the labels seen so far.
+template <class Row>
+inline void predict_row(const Model& M, const Row& row, double* out, double* scratch, double base = 0.0) {
+    score_row(M, row, out, scratch, base);
+    if (M.w.sigma.vaw) {
+        double v;  // there is one Sigma: class rows share it
+        variance_row(M, row, &v);
+        for (size_t r = 0; r < M.w.rows; ++r) out[r] /= 1.0 + v;
+    }
+    if (base != 0.0 && !M.w.votes.on) out[0] += base;
+    if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
+}
+
+}  // namespace onepass::ONEPASS_ISA

@@ -1,0 +1,454 @@
+// Kernel rows, compiled once per instruction set, with ONEPASS_ISA naming it.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/kernels.hpp"
+#include "loops/exponential.hpp"
+#include "loops/lanes.hpp"
+#include "loops/lines.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+// What a kernel adds up over the features of a pair.
+enum class Over { dot, squares, distances, minima, harmonic, chi2 };
+
+template <Over over, class V>
+inline V term(V x, V z) {
+    const V zero{};
+    if constexpr (over == Over::dot) return x * z;
+    if constexpr (over == Over::squares) return (x - z) * (x - z);
+    if constexpr (over == Over::distances) return x < z ? z - x : x - z;
+    if constexpr (over == Over::minima) return x < z ? x : z;
+    if constexpr (over == Over::harmonic) return x + z > zero ? 2.0 * x * z / (x + z) : zero;
+    return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
+}
+
+// One row against `lines` lines of points, which begin at z: several at once, so that it need not wait for each
+// addition. Each sum is added up in the order of the features, whatever the block.
+template <Over over, size_t lines>
+inline void block_sums(const Query& x, const double* z, double* out) {
+    Eight sums[lines] = {};
+    for (size_t j = 0; j < x.n; ++j, z += Points::line)
+        for (size_t l = 0; l < lines; ++l) sums[l] += term<over>(all(x.x[j]), load(z + l * x.n * Points::line));
+    std::memcpy(out, sums, sizeof sums);
+}
+
+// Dense points.
+template <Over over>
+inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    constexpr size_t line = Points::line;
+    for (size_t start = from; start < to;) {
+        const double* z = points.dense_line(start / line);
+        if (to - start > 3 * line) {
+            block_sums<over, 4>(x, z, out + (start - from));
+            start += 4 * line;
+        } else if (to - start > line) {
+            block_sums<over, 2>(x, z, out + (start - from));
+            start += 2 * line;
+        } else {
+            block_sums<over, 1>(x, z, out + (start - from));
+            start += line;
+        }
+    }
+}
+
+// Beyond this many features |x - z|^2 comes from |x|^2 + |z|^2 - 2<x, z>: two thirds of the work. With few features,
+// where places in space are meant, the differences are squared.
+constexpr size_t few_features = 32;
+
+// |x - z|^2 from the product.
+inline Eight distance_from_product(double norm, Eight norms, Eight product) {
+    const Eight squared = (all(norm) + norms) - 2.0 * product;
+    return squared < all(0.0) ? all(0.0) : squared;
+}
+
+inline void distances_from_products(const Query& x, const double* norms, size_t n, double* out) {
+    for (size_t i = 0; i < n; i += 8) {
+        const Eight squared = distance_from_product(x.norm, load(norms + i), load(out + i));
+        std::memcpy(out + i, &squared, sizeof squared);
+    }
+}
+
+// Sparse points, against x scattered into a dense vector: only the point's own features are visited.
+template <Over over>
+inline double sparse_term(double x, double z) {
+    if constexpr (over == Over::distances) return term<over>(x, z) - std::abs(x);  // |x_j| is in x.sum already
+    return term<over>(x, z);
+}
+
+template <Over over>
+inline double sparse_sum(const double* x, const Points::SparsePoint& point) {
+    const size_t n = point.x.size();
+    if constexpr (over == Over::dot) return dot_norm_of(point.x.data(), n, Indexed<int64_t>{x, point.index.data()}).dot;
+    double sums[lanes] = {};
+    for (size_t i = 0; i < n; ++i) sums[i % lanes] += sparse_term<over>(x[point.index[i]], point.x[i]);
+    Sum sum;
+    std::memcpy(&sum, sums, sizeof sums);
+    return sum.total();
+}
+
+// x as a dense vector, as long as this lives; features that no point has are left out.
+class Scattered {
+ public:
+    Scattered(const Query& x, size_t columns) : x_(x) {
+        values_ = kernel_room(0, columns);
+        for (n_ = 0; n_ < x.n && size_t(x.index[n_]) < columns; ++n_) values_[x.index[n_]] = x.x[n_];
+    }
+    ~Scattered() {
+        for (size_t i = 0; i < n_; ++i) values_[x_.index[i]] = 0.0;
+    }
+    Scattered(const Scattered&) = delete;
+    const double* data() const { return values_; }
+
+ private:
+    const Query& x_;
+    double* values_;
+    size_t n_ = 0;
+};
+
+// The widest index of the points decides how far x is scattered.
+inline size_t widest(const Points& points, size_t from, size_t to) {
+    int64_t most = -1;
+    for (size_t i = from; i < to; ++i) {
+        const auto& index = points.sparse_point(i).index;
+        if (!index.empty() && index.back() > most) most = index.back();
+    }
+    return size_t(most + 1);
+}
+
+template <Over over>
+inline void sparse_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    const Scattered scattered(x, widest(points, from, to));
+    const double* v = scattered.data();
+    for (size_t i = from; i < to; ++i) {
+        const Points::SparsePoint& point = points.sparse_point(i);
+        double value;
+        if constexpr (over == Over::squares)
+            value = (x.norm + points.norms()[i]) - 2.0 * sparse_sum<Over::dot>(v, point);
+        else if constexpr (over == Over::chi2)
+            value = (x.sum + points.sums()[i]) - 2.0 * sparse_sum<Over::harmonic>(v, point);
+        else if constexpr (over == Over::distances) value = x.sum + sparse_sum<over>(v, point);
+        else value = sparse_sum<over>(v, point);
+        constexpr bool distance = over == Over::squares || over == Over::chi2 || over == Over::distances;
+        out[i - from] = distance && value < 0.0 ? 0.0 : value;
+    }
+    for (size_t i = to - from; i < Points::lined(to - from); ++i) out[i] = 0.0;
+}
+
+template <Over over>
+inline void sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    if (points.sparse()) return sparse_sums<over>(x, points, from, to, out);
+    if (over == Over::squares && x.n > few_features) {
+        dense_sums<Over::dot>(x, points, from, to, out);
+        return distances_from_products(x, points.norms() + from, Points::lined(to - from), out);
+    }
+    dense_sums<over>(x, points, from, to, out);
+}
+
+template <class Function>
+inline void each_eight(double* out, size_t n, const Function& function) {
+    for (size_t i = 0; i < n; i += 8) {
+        const Eight value = function(load(out + i));
+        std::memcpy(out + i, &value, sizeof value);
+    }
+}
+
+// The kernels that are functions of |x - z|^2, of several eights.
+template <KernelOp op, size_t count>
+inline void of_distances(double p, Eight (&squared)[count]) {
+    for (Eight& each : squared) {
+        if constexpr (op == KernelOp::rbf) each = -p * each;
+        if constexpr (op == KernelOp::box) each = p * each <= all(1.0) ? all(1.0) : all(0.0);
+        if constexpr (op == KernelOp::epanechnikov) {
+            const Eight value = 1.0 - p * each;
+            each = value > all(0.0) ? value : all(0.0);
+        }
+    }
+    if constexpr (op == KernelOp::rbf) exponentials(squared);
+}
+
+template <KernelOp op, size_t count>
+inline void of_distances_at(double p, double* at) {
+    Eight values[count];
+    std::memcpy(values, at, sizeof values);
+    of_distances<op>(p, values);
+    std::memcpy(at, values, sizeof values);
+}
+
+template <KernelOp op>
+inline void of_distances(double p, double* out, size_t n) {
+    size_t i = 0;
+    for (; i + 8 * abreast <= n; i += 8 * abreast) of_distances_at<op, abreast>(p, out + i);
+    for (; i < n; i += 8) of_distances_at<op, 1>(p, out + i);
+}
+
+inline void decay(double gamma, double* out, size_t n) { of_distances<KernelOp::rbf>(gamma, out, n); }
+
+void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
+              size_t depth) {
+    const double* p = kernel.p;
+    const size_t n = to - from, lined = Points::lined(n);
+    switch (kernel.op) {
+        case KernelOp::constant:
+            for (size_t i = 0; i < n; ++i) out[i] = p[0];
+            return;
+        case KernelOp::linear: return sums<Over::dot>(x, points, from, to, out);
+        case KernelOp::polynomial:
+            sums<Over::dot>(x, points, from, to, out);
+            return each_eight(out, lined, [p](Eight dot) {
+                const Eight base = p[0] * dot + p[1];
+                Eight power = base;
+                for (int i = 1; i < int(p[2]); ++i) power *= base;
+                return power;
+            });
+        case KernelOp::rbf:
+            sums<Over::squares>(x, points, from, to, out);
+            return of_distances<KernelOp::rbf>(p[0], out, lined);
+        case KernelOp::epanechnikov:
+            sums<Over::squares>(x, points, from, to, out);
+            return of_distances<KernelOp::epanechnikov>(p[0], out, lined);
+        case KernelOp::box:
+            sums<Over::squares>(x, points, from, to, out);
+            return of_distances<KernelOp::box>(p[0], out, lined);
+        case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, lined);
+        case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, lined);
+        case KernelOp::sigmoid:
+            sums<Over::dot>(x, points, from, to, out);
+            for (size_t i = 0; i < n; ++i) out[i] = std::tanh(p[0] * out[i] + p[1]);
+            return;
+        case KernelOp::intersection: return sums<Over::minima>(x, points, from, to, out);
+        case KernelOp::chi2: return sums<Over::harmonic>(x, points, from, to, out);
+        case KernelOp::precomputed: {
+            const double* row = kernel.gram + size_t(x.x[0]) * kernel.size;
+            for (size_t i = 0; i < n; ++i) out[i] = row[size_t(points.value(from + i, 0))];
+            return;
+        }
+        case KernelOp::foreign: return kernel.call(kernel.self, x, &points, from, to, out);
+        case KernelOp::sum:
+        case KernelOp::product:
+            evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
+            for (size_t part = 1; part < kernel.parts.size(); ++part) {
+                double* other = kernel_room(1 + depth, lined);
+                evaluate(kernel.parts[part], x, points, from, to, other, depth + 1);
+                for (size_t i = 0; i < n; ++i)
+                    out[i] = kernel.op == KernelOp::sum ? out[i] + other[i] : out[i] * other[i];
+            }
+            return;
+        case KernelOp::normalised: {
+            evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
+            const double own = diagonal(kernel.parts[0], x);
+            for (size_t i = 0; i < n; ++i) {
+                const double norm = own * diagonal(kernel.parts[0], points.norms()[from + i], points.sums()[from + i],
+                                                   points.selves(from + i));
+                out[i] = norm == 0.0 ? 0.0 : out[i] / std::sqrt(norm);
+            }
+        }
+    }
+}
+
+void row(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out) {
+    if (to > from) evaluate(kernel, x, points, from, to, out, 0);
+}
+
+// Rows that share a pass over the points: as many sums as there are registers. With AVX-512 an operand may be one
+// number for all lanes, straight from memory; so 16 rows against one line of points keep the multipliers busy.
+#ifdef __AVX512F__
+constexpr size_t tile = 16;
+constexpr size_t small_tile = 8;
+#else
+constexpr size_t tile = 4;
+constexpr size_t small_tile = 4;
+#endif
+constexpr size_t few_rows = 3;  // these go one by one
+
+// `height` rows of a panel, from `first` on, against a line of points at z; `next` is read soon.
+template <Over over, size_t height>
+inline void tile_sums(const Points& panel, size_t first, const double* z, const double* next, Eight (&sums)[height]) {
+    constexpr size_t line = Points::line, lines = (height + line - 1) / line;
+    const double* x[lines];
+    for (size_t l = 0; l < lines; ++l) x[l] = panel.dense_line(first / line + l) + first % line;
+    for (size_t q = 0; q < height; ++q) sums[q] = Eight{};
+    const auto add = [&](size_t j) {
+        const Eight point = load(z + j);
+        __builtin_prefetch(next + j, 0, 2);
+        for (size_t q = 0; q < height; ++q) sums[q] += term<over>(all(x[q / line][j + q % line]), point);
+    };
+    if constexpr (over == Over::dot)
+        for (size_t j : panel.used) add(j);  // the others would add 0, which changes no bit
+    else
+        for (size_t j = 0; j < panel.columns() * line; j += line) add(j);
+}
+
+// K of the rows first.. of a panel, `count` <= height of them, and points from..to-1. Kernels of one sum alone.
+template <KernelOp op, Over over, size_t height>
+void tile_rows(double p, const Query* xs, const Points& panel, size_t first, size_t count, const Points& points,
+               size_t from, size_t to, double* const* outs, const double* after) {
+    constexpr size_t line = Points::line;
+    static_assert(height % abreast == 0);
+    double norms[height] = {};
+    for (size_t q = 0; q < height && q < count; ++q) norms[q] = xs[first + q].norm;
+    for (size_t start = from; start < to; start += line) {
+        const double* z = points.dense_line(start / line);
+        const double* next = start + line < to ? points.dense_line(start / line + 1) : after;
+        Eight sums[height];
+        tile_sums<over, height>(panel, first, z, next, sums);
+        for (size_t q = 0; q < height && q < count; q += abreast) {
+            Eight values[abreast];
+            for (size_t i = 0; i < abreast; ++i) {
+                values[i] = sums[q + i];
+                if constexpr (op != KernelOp::linear && over == Over::dot)
+                    values[i] = distance_from_product(norms[q + i], load(points.norms() + start), values[i]);
+            }
+            if constexpr (op != KernelOp::linear) of_distances<op>(p, values);
+            for (size_t i = 0; i < abreast && q + i < count; ++i) store(outs[first + q + i] + start, values[i]);
+        }
+    }
+}
+
+template <KernelOp op, Over over>
+void panel_rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
+                const Points& points, size_t from, size_t to, double* const* outs, const double* after) {
+    for (size_t done = first; done < count;) {
+        const size_t left = count - done;
+        if (left <= few_rows) {
+            evaluate(kernel, xs[done], points, from, to, outs[done] + from, 0);
+            done += 1;
+        } else if (left > small_tile) {
+            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
+            done += std::min(tile, left);
+        } else {
+            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
+            done += std::min(small_tile, left);
+        }
+    }
+}
+
+// Kernels of one sum share their passes; others go row by row.
+void rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel, const Points& points,
+          size_t from, size_t to, double* const* outs, const double* after) {
+    if (to <= from) return;
+    if (!after) after = points.dense_line(from / Points::line);  // near anyway
+    const bool product = panel.columns() > few_features;
+    const auto share = [&]<KernelOp op, Over over>() {
+        panel_rows<op, over>(kernel, xs, first, count, panel, points, from, to, outs, after);
+    };
+    const auto distances = [&]<KernelOp op>() {
+        if (product) share.template operator()<op, Over::dot>();
+        else share.template operator()<op, Over::squares>();
+    };
+    switch (kernel.op) {
+        case KernelOp::linear: return share.template operator()<KernelOp::linear, Over::dot>();
+        case KernelOp::rbf: return distances.template operator()<KernelOp::rbf>();
+        case KernelOp::epanechnikov: return distances.template operator()<KernelOp::epanechnikov>();
+        case KernelOp::box: return distances.template operator()<KernelOp::box>();
+        default:
+            for (size_t q = first; q < count; ++q) evaluate(kernel, xs[q], points, from, to, outs[q] + from, 0);
+    }
+}
+
+void fill_selves(const Kernel& kernel, Query& x) {
+    if (kernel.op == KernelOp::precomputed)
+        x.selves[kernel.slot] = kernel.gram[size_t(x.x[0]) * kernel.size + size_t(x.x[0])];
+    if (kernel.op == KernelOp::foreign) kernel.call(kernel.self, x, nullptr, 0, 1, &x.selves[kernel.slot]);
+    for (const Kernel& part : kernel.parts) fill_selves(part, x);
+}
+
+// The norm is added up as the product with another row is: the distance of a row from itself is exactly 0.
+void prepare(const Kernel& kernel, Query& x) {
+    double sum = 0.0, squares = 0.0;
+    for (size_t i = 0; i < x.n; ++i) {
+        sum += std::abs(x.x[i]);
+        squares += x.x[i] * x.x[i];
+    }
+    x.sum = sum;
+    x.norm = x.index ? norm(x.x, x.n) : squares;
+    if (!x.selves.empty()) fill_selves(kernel, x);
+}
+
+// Rows into their lanes of a line of points; null where a lane stays.
+void write_line(const double* const* given, size_t n, double* line) {
+    const EightRows rows(given);
+    rows.by_feature(n, [&](size_t j, Eight values) {
+        double* at = line + j * Points::line;
+        store(at, rows.or_else(values, load(at)));
+    });
+}
+
+// Which features are not 0 in all rows of a panel; all of them where the first row has few zeros.
+void find_used(const Query* xs, size_t count, Points& panel) {
+    const size_t n = panel.columns(), zeros = size_t(std::count(xs[0].x, xs[0].x + n, 0.0));
+    const bool look = zeros > n / 8;
+    if (!look && panel.used.size() == n) return;  // all of them, as before
+    panel.used.resize(n);
+    size_t found = 0;
+    const auto note = [&](size_t j, double most) {
+        panel.used[found] = j * Points::line;
+        found += !look || most != 0.0;
+    };
+    size_t j = 0;
+    for (; j + 8 <= n; j += 8) {
+        Eight most{};
+        for (size_t q = 0; look && q < count; ++q) {
+            const Eight size = absolute(load(xs[q].x + j));
+            most = larger(size, most);
+        }
+        for (size_t l = 0; l < 8; ++l) note(j + l, most[l]);
+    }
+    for (; j < n; ++j) {
+        double most = 0.0;
+        for (size_t q = 0; look && q < count; ++q) most = std::max(most, std::abs(xs[q].x[j]));
+        note(j, most);
+    }
+    panel.used.resize(found);
+}
+
+// As `prepare`, a row in each lane.
+void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) {
+    double* z = panel.open(count);
+    for (size_t first = 0; first < count; first += Points::line, z += panel.columns() * Points::line) {
+        const size_t here = std::min(Points::line, count - first);
+        const double* given[Points::line] = {};
+        for (size_t q = 0; q < here; ++q) given[q] = xs[first + q].x;
+        const EightRows rows(given);
+        Eight sums{}, squares{};
+        rows.by_feature(panel.columns(), [&](size_t j, Eight values) {
+            const Eight column = rows.or_else(values, all(0.0));
+            store(z + j * Points::line, column);
+            sums += absolute(column);
+            squares += column * column;
+        });
+        for (size_t q = 0; q < here; ++q) {
+            xs[first + q].sum = sums[q];
+            xs[first + q].norm = squares[q];
+        }
+    }
+    for (size_t q = 0; q < count; ++q)
+        if (!xs[q].selves.empty()) fill_selves(kernel, xs[q]);
+    panel.describe(xs);
+    find_used(xs, count, panel);
+}
+
+double dot(const double* a, const double* b, size_t n) { return dot_norm(a, n, b).dot; }
+
+void axpy(double factor, const double* x, double* y, size_t n) {
+    for (size_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
+}  // namespace onepass::ONEPASS_ISA
+
+#define ONEPASS_NAME_(isa) kernel_loops_##isa
+#define ONEPASS_NAME(isa) ONEPASS_NAME_(isa)
+#define ONEPASS_TEXT_(isa) #isa
+#define ONEPASS_TEXT(isa) ONEPASS_TEXT_(isa)
+
+namespace onepass {
+
+const KernelLoops* ONEPASS_NAME(ONEPASS_ISA)() {
+    static const KernelLoops loops = {ONEPASS_TEXT(ONEPASS_ISA), ONEPASS_ISA::prepare,     ONEPASS_ISA::prepare_rows,
+                                      ONEPASS_ISA::row,          ONEPASS_ISA::rows,        ONEPASS_ISA::write_line,
+                                      ONEPASS_ISA::finite,       ONEPASS_ISA::first_least, ONEPASS_ISA::largest,
+                                      ONEPASS_ISA::dot,          ONEPASS_ISA::axpy};
+    return &loops;
+}
+
+}  // namespace onepass

@@ -1,0 +1,177 @@
+// How rows read weights: straight, paid, through the link, from the pocket, averaged or by votes. Templates over the
+// kind of row; included once per instruction set.
+// Nothing here may call an out-of-line function of the standard library: the linker could pick another
+// instruction set's copy.
+#pragma once
+#include <cfloat>
+#include <cmath>
+
+#include "core/model.hpp"
+#include "loops/classes.hpp"
+#include "loops/lanes.hpp"
+#include "loops/lazy.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+inline bool finite(double x) { return std::abs(x) <= DBL_MAX; }  // false for NaN
+
+// Values next to each other: an array, or the difference of two.
+template <class X>
+struct DenseValues {
+    X x;
+    size_t n;
+    size_t column(size_t i) const { return i; }
+    template <class Pitch>
+    InOrder<Pitch> where(const double* v, Pitch pitch) const {
+        return {v, pitch};
+    }
+    DotNorm dot_norm(const double* v, size_t pitch = 1) const {
+        return pitch == 1 ? ONEPASS_ISA::dot_norm(x, n, v) : dot_norm_of(x, n, where(v, pitch));
+    }
+};
+template <class V>
+using DenseRow = DenseValues<const V*>;
+
+template <class V, class I>
+struct SparseRow {
+    const V* x;
+    const I* index;
+    size_t n;
+    size_t ahead = 0;  // so many features of the next row, at most n, lie right behind its own
+    size_t column(size_t i) const { return size_t(index[i]); }
+    template <class Pitch>
+    Indexed<I, Pitch> where(const double* v, Pitch pitch) const {
+        return {v, index, pitch};
+    }
+    DotNorm dot_norm(const double* v, size_t pitch = 1) const {
+        return pitch == 1 ? dot_norm_of(x, n, where(v, Adjacent())) : dot_norm_of(x, n, where(v, pitch));
+    }
+};
+
+// v += c * x
+template <class X>
+inline void add(const DenseValues<X>& row, double c, double* __restrict v) {
+    const X x = row.x;
+    for (size_t i = 0; i < row.n; ++i) v[i] += c * double(x[i]);
+}
+template <class V, class I>
+inline void add(const SparseRow<V, I>& row, double c, double* __restrict v) {
+    const V* __restrict x = row.x;
+    const I* __restrict index = row.index;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < row.n; ++i) v[index[i]] += c * double(x[i]);
+}
+template <class Row>
+inline void add(const Row& row, double c, double* __restrict v, size_t pitch) {
+    if (pitch == 1) return add(row, c, v);
+    const auto x = row.x;
+    for (size_t i = 0; i < row.n; ++i) v[row.column(i) * pitch] += c * double(x[i]);
+}
+
+template <class X>
+inline DenseValues<X> side_by_side(const DenseValues<X>& row) {
+    return row;
+}
+template <class V, class I>
+inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
+    return {row.x, row.n};
+}
+
+// The current weights of a row's features side by side as scores read them in the p-norm geometry, theta being of the
+// given norm. Added in the same lanes as stored ones would be.
+template <class Row>
+inline double* gather_linked(const Model& M, const Row& row, double norm) {
+    const Weights& w = M.w;
+    double* gathered = M.gathered(row.n * w.stride);
+    for (size_t i = 0; i < row.n; ++i) {
+        const double* v = w.v_of(row.column(i));
+        for (size_t r = 0; r < w.stride; ++r) gathered[i * w.stride + r] = r < w.rows ? w.link(w.a * v[r], norm) : 0.0;
+    }
+    return gathered;
+}
+
+// Where the current weights of a row are, under which scale, with which bias. `keep` is where paid weights may stay.
+struct Reading {
+    const double* weights;
+    size_t pitch;   // from one feature's weights to the next
+    bool gathered;  // side by side, not at the row's columns
+    double a;
+    const double* bias;
+
+    static Reading straight(const Weights& w) { return {w.cells.data(), w.pitch, false, w.a, w.bias.data()}; }
+};
+
+template <class Row>
+inline Reading read_current(const Model& M, const Row& row, double* keep) {
+    const Weights& w = M.w;
+    if (w.lazy) return {paid_side_by_side(w, row, keep), w.stride, true, w.a, w.bias.data()};
+    if (!w.linked()) return Reading::straight(w);
+    const double norm = w.theta_norm();
+    double* bias = M.linked_bias();
+    for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
+    return {gather_linked(M, row, norm), w.stride, true, 1.0, bias};
+}
+
+// All scores of a row by what was read.
+template <class Row>
+inline void scores_of(const Model& M, const Row& row, const Reading& read, double* out, double* scratch) {
+    const Weights& w = M.w;
+    if (w.stride == 1) {
+        const double* v = read.weights;
+        scratch[0] = (read.gathered ? side_by_side(row).dot_norm(v) : row.dot_norm(v, read.pitch)).dot;
+    } else if (read.gathered) {
+        class_scores_wide(side_by_side(row), read.weights, read.pitch, w.lanes(), scratch);
+    } else {
+        class_scores_wide(row, read.weights, read.pitch, w.lanes(), scratch);
+    }
+    for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
+}
+
+// Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
+template <class Row>
+inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
+    const Weights& w = M.w;
+    const bool pocket = w.pocketing && w.best_run > 0.0;
+    double* keep = w.lazy && !pocket ? M.gathered(row.n * w.stride) : nullptr;
+    const Reading read = pocket ? Reading{w.pocket.data(), w.stride, false, w.pocket_a, w.pocket_bias.data()}
+                                : read_current(M, row, keep);
+    scores_of(M, row, read, out, scratch);
+}
+
+// Any row as doubles and 64-bit indices, for the readout that keeps rows.
+template <class Row, class Use>
+inline void with_numbers(const Row& row, Use use) {
+    RowCopy& copy = row_copy(row.n);
+    for (size_t i = 0; i < row.n; ++i) {
+        copy.x[i] = double(row.x[i]);
+        copy.index[i] = int64_t(row.column(i));
+    }
+    use(copy.x, copy.index);
+}
+
+// The readout's scores of one row, into out[rows]. `base` is for the vote, in which each voter's score begins there.
+template <class Row>
+inline void score_row(const Model& M, const Row& row, double* out, double* scratch, double base = 0.0) {
+    const Weights& w = M.w;
+    if (w.votes.on)
+        return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, base, out); });
+    if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
+    const bool average = w.averaging != Averaging::none && w.averaged > 0;
+    if (w.stride == 1) {
+        const double dot = row.dot_norm(w.cells.data(), w.pitch).dot;
+        out[0] = average
+                     ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
+                     : w.a * dot + w.bias[0] * M.constant;
+        return;
+    }
+    class_scores_wide(row, w.cells.data(), w.pitch, w.lanes(), scratch);
+    if (!average) {
+        for (size_t r = 0; r < w.rows; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
+        return;
+    }
+    for (size_t r = 0; r < w.rows; ++r) out[r] = w.A * scratch[r] + w.bias_sum[r] * M.constant;
+    class_scores_wide(row, w.z.data(), w.stride, w.lanes(), scratch);
+    for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
+}
+
+}  // namespace onepass::ONEPASS_ISA

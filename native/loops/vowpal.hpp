@@ -1,0 +1,352 @@
+// Vowpal Wabbit's update (spec 02, section 9; rules/vowpal.py): steps adapted to each feature's gradients, normalised
+// by its largest value, and as long as many small steps on the same example would be. Every row of weights learns for
+// itself: with several classes, its own against the rest. Included once per instruction set.
+// Nothing here may call an out-of-line function of the standard library: the linker could pick another
+// instruction set's copy.
+#pragma once
+#include "core/losses.hpp"
+#include "loops/coordinates.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+struct Vowpal {
+    Loss loss;
+    double parameter, eta, power, row_power;
+    bool adaptive, normalized, invariant, clip, compat;
+    explicit Vowpal(const double* p)
+        : loss(Loss(int(p[0]))),
+          parameter(p[1]),
+          eta(p[2]),
+          power(p[3]),
+          row_power(p[9]),
+          adaptive(p[4] != 0.0),
+          normalized(p[5] != 0.0),
+          invariant(p[6] != 0.0),
+          clip(p[7] != 0.0),
+          compat(p[8] != 0.0) {}
+
+    // The exponents as in the adaptive case? Away from P = 1/2, VW takes them so also where it does not adapt.
+    bool shared_power() const { return adaptive || (compat && power != 0.5); }
+};
+
+// How far the score should move per unit of its own change, by the pull at p: VW's squared loss has no half.
+inline double vowpal_pull(const Vowpal& rule, double p, double y) {
+    const double twice = rule.loss == Loss::squared ? 2.0 : 1.0;
+    return of_margin(rule.loss) ? y * pull(rule.loss, rule.parameter, y * p)
+                                : twice * pull(rule.loss, rule.parameter, y - p);
+}
+
+// ln(omega) - m, where omega + ln(omega) = m + e^m + hq: how far logistic loss leads from the margin m in the time hq.
+// Steps of Fritsch, Shafer and Crowley (1973) for Lambert's W, each of which leaves about the fourth power of the error
+// before it. A short time begins at omega = e^m, where the error is hq itself.
+inline double logistic_way(double m, double hq) {
+    const double from = std::exp(m), Z = hq + m + from;
+    if (m > 40.0) return std::log1p(hq / (1.0 + from));  // e^m is all there is of omega, but for hq
+    if (Z < -40.0) return hq;                            // nothing holds it yet
+    if (Z > 1e150) return std::log(Z - std::log(Z)) - m;
+    double risen = 0.0, way = 0.0, error = hq;  // omega - e^m, ln(omega) - m, Z - omega - ln(omega)
+    if (hq > 1.0 + from) {
+        const double e = Z > 1.0 ? std::log(Z) : std::exp(Z), omega = Z > 1.0 ? Z - e + e / Z : e / (1.0 + e);
+        risen = omega - from;
+        way = std::log(omega) - m;
+        error = hq - risen - way;
+    }
+    for (int i = 0; i < 5; ++i) {
+        const double omega = from + risen, t = 1.0 + omega, u = 2.0 * t * (t + error * (2.0 / 3.0));
+        const double grown = error / t * (u - error) / (u - 2.0 * error);
+        if (std::abs(error) <= 1e-4) return way + grown * (1.0 - grown * (0.5 - grown * (1.0 / 3.0 - grown * 0.25)));
+        way += std::log1p(grown);
+        risen += omega * grown;
+        error = hq - risen - way;
+    }
+    return way;
+}
+
+// The score's way, over q, of infinitely many steps h/infinity each: the solution of dp/dh = q * pull(p).
+inline double invariant_step(const Vowpal& rule, double p, double y, double h, double q) {
+    const double hq = h * q, small = 1e-6;
+    auto decay = [&](double way, double rate) {  // p approaches a place at distance `way`
+        return hq * rate < small ? way * rate * h : way * (1.0 - std::exp(-rate * hq)) / q;
+    };
+    auto up_to = [&](double step, double way) { return step * q > way ? way / q : step; };
+    const double side = y < p ? -1.0 : 1.0, r = std::abs(y - p), m = y * p, beyond = r - rule.parameter;
+    switch (rule.loss) {
+        case Loss::hinge:
+        case Loss::ramp: return y * up_to(h, 1.0 - m);
+        case Loss::squared_hinge: return y * decay(1.0 - m, 1.0);
+        case Loss::logistic: return hq < small ? y * h * sigmoid(-m) : y * logistic_way(m, hq) / q;
+        case Loss::squared: return side * decay(r, 2.0);
+        case Loss::absolute: return side * up_to(h, r);
+        case Loss::eps_insensitive: return side * up_to(h, beyond);
+        case Loss::squared_eps_insensitive: return side * decay(beyond, 1.0);
+        case Loss::quantile: return side * up_to((side > 0.0 ? rule.parameter : 1.0 - rule.parameter) * h, r);
+        case Loss::huber: {
+            if (beyond <= 0.0) return side * decay(r, 1.0);
+            const double straight = beyond / (rule.parameter * q);  // the h that leads to the curved part
+            if (!(h > straight)) return side * rule.parameter * h;
+            return side * (beyond + rule.parameter * (1.0 - std::exp(-(h - straight) * q))) / q;
+        }
+        default: return h * vowpal_pull(rule, p, y);  // no closed form: refused when the rule is made
+    }
+}
+
+// What each row of weights is to learn: the score it gave, as far as labels go, its label, and how the loss pulls.
+struct Lesson {
+    double p, y, pulled;
+};
+
+// A function of one number, of each of a pack.
+template <class Function>
+inline double each(double x, const Function& f) {
+    return f(x);
+}
+template <class Function>
+inline Pack each(Pack x, const Function& f) {
+    for (size_t l = 0; l < packed; ++l) x[l] = f(x[l]);
+    return x;
+}
+
+// What a round adds up over features; T is a number or a Pack.
+template <class T>
+struct VowpalSums {
+    T norms{}, reach{};  // x^2/N^2 and x^2 * r
+    T sizes{}, ways{};   // |w|, G and N; |way|: none can be larger than all together
+
+    VowpalSums operator+(const VowpalSums& other) const {
+        return {norms + other.norms, reach + other.reach, sizes + other.sizes, ways + other.ways};
+    }
+};
+inline VowpalSums<double> total(const VowpalSums<Pack>& all) {
+    return {add_up(all.norms), add_up(all.reach), add_up(all.sizes), add_up(all.ways)};
+}
+
+// One row of weights at the features of an example and at the constant: pack by pack they take in their gradients, and
+// wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G where adaptive, N
+// where normalised. Have the features been `faced` (loops/coordinates.hpp), their numbers wait there already.
+template <bool adaptive, bool normalized, bool half, bool faced>
+class VowpalRow {
+ public:
+    static constexpr size_t planes = adaptive + normalized, pitch = Weights::pitch_of(planes, 1);
+    // The features' own numbers, their ways, and the plan.
+    static size_t room(size_t features) {
+        return Packs<pitch>::room(features) + Packs<1>::room(features) + plan_numbers;
+    }
+
+    VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), room_(room) {}
+
+    // The score p should go to y: works out how. False where a number would not be finite.
+    template <class Row>
+    bool learn(const Row& row, const Vowpal& rule, Lesson of, double importance, double t) {
+        double* const plan = plan_of(row);
+        plan[moves] = of.pulled != 0.0;
+        if (of.pulled == 0.0) return true;
+        const double gradient = importance * (of.pulled * of.pulled);
+        const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            Pack own[pitch]{};
+            read(row, i, own, count...);
+            store(ways_of(row) + i, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
+            Packs<pitch>::set_aside(room_, i, own);
+        };
+        VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
+        double* const constant = plan + plan_constant;
+        for (size_t k = 0; k <= planes; ++k) constant[k] = of_constant(k);
+        plan[constant_way] = meet(rule, gradient, M.constant, constant, sums);
+        double kappa = 1.0;
+        if (normalized) {
+            plan[norms] = of_row()[0] + importance * sums.norms;
+            plan[importances] = of_row()[M.w.stride] + importance;
+            const double ratio = plan[importances] / plan[norms];
+            const double root = std::sqrt(ratio);
+            kappa = rule.row_power == 0.5    ? root
+                    : rule.row_power == 0.75 ? root * std::sqrt(root)
+                                             : std::pow(ratio, rule.row_power);
+            if (!finite(plan[norms]) || !finite(plan[importances]) || !finite(kappa)) return false;
+        }
+        double h = rule.eta * importance;
+        if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
+        plan[step] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, kappa * sums.reach) : h * of.pulled);
+        return finite(sums.sizes + std::abs(plan[step]) * sums.ways) && average_stays_finite(row);
+    }
+
+    template <class Row>
+    void write(const Row& row) {
+        const double* const plan = plan_of(row);
+        if (plan[moves] == 0.0) return;
+        in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
+            Pack own[pitch];
+            Packs<pitch>::take_back(room_, i, own);
+            own[0] += plan[step] * load_pack(ways_of(row) + i);
+            put(row, i, own, count...);
+        });
+        if (M.constant != 0.0) {
+            const double* const constant = plan + plan_constant;
+            of_constant(0) = constant[0] + plan[step] * plan[constant_way];
+            for (size_t k = 1; k <= planes; ++k) of_constant(k) = constant[k];
+        }
+        if (!normalized) return;
+        of_row()[0] = plan[norms];
+        of_row()[M.w.stride] = plan[importances];
+    }
+
+ private:
+    // What a row of weights does as a whole, behind its features in the room: its own two sums as they will be, the
+    // step along all ways, whether there is one; the constant's way and its own numbers.
+    enum Plan { norms, importances, step, moves, constant_way, plan_constant, plan_numbers = plan_constant + 3 };
+
+    // Is this the only row of weights, and has it no average? Then packs of features are read and written at once.
+    bool alone() const { return M.w.stride == 1 && M.w.averaging == Averaging::none; }
+    double* of_row() {  // the sum of norms; of importances
+        return M.w.bias_planes.data() + planes * M.w.stride + r;
+    }
+    template <class Row>
+    double* ways_of(const Row& row) {
+        return room_ + Packs<pitch>::room(row.n);
+    }
+    template <class Row>
+    double* plan_of(const Row& row) {
+        return ways_of(row) + Packs<1>::room(row.n);
+    }
+    double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.bias_planes[(k - 1) * M.w.stride + r]; }
+
+    template <class Row, class... Count>
+    void read(const Row& row, size_t i, Pack* own, Count... count) {
+        if (faced) return Packs<pitch>::take_back(room_, i, own);
+        if (alone()) return Packs<pitch>::load(M.w.cells.data(), row, i, own, count...);
+        const size_t n = (packed - ... - (packed - count));
+        double every[pitch][packed] = {};
+        for (size_t l = 0; l < n; ++l)
+            for (size_t k = 0; k <= planes; ++k) every[k][l] = M.w.v_of(row.column(i + l))[k * M.w.stride + r];
+        std::memcpy(own, every, sizeof every);
+    }
+    template <class Row, class... Count>
+    void put(const Row& row, size_t i, const Pack* own, Count... count) {
+        if (faced || alone()) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
+        const size_t n = (packed - ... - (packed - count));
+        for (size_t l = 0; l < n; ++l) {
+            double* const cell = M.w.v_of(row.column(i + l)) + r;
+            if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[0][l] - cell[0]);
+            for (size_t k = 0; k <= planes; ++k) cell[k * M.w.stride] = own[k][l];
+        }
+    }
+
+    double* average_of(size_t feature) {
+        return M.w.averaging == Averaging::none ? nullptr : M.w.z.data() + feature * M.w.stride + r;
+    }
+    template <class Row>
+    bool average_stays_finite(const Row& row) {
+        if (faced || M.w.averaging == Averaging::none) return true;
+        bool sound = true;
+        for (size_t i = 0; i < row.n; ++i) {
+            const double before = room_[i / packed * Packs<pitch>::numbers + i % packed];
+            const double moved = before + plan_of(row)[step] * ways_of(row)[i];
+            const size_t j = row.column(i);
+            sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
+        }
+        return sound;
+    }
+
+    // A feature, or a pack of them, takes in its gradient; gives r_j * x_j.
+    template <class T>
+    ONEPASS_HOT static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
+        const bool shared = rule.shared_power();
+        const T squares = x * x, none{}, one = none + 1.0;
+        T g = one, n = one, rate = one;
+        if (adaptive) g = own[1] += gradient * squares;
+        if (normalized) {
+            const T size = size_of(x), largest = own[1 + adaptive];
+            n = own[1 + adaptive] = choose(above(size, largest), size, largest);
+            if (any(unequal(n, largest))) {
+                T down = choose(above(largest, none), largest / n, one);
+                if (!shared) down *= down;
+                else if (!half)
+                    down = each(down, [&](double d) { return d == 1.0 ? d : std::pow(d, 2.0 * (1.0 - rule.power)); });
+                own[0] *= down;
+            }
+            const T part = choose(above(n, none), x / n, none);
+            sums.norms += part * part;
+        }
+        if (adaptive && half) {
+            rate = 1.0 / (root_of(g) * n);
+        } else {
+            if (adaptive) rate = each(g, [&](double G) { return std::pow(G, -rule.power); });
+            if (normalized)
+                rate *= each(n, [&](double N) { return shared ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N); });
+        }
+        const T r = choose(unequal(x, none) & above(g, none), rate, none), way = r * x;
+        sums.reach += squares * r;
+        T size = size_of(own[0]);
+        for (size_t k = 1; k <= planes; ++k) size += own[k];
+        sums.sizes += choose(unequal(x, none), size, none);  // the others do not change
+        sums.ways += size_of(way);
+        return way;
+    }
+
+    Model& M;
+    const size_t r;
+    double* const room_;
+};
+
+// state: the importance so far, the least and the greatest label.
+template <bool many>
+inline Lesson lesson(const Model& M, const Vowpal& rule, double y, const uint8_t* set, const Scalars& s,
+                     const Move& move, const double* state, size_t r) {
+    double score, label;
+    if (many) {
+        score = M.scores[r];
+        label = (M.task == Task::multilabel ? set[r] != 0 : r == move.up) ? 1.0 : -1.0;
+    } else {
+        const bool regress = M.task == Task::regress;
+        score = (regress ? s.side : move.coefficient) * s.m;
+        label = regress ? y : move.coefficient;
+    }
+    if (rule.clip) {
+        const bool wide = rule.loss == Loss::logistic;
+        const double low = wide ? -50.0 : state[1], high = wide ? 50.0 : state[2];
+        score = score < low ? low : (score > high ? high : score);
+    }
+    return {score, label, vowpal_pull(rule, score, label)};
+}
+
+template <bool adaptive, bool normalized, bool half, class Path, class Row>
+Status learn_vowpal_by(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
+                       double importance, const double* state, bool* moves) {
+    constexpr bool many = Path::many;
+    using Learner = VowpalRow<adaptive, normalized, half, Path::packs>;
+    const Vowpal rule(M.params);
+    const size_t rows = many ? M.w.rows : 1;
+    double* const room = M.room_to_keep(rows * Learner::room(row.n));
+    auto learner = [&](size_t r) { return Learner(M, r, room + r * Learner::room(row.n)); };
+    for (size_t r = 0; r < rows; ++r) {
+        const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
+        if (!learner(r).learn(row, rule, of, importance, state[0])) return Status::overflow;
+        *moves |= of.pulled != 0.0;
+    }
+    for (size_t r = 0; r < rows; ++r) learner(r).write(row);
+    return Status::ok;
+}
+
+template <class Path, class Row>
+Status learn_vowpal(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
+                    double importance, double* state, bool* moves) {
+    constexpr bool many = Path::many;
+    const Vowpal rule(M.params);
+    const double label = many || M.task == Task::regress ? y : move.coefficient;
+    state[0] += importance;
+    if (many || label < state[1]) state[1] = many ? -1.0 : label;
+    if (many || label > state[2]) state[2] = many ? 1.0 : label;
+    const bool half = rule.power == 0.5;
+#define ONEPASS_VOWPAL(a, n, h) return learn_vowpal_by<a, n, h, Path>(M, row, y, set, s, move, importance, state, moves)
+    if (rule.adaptive && rule.normalized) {
+        if (half) ONEPASS_VOWPAL(true, true, true);
+        ONEPASS_VOWPAL(true, true, false);
+    }
+    if (rule.adaptive) {
+        if (half) ONEPASS_VOWPAL(true, false, true);
+        ONEPASS_VOWPAL(true, false, false);
+    }
+    if (rule.normalized) ONEPASS_VOWPAL(false, true, false);
+    ONEPASS_VOWPAL(false, false, false);
+#undef ONEPASS_VOWPAL
+}
+
+}  // namespace onepass::ONEPASS_ISA
