@@ -73,7 +73,7 @@ def image_of(figure: Any, dpi: int) -> Any:
     from PIL import Image
 
     figure.set_dpi(dpi)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     return picture.quantize(128)
