@@ -63,6 +63,36 @@ class Record:
     w: Array
 
 
+@dataclasses.dataclass
+class _Round:
+    """A round while it is worked out. The learner itself changes only when all of it is known to be sound."""
+
+    x: Any
+    y: Any
+    importance: float
+    base: float
+    ax: Any  # x and the constant feature
+    theta: Array  # the weights as steps add to them
+    w: Array  # the weights as scores read them; theta unless p ≠ 2
+    scores: Array
+    scalars: Scalars
+    phi: Array  # what the step multiplies
+    all_scores: bool = False  # does the rule see the scores of all classes?
+    covariance: Covariance | None = None
+    faced: Array | None = None  # φ before Σ turns it
+    zero: bool = False  # φ = 0: there is nothing to learn from
+    passive: bool = False  # the rule is not asked
+    loss: float = 0.0
+    step: Step = PASSIVE
+    batch: list[Array] = dataclasses.field(default_factory=list)
+    batch_step: Step | None = None
+    full: bool = False  # is the mini-batch full?
+    after: Array = dataclasses.field(default_factory=lambda: np.empty(0))  # theta after the update
+    updated: bool = False
+    planes: dict[str, Array] = dataclasses.field(default_factory=dict)
+    table: Array | None = None  # Σ after the update
+
+
 class ReferenceLearner:
     """One learner, round by round, keeping a record of each."""
 
@@ -181,6 +211,18 @@ class ReferenceLearner:
         if not (math.isfinite(importance) and importance >= 0):
             raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
         self._require_base(base)
+        now = self._face(x, y, importance, base)
+        now.loss = self._loss_of(now)
+        if not now.passive:
+            now.step, now.phi = self._answer(now)
+        self._update(now)
+        self._require_finite(now)
+        return self._commit(now)
+
+    # -- the steps of a round ------------------------------------------------------------------------------------------
+
+    def _face(self, x: Any, y: Any, importance: float, base: float) -> _Round:
+        """Predict and reveal: the scores of x, the direction φ of the task, and the scalars that the rule will see."""
         ax = self._augment(x)
         theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
         w = self._linked(theta)
@@ -194,11 +236,10 @@ class ReferenceLearner:
         phi = direction.phi
         if self._theta is None:
             w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
-        normed = phi if self.bias_in_norm else phi[:, :-1]
-        s = Scalars(
+        scalars = Scalars(
             m=(float(np.sum(w * phi)) if direction.m is None else direction.m) + begin,
             target=direction.target + (begin if regression else 0.0),
-            xx=self._norm(normed),
+            xx=self._norm(phi if self.bias_in_norm else phi[:, :-1]),
             ww=self._norm(theta),
             importance=importance,
             t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
@@ -208,89 +249,118 @@ class ReferenceLearner:
             regression=regression,
             base=begin,
         )
-        all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
-        covariance = self._covariance or self._start_covariance(phi.shape)
-        along = phi  # what the step multiplies
-        if covariance:
-            faced = ax[np.newaxis] if all_scores else phi
-            along = covariance.through(faced)
-            s.xx = float(np.sum(faced * along))
-            if s.xx < 0:
-                raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {s.xx} < 0; Σ is no longer positive definite")
+        now = _Round(x, y, importance, base, ax, theta, w, scores, scalars, phi)
+        now.all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        now.covariance = self._covariance or self._start_covariance(phi.shape)
+        if now.covariance:
+            self._turn(now, now.covariance)
         if self.calibrated or self.rule.each_row():
-            s.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
-        loss = self.rule.suffer_all(scores, int(y)) if all_scores else self.rule.suffer(s)
-        if self.calibrated:
-            loss = sum(self.rule.suffer(side) for _, side in self._sides(scores, y, s))
-        forgets = covariance is not None and covariance.spread.forgets
-        zero = s.xx < ZERO_NORM and not (forgets or self.rule.moves_all())
-        skip = importance == 0 or zero
-        step = PASSIVE
-        if not skip:
-            if self.calibrated:
-                coefficients = np.zeros(len(scores))
-                for label, side in self._sides(scores, y, s):
-                    answer = self.rule.step(side)
-                    coefficients[label] = answer.add if label in y else -answer.add
-                    step = dataclasses.replace(answer, add=1.0)
-                phi = np.outer(coefficients, ax)
-                if not np.any(coefficients):
-                    step = dataclasses.replace(step, add=0.0)
-            elif all_scores:
-                xx = s.xx if covariance else self._row_norm(ax)
-                coefficients, step = self.rule.solve(scores, int(y), dataclasses.replace(s, xx=xx))
-                phi = np.outer(coefficients, along[0] if covariance else ax)
-                if not np.any(coefficients):
-                    step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
-            else:
-                step = self.rule.step(s)
-                phi = along
-        batch = self._batch if skip else [*self._batch, step.add * phi]
-        batch_step = self._batch_step if skip else step
-        full = self._batch_rounds + 1 == self.rule.minibatch()[0]
-        moved = self._moved(theta, batch, batch_step, self._batch_rounds + 1) if full else theta
-        planes = self._planes_of(theta) if self.rule.own_moves else {}
-        if self.rule.own_moves and not skip:
-            seen = Seen(ax, scores, self._labels(y, len(scores)), step.add * phi)
-            with np.errstate(over="ignore", invalid="ignore"):
-                moved = self.rule.moved(theta, seen, planes, s)
-            if not all(np.all(np.isfinite(plane)) for plane in planes.values()):
-                raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
-        if not (step.finite and np.all(np.isfinite(moved)) and np.all(np.isfinite(scores)) and math.isfinite(s.xx)):
-            raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
-        table = covariance.updated(faced, step.gain, step.forget) if covariance and not (skip or step.passive) else None
+            scalars.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
+        forgets = now.covariance is not None and now.covariance.spread.forgets
+        now.zero = scalars.xx < ZERO_NORM and not (forgets or self.rule.moves_all())
+        now.passive = importance == 0 or now.zero
+        return now
 
-        if isinstance(self.readout, Voted) and not step.passive and len(self._voters) > self.readout.max_vectors:
+    def _turn(self, now: _Round, covariance: Covariance) -> None:
+        """Gaussian weights move along Σφ, and the rule sees φᵀΣφ in place of ‖φ‖²."""
+        now.faced = now.ax[np.newaxis] if now.all_scores else now.phi
+        now.phi = covariance.through(now.faced)
+        now.scalars.xx = float(np.sum(now.faced * now.phi))
+        if now.scalars.xx < 0:
+            raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {now.scalars.xx} < 0; Σ is no longer positive definite")
+
+    def _loss_of(self, now: _Round) -> float:
+        """Suffer: the rule's loss before the update."""
+        if now.all_scores:
+            loss = self.rule.suffer_all(now.scores, int(now.y))
+        else:
+            loss = self.rule.suffer(now.scalars)
+        if self.calibrated:
+            loss = sum(self.rule.suffer(side) for _, side in self._sides(now))
+        return loss
+
+    def _answer(self, now: _Round) -> tuple[Step, Array]:
+        """The rule's step, and the direction that it goes along: φ, or a combination of x over the rows of classes."""
+        if self.calibrated:
+            step, coefficients = PASSIVE, np.zeros(len(now.scores))
+            for label, side in self._sides(now):
+                answer = self.rule.step(side)
+                coefficients[label] = answer.add if label in now.y else -answer.add
+                step = dataclasses.replace(answer, add=1.0)
+            along = now.ax
+        elif now.all_scores:
+            xx = now.scalars.xx if now.covariance else self._row_norm(now.ax)
+            coefficients, step = self.rule.solve(now.scores, int(now.y), dataclasses.replace(now.scalars, xx=xx))
+            along = now.phi[0] if now.covariance else now.ax
+        else:
+            return self.rule.step(now.scalars), now.phi
+        if not np.any(coefficients):
+            step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
+        return step, np.outer(coefficients, along)
+
+    def _update(self, now: _Round) -> None:
+        """w ← scale·w + add·φ, at once or when the mini-batch is full; and what else the rule keeps."""
+        now.batch, now.batch_step = self._batch, self._batch_step
+        if not now.passive:
+            now.batch, now.batch_step = [*self._batch, now.step.add * now.phi], now.step
+        rounds = self._batch_rounds + 1
+        now.full = rounds == self.rule.minibatch()[0]
+        now.after = self._moved(now.theta, now.batch, now.batch_step, rounds) if now.full else now.theta
+        now.updated = now.full and any(bool(np.any(part)) for part in now.batch)
+        if self.rule.own_moves:
+            self._update_coordinates(now)
+        if now.covariance and not (now.passive or now.step.passive):
+            assert now.faced is not None
+            now.table = now.covariance.updated(now.faced, now.step.gain, now.step.forget)
+
+    def _update_coordinates(self, now: _Round) -> None:
+        """The update of a rule that moves each coordinate by its own history, its planes."""
+        before, now.planes = self._planes_of(now.theta), self._planes_of(now.theta)
+        if not now.passive:
+            seen = Seen(now.ax, now.scores, self._labels(now.y, len(now.scores)), now.step.add * now.phi)
+            with np.errstate(over="ignore", invalid="ignore"):
+                now.after = self.rule.moved(now.theta, seen, now.planes, now.scalars)
+        same = all(np.array_equal(before[name], plane) for name, plane in now.planes.items())
+        now.updated = not (same and np.array_equal(now.after, now.theta))
+
+    def _require_finite(self, now: _Round) -> None:
+        finite = all(np.all(np.isfinite(plane)) for plane in now.planes.values())
+        if not finite:
+            raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
+        numbers = (now.after, now.scores, now.scalars.xx)
+        if not (now.step.finite and all(np.all(np.isfinite(number)) for number in numbers)):
+            raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
+        if isinstance(self.readout, Voted) and not now.step.passive and len(self._voters) > self.readout.max_vectors:
             raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
 
-        prediction = self.predict(x, base)
-        updated = full and any(bool(np.any(part)) for part in batch)
-        if self.rule.own_moves:
-            before = self._planes_of(theta)
-            updated = not (np.array_equal(moved, theta) and all(np.array_equal(before[p], planes[p]) for p in planes))
-        after = self._linked(moved)
-        record = Record(
-            self.t + 1, x, y, self.score(x, base), prediction, loss, step, updated, self._shaped(after[:, :-1])
+    def _commit(self, now: _Round) -> Record:
+        """Nothing was refused: the round becomes part of the learner."""
+        after = self._linked(now.after)
+        shown, score, prediction = (
+            self._shaped(after[:, :-1]),
+            self.score(now.x, now.base),
+            self.predict(now.x, now.base),
         )
-        self._cover(w, after)
-        self._keep(w, after, not step.passive, skip)
-        self._theta = moved
-        self._covariance = covariance
-        if covariance and table is not None:
-            covariance.table = table
-        self.planes = planes
-        self._batch, self._batch_step = ([], None) if full else (batch, batch_step)
-        self._batch_rounds = 0 if full else self._batch_rounds + 1
-        self._steps += full
-        self.state = s.state
+        record = Record(self.t + 1, now.x, now.y, score, prediction, now.loss, now.step, now.updated, shown)
+        self._cover(now.w, after)
+        self._keep(now.w, after, not now.step.passive, now.passive)
+        self._theta, self._covariance, self.planes = now.after, now.covariance, now.planes
+        if now.covariance and now.table is not None:
+            now.covariance.table = now.table
+        self._batch, self._batch_step = ([], None) if now.full else (now.batch, now.batch_step)
+        self._batch_rounds = 0 if now.full else self._batch_rounds + 1
+        self._steps += now.full
+        self.state = now.scalars.state
         self.t += 1
         self.k += record.updated
-        self.mistakes += _differs(prediction, y)
-        self.skipped_zero += zero
-        self.cumulative_loss += importance * loss
-        self.sum_weight += importance
+        self.mistakes += _differs(prediction, now.y)
+        self.skipped_zero += now.zero
+        self.cumulative_loss += now.importance * now.loss
+        self.sum_weight += now.importance
         self.records.append(record)
         return record
+
+    # -- what the steps are made of ------------------------------------------------------------------------------------
 
     def _require_base(self, base: float) -> None:
         if not math.isfinite(base):
@@ -344,9 +414,10 @@ class ReferenceLearner:
             )
         return np.array([float(y)])
 
-    def _sides(self, scores: Array, y: Any, s: Scalars) -> list[tuple[int, Scalars]]:
+    def _sides(self, now: _Round) -> list[tuple[int, Scalars]]:
         """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""
-        inside = np.isin(np.arange(len(scores)), list(y))
+        scores, s = now.scores, now.scalars
+        inside = np.isin(np.arange(len(scores)), list(now.y))
         out = []
         if np.any(inside):
             lowest = int(np.argmin(np.where(inside, scores, np.inf)))

@@ -56,7 +56,7 @@ def gif(played: Play, path: str, seconds: float, dpi: int) -> None:
     files.write(path, picture.getvalue())
 
 
-def new_figure(what: str, width: float, height: float, layout: str | None = "constrained") -> Any:
+def new_figure(what: str, width: float, height: float, layout: Any = "constrained") -> Any:
     """A figure without pyplot: no window system, nothing global."""
     try:
         import PIL.Image  # noqa: F401
