@@ -36,7 +36,7 @@ def test_worked_runs():
     seen = []
     for x, y, _ in A * 2:
         learner.learn(x, y)
-        seen.append((learner._run, learner._best_run))
+        seen.append((learner.memory.run, learner.memory.best_run))
     assert seen[3:] == [(1, 1), (2, 2), (3, 3), (4, 4), (0, 4), (1, 4), (2, 4)]
     np.testing.assert_allclose(learner.records[7].w, (1, 1), atol=1e-6)
 

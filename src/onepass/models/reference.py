@@ -29,11 +29,12 @@ from numpy.typing import ArrayLike
 from .. import rules
 from ..errors import FeatureError, FullError, InputError, NumericalError, ParameterError
 from ..scheme import geometry, tasks
-from ..scheme.readouts import Average, Pocket, Readout, Voted, is_ratchet, make_readout
+from ..scheme.readouts import Readout, Voted, is_ratchet, make_readout
 from ..scheme.rounds import (
     PASSIVE,
     ZERO_NORM,
     Array,
+    Direction,
     Rule,
     Scalars,
     Seen,
@@ -44,53 +45,10 @@ from ..scheme.rounds import (
     require_start,
 )
 from ..scheme.spread import Covariance
+from .reference_readouts import ReadoutMemory
+from .reference_round import Record, Round
 
 __all__ = ["Record", "ReferenceLearner"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """A round as it went; score, prediction and loss are those of the weights before the update."""
-
-    t: int
-    x: Any
-    y: Any
-    score: Any
-    prediction: Any
-    loss: float
-    step: Step
-    updated: bool
-    w: Array
-
-
-@dataclasses.dataclass
-class _Round:
-    """A round while it is worked out. The learner itself changes only when all of it is known to be sound."""
-
-    x: Any
-    y: Any
-    importance: float
-    base: float
-    ax: Any  # x and the constant feature
-    theta: Array  # the weights as steps add to them
-    w: Array  # the weights as scores read them; theta unless p ≠ 2
-    scores: Array
-    scalars: Scalars
-    phi: Array  # what the step multiplies
-    all_scores: bool = False  # does the rule see the scores of all classes?
-    covariance: Covariance | None = None
-    faced: Array | None = None  # φ before Σ turns it
-    zero: bool = False  # φ = 0: there is nothing to learn from
-    passive: bool = False  # the rule is not asked
-    loss: float = 0.0
-    step: Step = PASSIVE
-    batch: list[Array] = dataclasses.field(default_factory=list)
-    batch_step: Step | None = None
-    full: bool = False  # is the mini-batch full?
-    after: Array = dataclasses.field(default_factory=lambda: np.empty(0))  # theta after the update
-    updated: bool = False
-    planes: dict[str, Array] = dataclasses.field(default_factory=dict)
-    table: Array | None = None  # Σ after the update
 
 
 class ReferenceLearner:
@@ -125,10 +83,11 @@ class ReferenceLearner:
         if w is None:
             require_start(self.rule)
         self.readout = make_readout(readout, self.rule)
-        self._ratchet = is_ratchet(self.readout, self.task.name)
+        ratchet = is_ratchet(self.readout, self.task.name)
         self.examples = list(examples)  # x, y, importance: what the ratchet judges by
-        if self._ratchet and not self.examples:
+        if ratchet and not self.examples:
             raise ParameterError(f"{self.readout!r} judges weights on a stored set: give examples=")
+        self.memory = ReadoutMemory(self.readout, self._errors if ratchet else None)
         self.intercept_scaling = float(intercept_scaling) if fit_intercept else 0.0
         self.bias_in_norm = bias_in_norm
         require_norm(self.rule, fit_intercept, bias_in_norm)
@@ -142,17 +101,10 @@ class ReferenceLearner:
         if w is not None:
             given = self._with_intercept(np.array(w, dtype=np.float64))
             self._theta = geometry.link(given, self._p / (self._p - 1.0))
-        self._sum: Array | None = None  # Σ of the weights that the average readout covers
-        self._summed = 0
-        self._pocket: Array | None = None
         self._batch: list[Array] = []  # add·φ of the rounds that will share a step, those without one left out
         self._batch_step: Step | None = None  # what else that step does
         self._batch_rounds = self._steps = 0
-        self._run = self._best_run = 0
-        self._in_pocket = False
-        self._pocket_errors = math.inf
         self.planes: dict[str, Array] = {}  # what the rule keeps beside the weights, in their shape
-        self._voters: list[tuple[Array, int]] = []  # weights there have been, and the rounds they stood
 
     @property
     def w(self) -> Array:
@@ -174,8 +126,8 @@ class ReferenceLearner:
         self._require_base(base)
         if self._w is None:
             return _plain(base + np.zeros(self.task.shape(1)[0]))
-        if self._voters:
-            ballots = [(base + self.task.scores(w, self._augment(x)), rounds) for w, rounds in self._voters]
+        if self.memory.voters:
+            ballots = [(base + self.task.scores(w, self._augment(x)), rounds) for w, rounds in self.memory.voters]
             if len(ballots[0][0]) == 1:
                 return float(sum(rounds if s[0] > 0 else -rounds for s, rounds in ballots))
             counts = [(int(np.argmax(s)), rounds) for s, rounds in ballots]
@@ -195,7 +147,7 @@ class ReferenceLearner:
         return _plain(np.sum(phi * covariance.through(phi), axis=1))
 
     def predict(self, x: Any, base: float = 0.0) -> Any:
-        if self._voters or base:
+        if self.memory.voters or base:
             votes = np.atleast_1d(self.score(x, base))
             if self.task.name == "regression":
                 return float(votes[0])
@@ -221,7 +173,7 @@ class ReferenceLearner:
 
     # -- the steps of a round ------------------------------------------------------------------------------------------
 
-    def _face(self, x: Any, y: Any, importance: float, base: float) -> _Round:
+    def _face(self, x: Any, y: Any, importance: float, base: float) -> Round:
         """Predict and reveal: the scores of x, the direction φ of the task, and the scalars that the rule will see."""
         ax = self._augment(x)
         theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
@@ -229,27 +181,16 @@ class ReferenceLearner:
         scores = self.task.scores(w, ax)
         regression = self.task.name == "regression"
         direction = self.task.direction(w, ax, y - base if regression else y, self.rule)
+        phi = direction.phi
+        if self._theta is None:
+            w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
         begin = 0.0  # base, from the side that φ is on
         if base:
             scores = scores + base
             begin = (direction.side if regression else float(y)) * base
-        phi = direction.phi
-        if self._theta is None:
-            w = theta = np.zeros_like(phi)  # where x is not a row, the width is known only now
-        scalars = Scalars(
-            m=(float(np.sum(w * phi)) if direction.m is None else direction.m) + begin,
-            target=direction.target + (begin if regression else 0.0),
-            xx=self._norm(phi if self.bias_in_norm else phi[:, :-1]),
-            ww=self._norm(theta),
-            importance=importance,
-            t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
-            k=self.k,
-            side=direction.side,
-            state=dict(self.state),
-            regression=regression,
-            base=begin,
-        )
-        now = _Round(x, y, importance, base, ax, theta, w, scores, scalars, phi)
+        scalars = self._scalars(direction, theta, w, begin)
+        scalars.importance = importance
+        now = Round(x, y, importance, base, ax, theta, w, scores, scalars, phi)
         now.all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
         now.covariance = self._covariance or self._start_covariance(phi.shape)
         if now.covariance:
@@ -261,7 +202,24 @@ class ReferenceLearner:
         now.passive = importance == 0 or now.zero
         return now
 
-    def _turn(self, now: _Round, covariance: Covariance) -> None:
+    def _scalars(self, direction: Direction, theta: Array, w: Array, begin: float) -> Scalars:
+        """What the rule sees of an example of importance 1 whose score begins at `begin`."""
+        phi, regression = direction.phi, self.task.name == "regression"
+        return Scalars(
+            m=(float(np.sum(w * phi)) if direction.m is None else direction.m) + begin,
+            target=direction.target + (begin if regression else 0.0),
+            xx=self._norm(phi if self.bias_in_norm else phi[:, :-1]),
+            ww=self._norm(theta),
+            importance=1.0,
+            t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
+            k=self.k,
+            side=direction.side,
+            state=dict(self.state),
+            regression=regression,
+            base=begin,
+        )
+
+    def _turn(self, now: Round, covariance: Covariance) -> None:
         """Gaussian weights move along Σφ, and the rule sees φᵀΣφ in place of ‖φ‖²."""
         now.faced = now.ax[np.newaxis] if now.all_scores else now.phi
         now.phi = covariance.through(now.faced)
@@ -269,7 +227,7 @@ class ReferenceLearner:
         if now.scalars.xx < 0:
             raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {now.scalars.xx} < 0; Σ is no longer positive definite")
 
-    def _loss_of(self, now: _Round) -> float:
+    def _loss_of(self, now: Round) -> float:
         """Suffer: the rule's loss before the update."""
         if now.all_scores:
             loss = self.rule.suffer_all(now.scores, int(now.y))
@@ -279,7 +237,7 @@ class ReferenceLearner:
             loss = sum(self.rule.suffer(side) for _, side in self._sides(now))
         return loss
 
-    def _answer(self, now: _Round) -> tuple[Step, Array]:
+    def _answer(self, now: Round) -> tuple[Step, Array]:
         """The rule's step, and the direction that it goes along: φ, or a combination of x over the rows of classes."""
         if self.calibrated:
             step, coefficients = PASSIVE, np.zeros(len(now.scores))
@@ -298,7 +256,7 @@ class ReferenceLearner:
             step = dataclasses.replace(step, add=0.0)  # nothing to add: a passive round
         return step, np.outer(coefficients, along)
 
-    def _update(self, now: _Round) -> None:
+    def _update(self, now: Round) -> None:
         """w ← scale·w + add·φ, at once or when the mini-batch is full; and what else the rule keeps."""
         now.batch, now.batch_step = self._batch, self._batch_step
         if not now.passive:
@@ -313,7 +271,7 @@ class ReferenceLearner:
             assert now.faced is not None
             now.table = now.covariance.updated(now.faced, now.step.gain, now.step.forget)
 
-    def _update_coordinates(self, now: _Round) -> None:
+    def _update_coordinates(self, now: Round) -> None:
         """The update of a rule that moves each coordinate by its own history, its planes."""
         before, now.planes = self._planes_of(now.theta), self._planes_of(now.theta)
         if not now.passive:
@@ -323,17 +281,21 @@ class ReferenceLearner:
         same = all(np.array_equal(before[name], plane) for name, plane in now.planes.items())
         now.updated = not (same and np.array_equal(now.after, now.theta))
 
-    def _require_finite(self, now: _Round) -> None:
+    def _require_finite(self, now: Round) -> None:
         finite = all(np.all(np.isfinite(plane)) for plane in now.planes.values())
         if not finite:
             raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows")
         numbers = (now.after, now.scores, now.scalars.xx)
         if not (now.step.finite and all(np.all(np.isfinite(number)) for number in numbers)):
             raise NumericalError(f"round {self.t + 1}: the update of {self.rule!r} overflows; scale the features down")
-        if isinstance(self.readout, Voted) and not now.step.passive and len(self._voters) > self.readout.max_vectors:
+        if (
+            isinstance(self.readout, Voted)
+            and not now.step.passive
+            and len(self.memory.voters) > self.readout.max_vectors
+        ):
             raise FullError(f"round {self.t + 1}: the voted readout already keeps max_vectors updates")
 
-    def _commit(self, now: _Round) -> Record:
+    def _commit(self, now: Round) -> Record:
         """Nothing was refused: the round becomes part of the learner."""
         after = self._linked(now.after)
         shown, score, prediction = (
@@ -342,8 +304,7 @@ class ReferenceLearner:
             self.predict(now.x, now.base),
         )
         record = Record(self.t + 1, now.x, now.y, score, prediction, now.loss, now.step, now.updated, shown)
-        self._cover(now.w, after)
-        self._keep(now.w, after, not now.step.passive, now.passive)
+        self.memory.remember(self.t + 1, now.w, after, not now.step.passive, now.passive)
         self._theta, self._covariance, self.planes = now.after, now.covariance, now.planes
         if now.covariance and now.table is not None:
             now.covariance.table = now.table
@@ -414,7 +375,7 @@ class ReferenceLearner:
             )
         return np.array([float(y)])
 
-    def _sides(self, now: _Round) -> list[tuple[int, Scalars]]:
+    def _sides(self, now: Round) -> list[tuple[int, Scalars]]:
         """The lowest-scoring label in y, which should be above 0, and the highest-scoring outside, below."""
         scores, s = now.scores, now.scalars
         inside = np.isin(np.arange(len(scores)), list(now.y))
@@ -470,45 +431,12 @@ class ReferenceLearner:
     def _row_norm(self, ax: Array) -> float:
         return self._norm(ax if self.bias_in_norm else ax[:-1])
 
-    def _cover(self, before: Array, after: Array) -> None:
-        if not isinstance(self.readout, Average) or self.t + 1 < self.readout.start:
-            return
-        used = before if self.readout.kind == "predictor" else after
-        self._sum = used.copy() if self._sum is None else self._sum + used
-        self._summed += 1
-
-    def _keep(self, before: Array, after: Array, moved: bool, skipped: bool) -> None:
-        """What the pocket and voted readouts remember of a round."""
-        if isinstance(self.readout, Pocket) and not skipped:
-            self._run = 0 if moved else self._run + 1
-            self._in_pocket &= not moved
-            if self._run > self._best_run and (self._in_pocket or self._admitted(before)):
-                self._best_run, self._pocket, self._in_pocket = self._run, before, True
-        if isinstance(self.readout, Voted) and not skipped:
-            if not self._voters:
-                self._voters.append((before, 0))
-            standing, rounds = self._voters[-1]
-            if moved:
-                self._voters.append((after, 1))
-            else:
-                self._voters[-1] = (standing, rounds + 1)
-
-    def _admitted(self, w: Array) -> bool:
-        """May w enter the pocket? Under the ratchet only if it makes fewer errors than what is there."""
-        if not self._ratchet:
-            return True
-        wrong = [c for x, y, c in self.examples if self.task.predict(w, self._augment(x)) != y]
-        if sum(wrong) >= self._pocket_errors:
-            return False
-        self._pocket_errors = sum(wrong)
-        return True
-
     def _predicting(self) -> Array:
-        if self._w is None:
-            return np.zeros(self.task.shape(1))
-        if self._pocket is not None:
-            return self._pocket
-        return self._w if self._sum is None else self._sum / self._summed
+        return np.zeros(self.task.shape(1)) if self._w is None else self.memory.weights(self._w)
+
+    def _errors(self, w: Array) -> float:
+        """The importance of the stored examples that w gets wrong."""
+        return sum(c for x, y, c in self.examples if self.task.predict(w, self._augment(x)) != y)
 
     def _shaped(self, w: Array) -> Array:
         return w[0] if len(w) == 1 else w
