@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "bind/signal_watch.hpp"
+#include "core/memory.hpp"
 
 namespace onepass {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "memory.hpp"
+#include "core/memory.hpp"
 
 namespace onepass {
 
