@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 import onepass as op
-from onepass.csr import dense, merged, read_csr
 from onepass.errors import FeatureError, InputError
+from onepass.rows.csr import dense, merged, read_csr
 
 SOUND = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 4.0], [5.0, 0.0, 0.0, 6.0]])
 FORMATS = ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from onepass.lasvm_model import LasvmModel
 from support.refusal import refusal
 
 import onepass as op
-from onepass import store, transforms
+from onepass import transforms
 from onepass.errors import FeatureError, FullError, LabelError
+from onepass.models.lasvm import LasvmModel
+from onepass.persistence import store
 
 
 @pytest.mark.parametrize("budget", [None, "projectron:eta=0.01", "forgetron:B=90"])

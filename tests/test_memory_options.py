@@ -20,7 +20,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from support.learners import LEARNERS
 import onepass as op
-from onepass import budgets, convex, datasets, drift, experts, maps, reductions, registry, transforms
+from onepass import budgets, convex, datasets, drift, experts, maps, reductions, transforms
+from onepass.persistence import registry
 from onepass.datasets.generators import Synthetic
 from onepass.errors import OnepassError
 from onepass.learner import traits_of

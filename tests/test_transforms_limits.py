@@ -11,8 +11,10 @@ import pytest
 from support.refusal import refusal
 
 import onepass as op
-from onepass import registry, sizes, transforms
+from onepass import transforms
 from onepass.errors import FeatureError, ParameterError
+from onepass.persistence import registry
+from onepass.scheme import sizes
 from onepass.transforms import base, encoding, scaling
 
 NAMED: dict[str, Callable[..., Any]] = {

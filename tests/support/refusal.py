@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from onepass import store
 from onepass.errors import OnepassError
+from onepass.persistence import store
 
 
 def refusal(error: type[OnepassError], message: str, learner: Any, verb: str, *given: Any) -> None:
