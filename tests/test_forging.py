@@ -15,7 +15,8 @@ from support.forging import Forge, inside
 from support.learners import LEARNERS, NESTED
 from test_learner_contract import CASES, IDS
 
-from onepass.errors import DamagedFileError, ModelFileError, UnknownTypeError
+import onepass as op
+from onepass.errors import ModelFileError, UnknownTypeError
 from onepass.persistence import registry, store
 
 FILES = 20

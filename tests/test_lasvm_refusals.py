@@ -176,7 +176,7 @@ def test_parameters_out_of_range(options: dict[str, Any], message: str) -> None:
 
 
 def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path: Path) -> None:
-    from onepass import store
+    from onepass.persistence import store
 
     X, y = digits(3, 60)
     LaSVMClassifier(C=3, class_weight={0: 2.0, 1: 0.5}, random_state=5).fit(X, y).save(tmp_path / "m.onepass")

@@ -24,7 +24,6 @@ from onepass.errors import (
     ParameterError,
 )
 from onepass.persistence import store
-from onepass.transforms import StandardScaler
 
 NAN, INF = float("nan"), float("inf")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import onepass as op
 from onepass import _native
 from onepass.errors import InputError
-from onepass.model import LinearModel
+from onepass.models.linear import LinearModel
 
 
 def test_text_columns_become_words(tmp_path):

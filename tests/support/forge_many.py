@@ -21,8 +21,8 @@ import numpy as np
 from kernel_grid import BUDGETS, KERNEL_RULES, make_rule
 
 import onepass as op
-from onepass import registry
 from onepass.errors import ModelFileError, UnknownTypeError
+from onepass.persistence import registry
 
 from .forging import Forge
 from .learners import LEARNERS, NESTED

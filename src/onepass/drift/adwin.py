@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from ..errors import DamagedFileError
 from ..scheme.parameters import flag, number
-from .base import Detector
+from .base import LARGEST, Detector
 
 __all__ = ["ADWIN"]
 

@@ -22,6 +22,7 @@ from ..persistence import store
 from ..rows.batches import Batch, Rows, as_batch, as_importance, as_rows, to_row
 from ..rows.labels import not_hashable, plain, require_few, require_label
 from ..rows.named import NamedColumns, as_frame
+from ..scheme import sizes
 from ..scheme.parameters import Parameters, choice, config_name, from_config, number, to_config
 from ..scheme.rounds import Array
 from ..scheme.sizes import MOST_LEARNERS
