@@ -29,7 +29,7 @@ from .learners import LEARNERS, NESTED
 
 BATCH = 100  # files of a worker
 SECONDS = 20  # of the processor that one file may take
-MEMORY = 2**30  # bytes that one file may take
+MEMORY = 2**30  # bytes that one file may take, in tables and besides
 COUNTS = ("files", "refused", "used", "unwritten")
 KERNELS = ["linear", "rbf:gamma=0.5", "polynomial:degree=3", "laplacian", "sigmoid", "intersection", "chi2", "chi2_exp"]
 
@@ -150,4 +150,5 @@ def forge_many(count: int, first: int = 0, part: str = "") -> dict[str, int]:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("ONEPASS_MAX_MEMORY", "500M")
     print(forge_many(int(sys.argv[1]), *map(int, sys.argv[2:3]), *sys.argv[3:4]))
