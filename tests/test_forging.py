@@ -104,6 +104,7 @@ FOUND: list[tuple[str, dict[str, Any]]] = [
     ("reset continual", {"learned/detectors/0/own/total": 1e300}),
     ("ImportanceSampling", {"params/samples": 2**27}),
     ("reset continual", {"learned/bases/0/names": 5}),
+    ("DriftFade", {"learned/t": 10**30}),
     ("one-vs-all of LASVM", {"learned/bases/0/learner/learned/classes": ["a", "b"]}),
 ]
 COSTS = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]

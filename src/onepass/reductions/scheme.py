@@ -409,7 +409,7 @@ class Reduction(BaseLearner):
         self.t, self.columns, self.names = config["t"], config["columns"], config["names"]
         learners, spares = self._sizes()
         for true, what in (
-            (type(self.t) is int and self.t >= 0, "t is not a count"),
+            (type(self.t) is int and 0 <= self.t <= 2**53, "t is not a count"),
             (self.columns is None or (type(self.columns) is int and self.columns >= 0), "columns is not a count"),
             (
                 self.names is None or (len(self.names) == self.columns and all(type(n) is str for n in self.names)),
