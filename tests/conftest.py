@@ -24,15 +24,33 @@ pytest.register_assert_rewrite("support.estimator_checks")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
+
+
+def within(folder: str, *names: str) -> set[str]:
+    return {f"{folder}/test_{name}" for name in names}
+
+
 # `pytest -m quick` runs these files: the promises, the formulas of the papers, the command, the contract of learners.
 QUICK = {
-    "test_promise_chunks", "test_kernel_promises", "test_native", "test_bad_input", "test_overflow", "test_store",
-    "test_store_writing", "test_learner_contract", "test_cli_learn", "test_cli_bad_input",
-    "test_streams_bad", "test_reductions",
-    "papers/test_perceptron", "papers/test_passive_aggressive", "papers/test_gaussian", "papers/test_coordinate",
-    "papers/test_losses", "papers/test_schedules", "papers/test_averaging",
-    "papers/test_kernels", "papers/test_kernel_learners", "papers/test_naive_bayes",
-}  # fmt: skip
+    *within("promises", "promise_chunks", "kernel_promises", "native", "bad_input", "overflow", "learner_contract"),
+    *within("persistence", "store", "store_writing"),
+    *within("cli", "cli_learn", "cli_bad_input"),
+    *within("streams", "streams_bad"),
+    *within("reductions", "reductions"),
+    *within(
+        "papers",
+        "perceptron",
+        "passive_aggressive",
+        "gaussian",
+        "coordinate",
+        "losses",
+        "schedules",
+        "averaging",
+        "kernels",
+        "kernel_learners",
+        "naive_bayes",
+    ),
+}
 
 
 def is_quick(path: Path) -> bool:
@@ -150,7 +168,7 @@ def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of models are saved: that they survive a power cut is test_store_writing's business."""
-    if request.path.stem != "test_store_writing":
+    if request.path.stem != "persistence/test_store_writing":
         monkeypatch.setattr("os.fsync", lambda handle: None)
 
 

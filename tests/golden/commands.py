@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import command
 import pyarrow as pa
 import pyarrow.parquet as pq
+from support import command
 
 from golden.streams import stream
 from golden.values import DIGITS

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import grid
-import kernel_grid
 import numpy as np
 import pytest
-from kernel_grid import KernelCell
+from support import grid, kernel_grid
+from support.kernel_grid import KernelCell
 
 from onepass import budgets, kernels, rules, scheme
 from onepass.errors import ParameterError

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kernel_grid import BUDGETS, KERNEL_RULES, make_rule
 
 import onepass as op
 from onepass.errors import ModelFileError, UnknownTypeError
 from onepass.persistence import registry
+from support.kernel_grid import BUDGETS, KERNEL_RULES, make_rule
 
 from .forging import Forge
 from .learners import LEARNERS, NESTED

@@ -231,7 +231,7 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # One pass over the 50 rows of scikit-learn's class-weight check is too little for any rule; the accuracy
-        # checks that this tag also switches off are run by tests/test_sklearn.py with the tag off.
+        # checks that this tag also switches off are run by tests/estimators/test_sklearn.py with the tag off.
         tags.classifier_tags.poor_score = True
         return tags
 

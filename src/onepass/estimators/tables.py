@@ -116,7 +116,7 @@ def as_classifier(tags: Any) -> Any:
     """scikit-learn's tags of a classifier that learns in one pass."""
     tags.estimator_type, tags.target_tags = "classifier", TargetTags(required=True)
     # One pass over the 50 rows of scikit-learn's class-weight check is too little for any rule; the accuracy checks
-    # that this tag also switches off are run by tests/test_sklearn.py with the tag off.
+    # that this tag also switches off are run by tests/estimators/test_sklearn.py with the tag off.
     tags.classifier_tags, tags.regressor_tags = ClassifierTags(poor_score=True), None
     return tags
 
