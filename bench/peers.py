@@ -18,7 +18,7 @@ from peer_learners import SIDES
 from peer_sets import NAMES
 
 from onepass.reproduce import Cell, Check, Experiment, Numbers, Report, Results
-from onepass.reproduce.writing import markdown_table
+from onepass.reproduce.pages import markdown_table
 
 QUICK = ("banana", "sms-spam", "libol/sonar")
 # Why ours may be above theirs, where that was looked into.

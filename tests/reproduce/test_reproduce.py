@@ -27,6 +27,7 @@ from onepass.reproduce import (
     Result,
     Results,
     Spread,
+    cross_validation,
     experiments,
     find,
     learners,
@@ -34,10 +35,9 @@ from onepass.reproduce import (
     run,
     sets,
     table1,
-    tuning,
 )
-from onepass.reproduce.running import Kept, chosen
-from onepass.reproduce.writing import write
+from onepass.reproduce.pages import write
+from onepass.reproduce.runner import Kept, chosen
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs/reproduce.md"
@@ -417,13 +417,13 @@ def test_the_best_parameters_win_and_those_that_overflow_lose() -> None:
     def make(gamma: float) -> Any:
         return KernelClassifier(rules.PA1(1.0), kernel=kernels.RBF(gamma), budget=budgets.BPANN(50))
 
-    chosen_, value = tuning.choose(make, {"gamma": [1e-4, 8.0, 1e4]}, data.X[:900], data.y[:900])
+    chosen_, value = cross_validation.choose(make, {"gamma": [1e-4, 8.0, 1e4]}, data.X[:900], data.y[:900])
     assert chosen_ == {"gamma": 8.0} and 80 < value <= 100
 
     def overflow(scale: float) -> Any:
         return KernelClassifier(rules.Adaline(scale), kernel="linear")
 
-    best, _ = tuning.choose(overflow, {"scale": [1e200, 1e-3]}, data.X[:300], data.y[:300])
+    best, _ = cross_validation.choose(overflow, {"scale": [1e200, 1e-3]}, data.X[:300], data.y[:300])
     assert best == {"scale": 1e-3}
 
     # Rows far from all others but their copies: C changes no prediction, but a tiny one keeps every copy.
@@ -432,9 +432,9 @@ def test_the_best_parameters_win_and_those_that_overflow_lose() -> None:
 
     few, X = {"C": [1e-3, 1.0]}, np.repeat(data.X[:100], 3, axis=0)
     y = np.repeat(data.y[:100], 3)
-    first, value = tuning.choose(unlimited, few, X, y)
+    first, value = cross_validation.choose(unlimited, few, X, y)
     assert first == {"C": 1e-3}
-    assert tuning.choose(unlimited, few, X, y, fewest=True) == ({"C": 1.0}, round(value, 9))
+    assert cross_validation.choose(unlimited, few, X, y, fewest=True) == ({"C": 1.0}, round(value, 9))
 
 
 def test_kernel_values_of_svc_are_rows_times_vectors_of_each_machine() -> None:

@@ -18,7 +18,7 @@ import click
 
 from ..errors import OnepassError, ParameterError
 from ..persistence.files import named
-from .reading import in_words_of_the_command
+from .source_options import in_words_of_the_command
 
 __all__ = ["main"]
 

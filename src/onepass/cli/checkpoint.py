@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DamagedFileError, InputError
 from ..streams import Position
-from ..streams.seen import Begun, require_seen
+from ..streams.fingerprint import ResumePoint, require_unchanged
 
 if TYPE_CHECKING:
     from ..evaluation import Run
-    from ..evaluation.recorder import Keeper
+    from ..evaluation.recorder import RunRecorder
     from ..metrics import Labels
     from ..models.linear import LinearModel
     from ..streams.sources import Source
@@ -81,7 +81,7 @@ def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint 
 # -- the evaluation so far -------------------------------------------------------------------------------------------
 
 
-def keeper_state(keeper: Keeper, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
+def keeper_state(keeper: RunRecorder, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
     from ..metrics.saving import save
     from ..metrics.tables import BINS
 
@@ -95,16 +95,16 @@ def keeper_state(keeper: Keeper, name: str, arrays: dict[str, Any]) -> dict[str,
     }
 
 
-def keeper_from(kept: dict[str, Any], name: str, arrays: dict[str, Any], labels: Labels | None = None) -> Keeper:
+def keeper_from(kept: dict[str, Any], name: str, arrays: dict[str, Any], labels: Labels | None = None) -> RunRecorder:
     """`labels`: those of another keeper, which this one shares."""
     from .. import metrics
-    from ..evaluation.recorder import Keeper
+    from ..evaluation.recorder import RunRecorder
     from ..evaluation.run import Run
     from ..metrics.saving import restore
 
     run = Run.from_json(json.dumps(kept["run"]))
     before = run.values, run.curves
-    keeper = Keeper(run, [metrics.make(metric) for metric in kept["metrics"]], calibrate=kept["calibrates"])
+    keeper = RunRecorder(run, [metrics.make(metric) for metric in kept["metrics"]], calibrate=kept["calibrates"])
     run.values, run.curves = before
     if labels is not None:
         keeper.recorder.labels = labels
@@ -126,7 +126,7 @@ def without_times(run: Run) -> dict[str, Any]:
 # -- is it the same stream? ------------------------------------------------------------------------------------------
 
 
-def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> Begun | None:
+def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> ResumePoint | None:
     """Refuse to go on with another stream than the one that was begun. What can be read but once is looked at when it
     is read."""
     if len(kept.seen) != len(sources):
@@ -136,13 +136,13 @@ def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> 
         )
     at = Position.of(kept.position)
     of_lines = kept.reading["format"] not in ("parquet", "arrow")
-    begun = None
+    resume_point = None
     for number, (source, known) in enumerate(zip(sources, kept.seen, strict=True)):
         here = number == at.file
-        crc = require_seen(source, known, at.offset if here and of_lines else 0)
+        crc = require_unchanged(source, known, at.offset if here and of_lines else 0)
         if here and of_lines:
-            begun = Begun(at.offset, known, crc)
-    return begun
+            resume_point = ResumePoint(at.offset, known, crc)
+    return resume_point
 
 
 def _plain(name: str) -> bool:

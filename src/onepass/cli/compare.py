@@ -14,15 +14,15 @@ import numpy as np
 
 from ..persistence.files import write
 from .paths import Input, Output, summary_stream
-from .reading import as_reading, reading_options
 from .significance import Pairs
-from .tuning import Tuning, as_json
+from .source_options import add_source_options, source_options_of
+from .variants import Tuning, as_json
 
 if TYPE_CHECKING:
-    from ..evaluation.recorder import Keeper
+    from ..evaluation.recorder import RunRecorder
     from ..models.linear import LinearModel
     from ..streams import Chunk
-    from .judging import Judge
+    from .judge import Judge
 
 __all__ = ["command"]
 
@@ -46,7 +46,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
     default="auto",
     help="What the labels are; auto: the first of them decide.",
 )
-@reading_options
+@add_source_options
 @click.option(
     "-b",
     "--hash-bits",
@@ -91,7 +91,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       onepass compare train.vw --report compare.html --plot compare.svg --save-best best.model
     """
     from ..evaluation import report
-    from .drawing import picture
+    from .curves import picture
 
     race = Race(given)
     try:
@@ -118,7 +118,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 class Entry:
     """One rule in the race. `asked`: the rule that it is a variant of, as it was given."""
 
-    def __init__(self, asked: str, name: str, model: LinearModel, keeper: Keeper, judge: Judge) -> None:
+    def __init__(self, asked: str, name: str, model: LinearModel, keeper: RunRecorder, judge: Judge) -> None:
         self.asked, self.name, self.model, self.keeper, self.judge = asked, name, model, keeper, judge
         self.lost = ""  # why it cannot go on: its update overflowed
 
@@ -139,7 +139,7 @@ class Race:
         from .. import rules
 
         self.given = given
-        self.reading = as_reading(given, given["hash_bits"])
+        self.reading = source_options_of(given, given["hash_bits"])
         self.reading.multilabel = given["task"] == "multilabel"
         self.names = [name for each in given["rules"] for name in split_rules(each)]
         for name in self.names:
@@ -218,10 +218,10 @@ class Race:
     def _begin(self, chunk: Chunk) -> None:
         from .. import metrics, rules
         from ..evaluation.answers import Asker, needs_of
-        from ..evaluation.recorder import Keeper
+        from ..evaluation.recorder import RunRecorder
         from ..evaluation.run import Run
         from ..models import portfolio
-        from .judging import Judge, kind_of, new_model, usual_metrics
+        from .judge import Judge, kind_of, new_model, usual_metrics
         from .learn import _metrics
         from .progress import USUAL
         from .rows import declare_sides, usual_every
@@ -248,7 +248,7 @@ class Race:
             declare_sides(model, chunk)
             run = Run(every=every, window_size=self.given["window"])
             run.settings = {"model": repr(model.rule), "stream": ", ".join(self.reading.sources[:3])}
-            keeper = Keeper(run, made)
+            keeper = RunRecorder(run, made)
             judge = Judge(model, Asker(model, needs_of(made, False)), keeper.labels)
             self.entries.append(Entry(asked, name, model, keeper, judge))
         self.pairs = Pairs(len(self.entries))

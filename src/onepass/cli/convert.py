@@ -12,7 +12,7 @@ import click
 from ..errors import InputError
 from ..persistence.files import is_regular, replaced, write
 from .paths import Input, Output, writes
-from .reading import as_reading, reading_options
+from .source_options import add_source_options, source_options_of
 
 if TYPE_CHECKING:
     from ..streams import Chunk, Stream
@@ -30,7 +30,7 @@ VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\
 @click.command("convert", context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, type=Input(), metavar="IN…")
 @click.argument("out", type=Output(), metavar="OUT")
-@reading_options
+@add_source_options
 @click.option("--to", type=click.Choice(TO), show_default="from OUT's name", help="The format to write.")
 @click.option(
     "-b",
@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
         raise click.UsageError(f"{out}: a cache is read at any place, which only a regular file allows")
     if to == "svmlight" and is_regular(out):
         writes(f"{out}.names", "OUT.names")
-    reading = as_reading(given, given["hash_bits"])
+    reading = source_options_of(given, given["hash_bits"])
     how: dict[str, Any] = {"on_error": "skip" if given["on_error"] == "skip" else "raise"}
     job = Conversion(lambda **more: reading.stream(**how, **more), to, out)
     job.go()

@@ -15,14 +15,14 @@ from .. import _native
 from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
 from ..evaluation.answers import needs_of
-from ..evaluation.recorder import Keeper
+from ..evaluation.recorder import RunRecorder
 from ..evaluation.run import Run
 from ..metrics import Outcomes
 from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
-from .judging import Judge, asker_of, kind_of, predictions_of, usual_metrics
+from .judge import Judge, asker_of, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .outputs import merged
 from .pace import Pace
@@ -31,13 +31,13 @@ from .radius import Distances
 from .rows import check_bases, cut, declare_sides, inside, part_of, runs_of_labels, some, usual_every, whole_queries
 
 if TYPE_CHECKING:
-    from ..evaluation.regret_recorder import Lookback
+    from ..evaluation.regret_recorder import RegretRecorder
     from ..models.linear import LinearModel
     from ..scheme.rounds import Rule
     from ..streams import Chunk, Stream
-    from ..streams.seen import Begun
+    from ..streams.fingerprint import ResumePoint
     from .outputs import Audit, Predictions
-    from .reading import Reading
+    from .source_options import SourceOptions
 
 __all__ = ["Job", "Options", "Stopped"]
 
@@ -68,7 +68,7 @@ class Job:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: SourceOptions,
         options: Options,
         how: dict[str, Any],
         *,
@@ -87,16 +87,16 @@ class Job:
         self.model: LinearModel | None = None
         self.position: Position | None = None
         self.seen: list[Any] = []  # of each source, what was read before this run, or in the first pass
-        self.begun: Begun | None = None
+        self.resume_point: ResumePoint | None = None
         self.pass_number = 0
         self.runs: list[Run] = []  # of the passes that are done
-        self.keeper: Keeper | None = None
-        self.held: Keeper | None = None
+        self.keeper: RunRecorder | None = None
+        self.held: RunRecorder | None = None
         self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0, "before this pass": 0}
         self.decided = ""  # how the task was chosen
         self.stopped_whole = False  # was everything before malformed input saved?
         self.judge: Judge | None = None
-        self.looking: Lookback | None = None  # a resumed run has not kept what came before
+        self.regret_recorder: RegretRecorder | None = None  # a resumed run has not kept what came before
         self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.stream: Stream | None = None  # that is read, once there is one
@@ -112,11 +112,15 @@ class Job:
         self.model = model
 
     def resume(
-        self, model: LinearModel, kept: saved.Checkpoint, arrays: dict[str, Any], begun: Begun | None = None
+        self,
+        model: LinearModel,
+        kept: saved.Checkpoint,
+        arrays: dict[str, Any],
+        resume_point: ResumePoint | None = None,
     ) -> None:
         """Go on as if the run had never stopped."""
         self.adopt(model)
-        self.seen, self.begun = list(kept.seen), begun
+        self.seen, self.resume_point = list(kept.seen), resume_point
         self.position = None if kept.position is None else Position.of(kept.position)
         self.pass_number, self.counts = kept.pass_number, dict(kept.counts)
         self.examples_before = self.counts["examples"]
@@ -171,7 +175,7 @@ class Job:
 
     def _one_pass(self, interrupts: Interrupts) -> None:
         stream = self.reading.stream(self.position, **self._how())
-        stream.begun, self.begun = self.begun, None
+        stream.resume_point, self.resume_point = self.resume_point, None
         self.reading.format = stream.format
         self.stream = stream
         self.names = [source.name for source in stream.sources]
@@ -337,20 +341,20 @@ class Job:
         made = self._metrics()
         wanted = needs_of(made, False)
         if self.options.regret and not self.runs and not self.counts["examples"]:
-            from ..evaluation.regret_recorder import Hindsight, Lookback
+            from ..evaluation.regret_recorder import Hindsight, RegretRecorder
 
-            self.looking = Lookback(self.model, Hindsight())
-            wanted += [] if self.looking.regression else ["margins"]
+            self.regret_recorder = RegretRecorder(self.model, Hindsight())
+            wanted += [] if self.regret_recorder.regression else ["margins"]
         assert self.model is not None
         asker = asker_of(self.model, wanted)
         calibrate = any(metric.needs == "probabilities" for metric in made)
         run = Run(every=self.options.every, window_size=self.options.window)
-        self.keeper = Keeper(run, made, calibrate=calibrate)
-        self.judge = Judge(self.model, asker, self.keeper.labels, self.looking)
+        self.keeper = RunRecorder(run, made, calibrate=calibrate)
+        self.judge = Judge(self.model, asker, self.keeper.labels, self.regret_recorder)
         run.settings = self.settings()
         if self.options.holdout:
             every = max(1, self.options.every // self.options.holdout)
-            self.held = Keeper(Run(every=every, window_size=self.options.window), made)
+            self.held = RunRecorder(Run(every=every, window_size=self.options.window), made)
             self.held.recorder.labels = self.keeper.labels
         if self.display.losses is None:
             self.display.begin(Losses.of(made[0]))
@@ -381,8 +385,8 @@ class Job:
             n, curves = self.options.holdout, self.held.run
             run.holdout = {"t": [n * t for t in curves.t]}
             run.holdout |= {metric: list(curves.curves[metric]["cumulative"]) for metric in curves.metrics}
-        if self.looking is not None:
-            run.regret, self.looking = self.looking.finish(), None
+        if self.regret_recorder is not None:
+            run.regret, self.regret_recorder = self.regret_recorder.finish(), None
         elif self.counts["examples"] > self.examples_before:
             run.regret = None  # of rows before those that came since
         run.settings = self.settings()  # an ensemble has learned whom to believe

@@ -15,7 +15,7 @@ from ..models import portfolio
 from ..persistence.files import write
 from . import kernels
 from .paths import Input, Output, flag_of, reads, summary_stream, writes
-from .reading import Reading, as_reading, reading_options
+from .source_options import SourceOptions, add_source_options, source_options_of
 from .vw import VWCommand, rule_of, said_of_rules, vw_options
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ WITH_A_BOUND = "pa1:C=0.1"
     "--radius", type=float, metavar="R", show_default="1", help="With --task one-class: how far is still inside."
 )
 @kernels.kernel_options
-@reading_options
+@add_source_options
 @click.option(
     "-b",
     "--hash-bits",
@@ -170,7 +170,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """
     began = perf_counter()
     _check(given)
-    job = _resumed(ctx, given) if given["resume"] else _begun(ctx, given)
+    job = _resumed_run(ctx, given) if given["resume"] else _new_run(ctx, given)
     from ..errors import InputError
     from .job import Stopped
     from .resumption import beside
@@ -223,11 +223,11 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
 
 
-def _begun(ctx: click.Context, given: dict[str, Any]) -> Job:
+def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
     from .. import rules
 
     if given["rule"] == "auto":
-        return _auto(given)
+        return _auto_run(given)
     options = _options(given)
     of_task = options.task in ("ranking", "oneclass")
     other = of_task or kernels.asked(given) or given["regret"] or given["readout"] == "pocket"
@@ -240,13 +240,13 @@ def _begun(ctx: click.Context, given: dict[str, Any]) -> Job:
         model, _, _ = read(given["start_from"])
         _fits(ctx, model, given)
     bits = model.hash_bits if model is not None else given["hash_bits"]
-    reading = as_reading(given, bits)
+    reading = source_options_of(given, bits)
     task = options.task if model is None else model.task
     reading.multilabel = task == "multilabel"
     _fits_task(task, given)
 
     def make(task: str, bits: int | None = bits) -> Any:
-        from .judging import new_model
+        from .judge import new_model
 
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
         if kernels.asked(given):
@@ -267,13 +267,13 @@ def _begun(ctx: click.Context, given: dict[str, Any]) -> Job:
     if model is None:
         few = None if bits is None else 1  # weights: a table that is large would be made twice
         _try(rule, options.task, lambda task: make(task, few))
-    job = _job(given, reading, options, rule=rule, make=make)
+    job = _job_of(given, reading, options, rule=rule, make=make)
     if model is not None:
         job.adopt(model)
     return job
 
 
-def _auto(given: dict[str, Any]) -> Job:
+def _auto_run(given: dict[str, Any]) -> Job:
     """--rule auto: many rules at once, and weights that say which of them to believe."""
     for name in (*(["start_from"] if given["start_from"] else []), *said_of_rules(given)):
         if name != "rule":
@@ -284,7 +284,7 @@ def _auto(given: dict[str, Any]) -> Job:
         raise click.UsageError("--regret is of one learner, --rule auto has many: name a rule, as --rule arow")
 
     def make(task: str) -> Any:
-        from .judging import new_model
+        from .judge import new_model
 
         return new_model(
             "auto",
@@ -299,7 +299,9 @@ def _auto(given: dict[str, Any]) -> Job:
     from .. import rules
 
     # What decides the task decides it as for the default rule, which is for classes and for numbers.
-    return _job(given, as_reading(given, given["hash_bits"]), _options(given), rule=rules.make(RULE), make=make)
+    return _job_of(
+        given, source_options_of(given, given["hash_bits"]), _options(given), rule=rules.make(RULE), make=make
+    )
 
 
 def _options(given: dict[str, Any]) -> Options:
@@ -367,7 +369,7 @@ def _fits(ctx: click.Context, model: LinearModel, given: dict[str, Any]) -> None
                 each.limit(name, given[name])
 
 
-def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
+def _resumed_run(ctx: click.Context, given: dict[str, Any]) -> Job:
     from . import checkpoint as saved
     from .job import Options
     from .resumption import refuse_others
@@ -381,9 +383,9 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
         raise click.UsageError(
             f"--resume: {path} remembers no run (it was saved by the library); use --start-from {path}"
         )
-    reading, options = Reading(**kept.reading), Options(**kept.options)
+    reading, options = SourceOptions(**kept.reading), Options(**kept.options)
     sources = given["sources"] or given["data"] or ("-",)  # which are compared by what they hold
-    refuse_others(ctx, reading, as_reading({**given, "sources": sources}, given["hash_bits"]))
+    refuse_others(ctx, reading, source_options_of({**given, "sources": sources}, given["hash_bits"]))
     refuse_others(ctx, options, _options(given))
     _fits(ctx, model, given)
     reading.sources = [*given["sources"], *given["data"]] or reading.sources
@@ -392,15 +394,15 @@ def _resumed(ctx: click.Context, given: dict[str, Any]) -> Job:
     if not (given["sources"] or given["data"]):
         for source in reading.sources:
             reads(source, "SOURCE")
-    begun = saved.check_sources(kept, sources_of(reading.sources), reading.sources)
+    resume_point = saved.check_sources(kept, sources_of(reading.sources), reading.sources)
     for name in ("predictions", "quarantine"):
         given[f"{name}_length"] = kept.lengths.get(name)
-    job = _job(given, reading, options, rule=None, make=None)
-    job.resume(model, kept, arrays, begun)
+    job = _job_of(given, reading, options, rule=None, make=None)
+    job.resume(model, kept, arrays, resume_point)
     return job
 
 
-def _job(given: dict[str, Any], reading: Reading, options: Any, *, rule: Any, make: Any) -> Job:
+def _job_of(given: dict[str, Any], reading: SourceOptions, options: Any, *, rule: Any, make: Any) -> Job:
     from .job import Job
     from .outputs import Audit, Predictions, cut_back
     from .progress import Display, display

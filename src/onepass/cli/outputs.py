@@ -88,7 +88,7 @@ class Audit:
         self.out = out
 
     def show(self, model: LinearModel, chunk: Chunk) -> None:
-        from .judging import predictions_of
+        from .judge import predictions_of
 
         places, w, intercept = model.met_weights()
         said = predictions_of(model, chunk) if model.started else [None] * len(chunk)

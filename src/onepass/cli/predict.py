@@ -10,7 +10,7 @@ import click
 
 from ..errors import InputError
 from .paths import STDOUT, Input, Output
-from .reading import Reading, as_reading, reading_options
+from .source_options import SourceOptions, add_source_options, source_options_of
 
 if TYPE_CHECKING:
     from ..models.linear import LinearModel
@@ -25,7 +25,7 @@ COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "tex
 @click.command("predict", context_settings={"show_default": True})
 @click.argument("model_path", metavar="MODEL", type=Input())
 @click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
-@reading_options
+@add_source_options
 @click.option(
     "-o",
     "--output",
@@ -71,10 +71,10 @@ def command(
     model, kept, _ = read(model_path)
     if proba and (model.task in ("regression", "ranking", "multilabel") or not model.rule.proba("binary")):
         raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
-    reading = as_reading(given, model.hash_bits)
+    reading = source_options_of(given, model.hash_bits)
     reading.multilabel = model.task == "multilabel"
     if kept is not None:
-        _as_learned(ctx, reading, Reading(**kept.reading))
+        _as_learned(ctx, reading, SourceOptions(**kept.reading))
     how = {
         "on_error": "skip" if given["on_error"] == "skip" else "raise",
         "quarantine": given["quarantine"],
@@ -89,7 +89,7 @@ def command(
         ctx.exit(3)
 
 
-def _as_learned(ctx: click.Context, reading: Reading, learned: Reading) -> None:
+def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptions) -> None:
     """Options that were not given are those of the run that made the model."""
     from ..streams.sources import detect, sources_of
 
@@ -109,7 +109,7 @@ def _as_learned(ctx: click.Context, reading: Reading, learned: Reading) -> None:
             setattr(reading, name, getattr(learned, name))
 
 
-def _open(reading: Reading, how: dict[str, Any], asked: bool) -> tuple[Stream, Iterator[Chunk]]:
+def _open(reading: SourceOptions, how: dict[str, Any], asked: bool) -> tuple[Stream, Iterator[Chunk]]:
     """A stream and its chunks; without labels where it has none."""
     stream = reading.stream(**how)
     chunks = stream.batches()
@@ -138,7 +138,7 @@ class Judged:
     def __init__(self, model: LinearModel) -> None:
         from .. import metrics
         from ..evaluation.queries import Queries
-        from .judging import kind_of, usual_metrics
+        from .judge import kind_of, usual_metrics
 
         self.kind = kind_of(model.task)
         self.labels_are_none = model.task == "oneclass"  # judged by where they lie
@@ -149,7 +149,7 @@ class Judged:
     def add(self, chunk: Chunk, said: Any) -> None:
         import numpy as np
 
-        from ..evaluation.reading import Rows
+        from ..evaluation.examples import Rows
         from ..streams.chunk import known
         from .tasks import as_labels
 
@@ -189,7 +189,7 @@ class Judged:
 
 
 def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table: str) -> Judged:
-    from .judging import members, scores_of
+    from .judge import members, scores_of
     from .outputs import _word
     from .rows import check_bases, inside
 

@@ -67,7 +67,7 @@ def command(
       onepass reproduce drift --jobs 4 --out results
     """
     from ..reproduce import experiments, find
-    from ..reproduce.running import chosen
+    from ..reproduce.runner import chosen
 
     if name is None:
         width = max(len(each) for each in experiments())
@@ -85,8 +85,8 @@ def command(
         click.echo(f"{experiment.name}: {experiment.title}\n\n{experiment.protocol.strip()}\n")
         click.echo(f"{len(cells)} cells × {n} seed{'s' * (n != 1)}")
         return
-    from ..reproduce.running import run
-    from ..reproduce.writing import write
+    from ..reproduce.pages import write
+    from ..reproduce.runner import run
 
     home = Path(out)
     home.mkdir(parents=True, exist_ok=True)  # what would fail at the end fails here

@@ -15,7 +15,7 @@ import click
 from .job import Options
 from .kernels import kernel_options
 from .paths import STDOUT, flag_of
-from .reading import Reading
+from .source_options import SourceOptions
 from .vw import vw_options
 
 __all__ = ["IN_MODEL", "beside", "command_of", "given_here", "refuse_others"]
@@ -30,7 +30,7 @@ def _names_of(options: Callable[..., Any]) -> set[str]:
 
 
 FILES = {"sources", "data", "save", "resume", "start_from"}  # said by `command_of`
-IN_CHECKPOINT = {field.name for kind in (Reading, Options) for field in dataclasses.fields(kind)}
+IN_CHECKPOINT = {field.name for kind in (SourceOptions, Options) for field in dataclasses.fields(kind)}
 IN_MODEL = {"rule", "radius", "readout", "intercept"} | _names_of(kernel_options) | _names_of(vw_options) - {"data"}
 
 
@@ -65,7 +65,7 @@ def command_of(path: str, sources: Sequence[str], options: Sequence[str]) -> lis
     return ["onepass", "learn", "--resume", path, *more]
 
 
-def refuse_others(ctx: click.Context, kept: Reading | Options, now: Reading | Options) -> None:
+def refuse_others(ctx: click.Context, kept: SourceOptions | Options, now: SourceOptions | Options) -> None:
     """Options given beside --resume must be those of the run."""
     for param in ctx.command.params:
         name = str(param.name)

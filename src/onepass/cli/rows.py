@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..metrics import Outcomes
 from ..streams.chunk import COLUMNS, join, known
-from ..streams.reading import BLOCK
+from ..streams.row_stream import BLOCK
 from .tasks import as_labels
 
 if TYPE_CHECKING:

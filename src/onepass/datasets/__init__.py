@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .concepts import LED, RBF, STAGGER, Agrawal
     from .drift import Recurring, Switch
     from .generators import BLOCK, SEA, Checkerboard, RotatingHyperplane, SparseText, Synthetic
-    from .loading import RealStream, load
+    from .real_sets import RealStream, load
 
 __all__ = [
     "BLOCK",
@@ -55,8 +55,8 @@ __getattr__ = lazily_loaded(
         "SETS": "catalogue",
         "Recurring": "drift",
         "Switch": "drift",
-        "RealStream": "loading",
-        "load": "loading",
+        "RealStream": "real_sets",
+        "load": "real_sets",
         "CSR": ".rows.rows",
     }
     | dict.fromkeys(("LED", "RBF", "STAGGER", "Agrawal"), "concepts")

@@ -20,8 +20,8 @@ from .. import lazily_loaded
 
 if TYPE_CHECKING:
     from .answers import StreamModel
-    from .copies import Distributed, distributed
     from .delays import DelayedStream, PendingLabels
+    from .distributed_run import Distributed, distributed
     from .protocol import Chunked, prequential
     from .regret_recorder import Hindsight
     from .run import Run
@@ -43,12 +43,12 @@ __getattr__ = lazily_loaded(
     {
         "Chunked": "protocol",
         "DelayedStream": "delays",
-        "Distributed": "copies",
+        "Distributed": "distributed_run",
         "Hindsight": "regret_recorder",
         "PendingLabels": "delays",
         "Run": "run",
         "StreamModel": "answers",
-        "distributed": "copies",
+        "distributed": "distributed_run",
         "prequential": "protocol",
     },
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, ParameterError
 from ..metrics import Labels, Metric, Outcomes
 from ..metrics.meters import as_numbers
-from .reading import Rows
+from .examples import Rows
 
 __all__ = ["Answer", "Asker", "StreamModel", "answer_kind"]
 

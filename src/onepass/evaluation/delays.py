@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InputError, ParameterError
 from ..metrics.meters import whole
-from .reading import Example, as_examples
+from .examples import Example, as_examples
 
 __all__ = ["DelayedStream", "PendingLabels"]
 

@@ -10,8 +10,8 @@ from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import whole
 from .answers import Answer, Asker, Rounds
-from .reading import as_examples, is_chunk, takes_mappings_only
-from .recorder import Keeper
+from .examples import as_examples, is_chunk, takes_mappings_only
+from .recorder import RunRecorder
 from .run import Run
 
 __all__ = ["Holdout"]
@@ -25,7 +25,7 @@ class Holdout:
         self.nth = 0
         self.every = run.every if every is None else whole("holdout_every", every)
         self._fixed: list[tuple[Any, Any, float]] = []
-        self._kept: Keeper | None = None  # the every n-th
+        self._kept: RunRecorder | None = None  # the every n-th
         if isinstance(given, int | np.integer):
             self.nth = whole("holdout", given, least=2)
         elif given is not None:
@@ -45,12 +45,12 @@ class Holdout:
     def add(self, answer: Answer, y: Any, weight: float | None, metrics: list[Metric]) -> None:
         """An every n-th example, and what was said of it."""
         if self._kept is None:
-            self._kept = Keeper(Run(every=1 << 62), metrics)
+            self._kept = RunRecorder(Run(every=1 << 62), metrics)
         rounds = Rounds(self._kept.kind, self._kept.labels)
         rounds.add(answer, y, weight)
         self._kept.add(rounds.take(), 0.0)
 
-    def report(self, asker: Asker, keeper: Keeper, metrics: list[Metric], *, end: bool = False) -> None:
+    def report(self, asker: Asker, keeper: RunRecorder, metrics: list[Metric], *, end: bool = False) -> None:
         """Called after every step: adds a row where one is due."""
         seen, done = keeper.seen, self.run.holdout.get("t", [])
         if self._fixed and seen and (seen % self.every == 0 or end) and (not done or done[-1] != seen):

@@ -15,9 +15,7 @@ from ..errors import InputError
 from ..metrics import Metric, Outcomes
 from .answers import Answer, Asker, Rounds, answer_kind, needs_of
 from .delays import DelayedStream, PendingLabels
-from .holdout import Holdout
-from .queries import Queries
-from .reading import (
+from .examples import (
     CHUNK,
     Rows,
     as_chunks,
@@ -31,8 +29,10 @@ from .reading import (
     takes_mappings_only,
     unlabelled,
 )
-from .recorder import Keeper, Progress
-from .regret_recorder import Lookback
+from .holdout import Holdout
+from .queries import Queries
+from .recorder import Progress, RunRecorder
+from .regret_recorder import RegretRecorder
 from .run import Run
 
 __all__ = ["DEFAULTS", "Job"]
@@ -53,18 +53,18 @@ class Job:
         progress: Progress | None,
         on_predictions: Callable[[Any, Any], object] | None,
         holdout: Holdout,
-        looking: Lookback | None = None,
+        regret_recorder: RegretRecorder | None = None,
         drift: Detector | None = None,
     ) -> None:
-        self.holdout, self.looking, self.drift = holdout, looking, drift
+        self.holdout, self.regret_recorder, self.drift = holdout, regret_recorder, drift
         self.before = int(getattr(model, "t_", 0))  # examples the model has seen before this run
         self.model, self.run, self.metrics, self.calibrate = model, run, metrics, calibrate
         self.progress, self.on_predictions = progress, on_predictions
         wanted = needs_of(metrics or [], calibrate)
-        if looking is not None and not looking.regression:
+        if regret_recorder is not None and not regret_recorder.regression:
             wanted.append("margins")
         self.asker = Asker(model, wanted)
-        self.keeper: Keeper | None = None
+        self.keeper: RunRecorder | None = None
         self.through = 0  # labelled examples through the model
 
     @property
@@ -147,13 +147,13 @@ class Job:
         if self.asker.asks_more and isinstance(rows.X, list):
             self.learn_mappings(rows)
             return
-        if self.looking is not None:
-            self.looking.require_no_base(rows)
+        if self.regret_recorder is not None:
+            self.regret_recorder.require_no_base(rows)
         began = perf_counter()
         said = self.asker.predict_then_learn(rows)
         seconds = perf_counter() - began
-        if self.looking is not None:
-            self.looking.add(rows, said)
+        if self.regret_recorder is not None:
+            self.regret_recorder.add(rows, said)
         if self.keeper is None:
             self.begin(rows.y[0], None if self.asker.asks_more else said[0])
             assert self.keeper is not None
@@ -174,8 +174,8 @@ class Job:
             answer = self.asker.answer(x, base)
             said.append(answer.prediction)
             rounds.add(answer, y, weight)
-            if self.looking is not None:
-                self.looking.add_one(x, y, weight, base, self.model)
+            if self.regret_recorder is not None:
+                self.regret_recorder.add_one(x, y, weight, base, self.model)
             self.asker.learn(x, y, weight, base)
         seconds = perf_counter() - began
         self.tell(rows.X, said)
@@ -242,8 +242,8 @@ class Job:
                 continue
             # Judged before the model hears y: what it returned may be a thing that learning changes.
             rounds.add(answer, y, weight)
-            if self.looking is not None:
-                self.looking.add_one(x, y, weight, base, self.model)
+            if self.regret_recorder is not None:
+                self.regret_recorder.add_one(x, y, weight, base, self.model)
             began = clock()
             learn(x, y, weight, base)
             seconds += clock() - began
@@ -257,7 +257,7 @@ class Job:
     def by_event(self, events: Iterable[Any], store: PendingLabels) -> None:
         asker, clock = self.asker, perf_counter
         rounds: tuple[Rounds, Rounds] | None = None
-        later: Keeper | None = None
+        later: RunRecorder | None = None
         seconds = 0.0
 
         def flush() -> None:
@@ -295,7 +295,7 @@ class Job:
                 self.run.at_label = Run(
                     every=self.run.every, window_size=self.run.window_size, fading_factor=self.run.fading_factor
                 )
-                later = Keeper(self.run.at_label, self.metrics, calibrate=self.calibrate)
+                later = RunRecorder(self.run.at_label, self.metrics, calibrate=self.calibrate)
                 rounds = (
                     Rounds(self.keeper.kind, self.keeper.labels),
                     Rounds(later.kind, later.labels),
@@ -324,7 +324,7 @@ class Job:
             self.metrics = [metrics_module.make(DEFAULTS[kind])]
         elif self.metrics[0].kind != kind:
             raise InputError(f"{self.metrics[0].label} is for {self.metrics[0].kind}, but the stream gives {kind}")
-        self.keeper = Keeper(self.run, self.metrics, self.progress, calibrate=self.calibrate)
+        self.keeper = RunRecorder(self.run, self.metrics, self.progress, calibrate=self.calibrate)
 
     def account(self, outcomes: Outcomes, seconds: float) -> None:
         """Outcomes of examples that were learned, up to the next judging of a held-out set."""
@@ -351,7 +351,7 @@ class Job:
             self.keeper.close()
             self.holdout.report(self.asker, self.keeper, self.metrics, end=True)
         elif self.metrics is not None:
-            Keeper(self.run, self.metrics)  # an empty run still names its metrics
+            RunRecorder(self.run, self.metrics)  # an empty run still names its metrics
 
     def tell(self, X: Any, predictions: Any) -> None:
         if self.on_predictions is not None:

@@ -15,7 +15,7 @@ from .answers import StreamModel
 from .holdout import Holdout
 from .job import Job
 from .recorder import Progress
-from .regret_recorder import Hindsight, Lookback
+from .regret_recorder import Hindsight, RegretRecorder
 from .run import Run
 
 __all__ = ["Chunked", "prequential"]
@@ -77,29 +77,29 @@ def prequential(
     asked = None if metrics is None else metrics_module.make_all(metrics)
     if calibration is None:
         calibration = asked is not None and any(metric.needs == "probabilities" for metric in asked)
-    looking = _looking(model, regret, delay, time)
+    regret_recorder = _looking(model, regret, delay, time)
     kept_out = Holdout(holdout, holdout_every, model, run)
     watch = None if drift is None else make_detector(drift)
-    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, looking, watch)
+    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, regret_recorder, watch)
     run.settings = _settings(model, stream, delay, time, holdout)
     try:
         job.go(stream, delay, time, max_pending)
     except Exception as error:
         error.add_note(f"prequential: {job.through} examples were through before this")
         raise
-    if looking is not None:
-        run.regret = looking.finish()
+    if regret_recorder is not None:
+        run.regret = regret_recorder.finish()
     return run
 
 
-def _looking(model: Any, regret: bool | Hindsight, delay: Any, time: Any) -> Lookback | None:
+def _looking(model: Any, regret: bool | Hindsight, delay: Any, time: Any) -> RegretRecorder | None:
     if not isinstance(regret, bool | Hindsight):
         raise ParameterError(f"regret={regret!r:.60}: expected True, False or a Hindsight")
     if regret is False:
         return None
     if delay or time is not None:
         raise ParameterError("regret is that of labels which come at once: leave delay out")
-    return Lookback(model, Hindsight() if regret is True else regret)
+    return RegretRecorder(model, Hindsight() if regret is True else regret)
 
 
 def _settings(model: Any, stream: Any, delay: Any, time: Any, holdout: Any) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import Outcomes
-from .reading import Rows
+from .examples import Rows
 
 __all__ = ["Queries"]
 

@@ -10,12 +10,12 @@ from ..metrics import VIEWS, Labels, Metric, Outcomes, Recorder, calibration, pe
 from ..metrics.tables import BINS, CONFUSION
 from .run import Run
 
-__all__ = ["Keeper"]
+__all__ = ["RunRecorder"]
 
 Progress = Callable[[Run], object]
 
 
-class Keeper:
+class RunRecorder:
     """Keeps a `Run` up to date with the outcomes it is given."""
 
     def __init__(

@@ -14,9 +14,9 @@ from ..errors import InputError, ParameterError
 from ..rows.batches import as_batch, is_mappings
 from ..scheme.parameters import Parameters, number
 from ..scheme.readouts import Last
-from .reading import Rows
+from .examples import Rows
 
-__all__ = ["Hindsight", "Lookback"]
+__all__ = ["Hindsight", "RegretRecorder"]
 
 RIDGE = 1.0  # of the comparator where the best of all is not found for sure, or infinitely long
 
@@ -35,7 +35,7 @@ class Hindsight(Parameters):
     limit: int = number(10_000_000, at_least=1, integer=True)
 
 
-class Lookback:
+class RegretRecorder:
     """What is kept of a run of a linear model, and `finish`, which looks back on it."""
 
     def __init__(self, model: Any, how: Hindsight) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .frames import Frame
 from .geometry import Box, Line, Point
-from .look import meaning
+from .style import meaning
 from .words import count, plain, show, symbol_of
 
 if TYPE_CHECKING:

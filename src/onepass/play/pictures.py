@@ -14,7 +14,7 @@ from ..errors import MissingDependencyError
 from ..persistence import files
 from .frames import Frame
 from .geometry import balanced, ticks
-from .look import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of
+from .style import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of
 from .words import show, symbol_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .frames import Frame
 from .geometry import Box, Point, balanced, ticks
-from .look import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of
+from .style import INK, PALETTE, SHADE, arrows, caption, fitting, hue_of, legend_of
 from .words import show
 
 if TYPE_CHECKING:

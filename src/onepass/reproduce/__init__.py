@@ -7,7 +7,7 @@ import pkgutil
 
 from ..errors import ParameterError
 from .framework import Cell, Check, Experiment, NotRun, Numbers, Report, Result, Results, Spread
-from .running import load_file, run
+from .runner import load_file, run
 
 __all__ = [
     "Cell",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..charts.lines import Line
 from .framework import Cell, Check, Experiment, Numbers, Report, Results
 from .learners import tune_and_test
+from .pages import markdown_table
 from .pictures import curves, picture
 from .sets import HOMES, split
-from .writing import markdown_table
 
 __all__ = ["Budgets", "experiment"]
 

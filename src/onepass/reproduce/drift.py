@@ -8,8 +8,8 @@ from .. import datasets, kernels, rules
 from ..charts.lines import Line
 from ..kernels import budgets
 from .framework import Cell, Check, Experiment, Numbers, Report, Results
+from .pages import markdown_table
 from .pictures import curves, picture
-from .writing import markdown_table
 
 __all__ = ["Drift", "experiment"]
 

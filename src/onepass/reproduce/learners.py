@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import kernels, rules
 from ..kernels import budgets
+from .cross_validation import accuracy, choose
 from .sets import Split
-from .tuning import accuracy, choose
 
 __all__ = ["LEARNERS", "OURS", "Learner", "tune_and_test"]
 

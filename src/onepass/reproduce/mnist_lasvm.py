@@ -14,8 +14,8 @@ import numpy as np
 from .. import datasets
 from ..charts.lines import Line
 from .framework import Cell, Check, Experiment, NotRun, Numbers, Report, Result, Results
+from .pages import markdown_table
 from .pictures import Dot, curves, dots, picture
-from .writing import markdown_table
 
 __all__ = ["MnistLasvm", "experiment"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..models.portfolio import DEFAULT, DEFAULT_FOR_NUMBERS
 from .framework import Cell, Check, Experiment, Numbers, Report, Results
+from .pages import markdown_table
 from .pictures import Dot, dots, picture
-from .writing import markdown_table
 
 __all__ = ["Portfolio", "experiment"]
 

@@ -12,8 +12,8 @@ from ..charts.lines import Line
 from ..kernels import maps
 from ..models.reference import ReferenceLearner
 from .framework import Cell, Check, Experiment, Numbers, Report, Results, Spread
+from .pages import markdown_table
 from .pictures import Panel, curves, picture
-from .writing import markdown_table
 
 __all__ = ["Sugiyama", "experiment"]
 

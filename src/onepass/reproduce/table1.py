@@ -11,9 +11,9 @@ from typing import Any
 
 from .framework import Cell, Check, Experiment, Numbers, Report, Results, Spread
 from .learners import LEARNERS, OURS, tune_and_test
+from .pages import markdown_table
 from .pictures import Dot, Panel, dots, picture
 from .sets import HOMES, SETS, split
-from .writing import markdown_table
 
 __all__ = ["Table1", "experiment"]
 

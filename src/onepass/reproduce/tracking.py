@@ -6,8 +6,8 @@ import numpy as np
 
 from ..charts.lines import Line
 from .framework import Cell, Check, Experiment, Numbers, Report, Results
+from .pages import markdown_table
 from .pictures import curves, picture
-from .writing import markdown_table
 
 __all__ = ["Tracking", "experiment"]
 

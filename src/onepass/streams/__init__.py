@@ -1,8 +1,8 @@
-"""Readers: files and pipes as streams of examples."""
+"""Files, pipes and tables as streams of examples."""
 
 from __future__ import annotations
 
 from .chunk import Chunk, Position
-from .reading import Stream, stream
+from .row_stream import Stream, stream
 
 __all__ = ["Chunk", "Position", "Stream", "stream"]

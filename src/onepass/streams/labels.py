@@ -14,9 +14,9 @@ NUMBERS, STRINGS, TRUTH_VALUES = LABELS
 class LabelKind:
     """The first label of the stream decides; formats that know a column's kind beforehand need none of this."""
 
-    def __init__(self, begun: str) -> None:
-        """`begun`: what the labels before were, where the stream is resumed."""
-        self.kind = begun
+    def __init__(self, before: str) -> None:
+        """`before`: the kind of the labels before, where the stream is resumed; else the empty text."""
+        self.kind = before
         self.where = "in the rows before"
 
     def take(self, kind: str, where: str = "") -> bool:

@@ -99,7 +99,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
-def begun_here(parts: Iterator[Part]) -> Iterator[Part]:
+def in_this_process(parts: Iterator[Part]) -> Iterator[Part]:
     """The parts; in a forked child, whose threads are gone and whose files are its parent's, none but an error."""
     process = os.getpid()
     for part in parts:

@@ -42,7 +42,7 @@ class Records(Lines):
             return newline
         return carriage if carriage + 1 < filled or whole else -1
 
-    def begun(self, buffer: bytearray, filled: int, whole: bool) -> int:
+    def partial_line_end(self, buffer: bytearray, filled: int, whole: bool) -> int:
         return int(filled > 0 and not whole and buffer[filled - 1] == 13)
 
     def lines_within(self, buffer: bytearray, size: int) -> int:

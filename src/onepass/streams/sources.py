@@ -317,7 +317,7 @@ class Lines:
         """The last byte of the first end of a line from `start` on; below 0 where there is none that is whole."""
         return buffer.find(b"\n", start, filled)
 
-    def begun(self, buffer: bytearray, filled: int, whole: bool) -> int:
+    def partial_line_end(self, buffer: bytearray, filled: int, whole: bool) -> int:
         """How many of the last bytes may be the beginning of an end of a line."""
         return 0
 
@@ -343,13 +343,13 @@ class Sizes:
 
 def blocks(
     sources: list[Source], sizes: Sizes, max_line: int, *, file: int = 0, offset: int = 0, follow: bool = False,
-    how: Lines | None = None, leave: bool = False, spare: list[bytearray] | None = None, begun: Any = None,
+    how: Lines | None = None, leave: bool = False, spare: list[bytearray] | None = None, resume_point: Any = None,
 ) -> Iterator[Block]:  # fmt: skip
     """The sources as blocks of about so many bytes, from `offset` of source number `file` on.
 
     A line above `max_line` bytes comes as an empty block that says how long it was.
     `how` says where blocks may end: by default after any line.
-    What can be read but once and was `begun` (a seen.Begun) must be what was read then.
+    `resume_point` (a fingerprint.ResumePoint) tells what was read before; a pipe must begin with the same bytes.
     With `leave`, blocks may be in files still. Buffers that nobody uses any more may be put into `spare`: fresh memory
     costs more than reading into it.
     """
@@ -357,8 +357,8 @@ def blocks(
         source = sources[number]
         opened = source.open()
         try:
-            if begun is not None and number == file and begun.unread:
-                begun.resume(opened, source.name)
+            if resume_point is not None and number == file and resume_point.unread:
+                resume_point.resume(opened, source.name)
             elif offset:
                 opened.resume(offset, source.name)
             elif opened.peek(len(MARK)) == MARK:
@@ -470,7 +470,7 @@ class _Overlong:
     def take(self, buffer: bytearray, start: int, filled: int, whole: bool) -> int:
         """How many bytes of the buffer belong to it. Its end is not before `start`."""
         end = self.how.line_end(buffer, start, filled, whole)
-        used = end + 1 if end >= 0 else filled - self.how.begun(buffer, filled, whole)
+        used = end + 1 if end >= 0 else filled - self.how.partial_line_end(buffer, filled, whole)
         self.ended = end >= 0 or whole
         self.length += used - (end >= 0)
         self.lines += self.how.lines_within(buffer, used)

@@ -9,15 +9,15 @@ import numpy as np
 
 from ..errors import InputError, NumericalError, ParameterError
 from ..evaluation.answers import Asker, Scored
+from ..evaluation.examples import Rows
 from ..evaluation.queries import Queries
-from ..evaluation.reading import Rows
 from ..metrics import Outcomes
 from ..metrics.outcomes import Labels, of_sets
 from ..rows.batches import as_base, as_batch
 from . import tasks
 
 if TYPE_CHECKING:
-    from ..evaluation.regret_recorder import Lookback
+    from ..evaluation.regret_recorder import RegretRecorder
     from ..models.linear import LinearModel
     from ..streams import Chunk
 
@@ -67,8 +67,10 @@ def asker_of(model: LinearModel, needs: list[str]) -> Asker:
 class Judge:
     """A model at work: outcomes of labelled rows, each made before its row was learned (or without learning it)."""
 
-    def __init__(self, model: LinearModel, asker: Asker, labels: Labels, looking: Lookback | None = None) -> None:
-        self.model, self.asker, self.labels, self.looking = model, asker, labels, looking
+    def __init__(
+        self, model: LinearModel, asker: Asker, labels: Labels, regret_recorder: RegretRecorder | None = None
+    ) -> None:
+        self.model, self.asker, self.labels, self.regret_recorder = model, asker, labels, regret_recorder
 
     def take(self, chunk: Chunk, held: Any = None, test_only: bool = False) -> tuple[Outcomes, Callable[[], Any]]:
         """Outcomes, and how to get what to write as predictions. `held`: rows that are judged but not learned."""
@@ -86,11 +88,11 @@ class Judge:
             said: Any = scored if self.asker.asks_more else self.model._predictions(scores)
         else:
             rows = Rows(chunk.X, y, weight, base=as_base(chunk.base, len(chunk)))
-            if self.looking is not None:
-                self.looking.require_no_base(rows)
+            if self.regret_recorder is not None:
+                self.regret_recorder.require_no_base(rows)
             said = self.asker.predict_then_learn(rows)
-            if self.looking is not None:
-                self.looking.add(rows, said)
+            if self.regret_recorder is not None:
+                self.regret_recorder.add(rows, said)
         outcomes = self.asker.outcomes_of(kind_of(self.model.task), self.labels, said, y, chunk.weight)
         return outcomes, lambda: said_of(outcomes)
 

@@ -23,9 +23,9 @@ from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
 from .answers import Asker, Rounds, answer_kind, needs_of
+from .examples import CHUNK, as_examples, has_no_label, takes_mappings_only
 from .job import DEFAULTS
-from .reading import CHUNK, as_examples, has_no_label, takes_mappings_only
-from .recorder import Keeper, Progress
+from .recorder import Progress, RunRecorder
 from .run import Run
 
 __all__ = ["Distributed", "distributed"]
@@ -104,7 +104,7 @@ def distributed(
     askers = [Asker(copy.deepcopy(model), needs_of(asked or [], False)) for _ in range(k)]
     runs = [Run(every=every, window_size=window, fading_factor=fading) for _ in range(k)]
     generator = np.random.Generator(np.random.PCG64(whole("seed", seed, least=0)))
-    keepers: list[Keeper] = []
+    keepers: list[RunRecorder] = []
     rounds: list[Rounds] = []
     seconds = [0.0] * k
     examples = 0
@@ -119,7 +119,7 @@ def distributed(
         if not keepers:
             kind = asked[0].kind if asked else answer_kind(model, y, askers[0].model.predict_one(x))
             asked = asked or [metrics_module.make(DEFAULTS[kind])]
-            keepers = [Keeper(run, asked, progress if j == 0 else None) for j, run in enumerate(runs)]
+            keepers = [RunRecorder(run, asked, progress if j == 0 else None) for j, run in enumerate(runs)]
             rounds = [Rounds(keeper.kind, keeper.labels) for keeper in keepers]
         for j, times in enumerate(_trainings(scheme, k, examples, deterministic, generator).tolist()):
             began = perf_counter()
@@ -141,7 +141,7 @@ def distributed(
         keeper.close()
     if not keepers and asked:
         for run in runs:
-            Keeper(run, asked)
+            RunRecorder(run, asked)
     return Distributed(scheme, runs, examples)
 
 

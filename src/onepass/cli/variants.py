@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from .compare import Entry
-    from .reading import Reading
+    from .source_options import SourceOptions
 
 __all__ = ["Tuning", "as_json"]
 
@@ -18,7 +18,7 @@ __all__ = ["Tuning", "as_json"]
 class Tuning:
     """How many examples decide, and what they decided."""
 
-    def __init__(self, text: str, reading: Reading) -> None:
+    def __init__(self, text: str, reading: SourceOptions) -> None:
         self.examples = self.left = _examples(text, reading)
         self.over = False
         self.tried: dict[str, dict[str, float]] = {}  # by rule as given: its variants, and how they did
@@ -40,7 +40,7 @@ class Tuning:
         return f"parameters: of {variants} variants those that did best on the first {self.examples:,}"
 
 
-def _examples(text: str, reading: Reading) -> int:
+def _examples(text: str, reading: SourceOptions) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     if match is None or float(match[1]) <= 0 or (match[2] and float(match[1]) > 100):
         raise click.UsageError(f"--tune {text}: expected a number of examples, or a share such as 10%")

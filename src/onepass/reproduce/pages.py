@@ -13,7 +13,7 @@ from typing import Any
 
 from ..persistence import files
 from .framework import Check, Experiment, Report, Results, Spread
-from .running import describe
+from .runner import describe
 
 __all__ = ["markdown_table", "write"]
 

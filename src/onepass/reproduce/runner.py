@@ -24,7 +24,7 @@ from ..errors import OnepassError, ParameterError
 from ..persistence import files
 from .framework import Cell, Experiment, Numbers, Result, Results
 
-__all__ = ["Kept", "chosen", "describe", "load_file", "run"]
+__all__ = ["FinishedRuns", "chosen", "describe", "load_file", "run"]
 
 Told = Callable[[int, int, str], None]  # done, of, what was done last
 
@@ -69,7 +69,7 @@ def _fields(cells: Sequence[Cell]) -> list[str]:
     return list(dict.fromkeys(key for cell in cells for key in cell))
 
 
-class Kept:
+class FinishedRuns:
     """Finished runs in a folder, a file each. What does not belong to the experiment as it is now is not read."""
 
     def __init__(self, folder: Path, experiment: Experiment, quick: bool) -> None:
@@ -116,7 +116,7 @@ def run(
     `source`: the file that holds the experiment."""
     seeds = seeds or (experiment.quick_seeds if quick else experiment.seeds)
     jobs = jobs or (1 if experiment.timed else _cores())
-    kept = Kept(folder, experiment, quick)
+    kept = FinishedRuns(folder, experiment, quick)
     results = Results((Result(cell, {}) for cell in chosen(experiment.cells(quick), only)), quick)
     reasons: dict[Any, str | None] = {}
     todo: list[tuple[Result, int]] = []
@@ -152,7 +152,7 @@ def _cores() -> int:
 
 
 def _all_done(
-    experiment: Experiment, kept: Kept, todo: list[tuple[Result, int]], jobs: int, source: str | None
+    experiment: Experiment, kept: FinishedRuns, todo: list[tuple[Result, int]], jobs: int, source: str | None
 ) -> Iterator[tuple[Result, int, Numbers]]:
     if jobs <= 1:
         for result, seed in todo:
@@ -218,10 +218,10 @@ def _experiment(name: str) -> Experiment:
 
 def _work_elsewhere(source: str | None, name: str, folder: Path, quick: bool, cell: Cell, seed: int) -> Numbers:
     experiment = _experiment(source or name)
-    return _work(experiment, Kept(folder, experiment, quick), cell, seed)
+    return _work(experiment, FinishedRuns(folder, experiment, quick), cell, seed)
 
 
-def _work(experiment: Experiment, kept: Kept, cell: Cell, seed: int) -> Numbers:
+def _work(experiment: Experiment, kept: FinishedRuns, cell: Cell, seed: int) -> Numbers:
     began = time.perf_counter()
     numbers = experiment.run(cell, seed, kept.quick)
     numbers.setdefault("seconds", time.perf_counter() - began)

@@ -18,9 +18,9 @@ from ..persistence import files
 from ..rows.expansion import expand_one, make_expansion, numbers_of
 from ..rows.labels import label_array, plain
 from .chunk import COLUMNS, Chunk, Position, join, mappings
-from .parts import BadLine, Parsing, Part, begun_here, of_text
+from .fingerprint import ReadExtents, ResumePoint
+from .parts import BadLine, Parsing, Part, in_this_process, of_text
 from .records import Records
-from .seen import Begun, Seen
 from .sources import FORMATS, Block, Sizes, Source, blocks, detect, line_error, sources_of
 
 __all__ = ["Stream", "stream"]
@@ -115,8 +115,8 @@ class Stream:
 
     skipped: int = field(default=0, init=False)  # malformed lines left out
     _quarantined: array[int] = field(default_factory=lambda: array("q"), init=False)  # bytes after each of them
-    begun: Begun | None = field(default=None, init=False)  # of a stream that was read up to `start` before
-    seen: Seen = field(init=False)  # how much of each source has been read, once it is
+    resume_point: ResumePoint | None = field(default=None, init=False)  # of a stream that was read up to `start` before
+    seen: ReadExtents = field(init=False)  # how much of each source has been read, once it is
     names: Any = field(default=None, init=False)  # the growing table of names, where there is one
 
     def __post_init__(self) -> None:
@@ -267,21 +267,23 @@ class Stream:
 
     def _blocks(self, **options: Any) -> Iterator[Block]:
         start, where = self.start, (self.sources, self.sizes, self.max_line)
-        return blocks(*where, file=start.file, offset=start.offset, follow=self.follow, begun=self.begun, **options)
+        return blocks(
+            *where, file=start.file, offset=start.offset, follow=self.follow, resume_point=self.resume_point, **options
+        )
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
         """Parts as chunks of `size` rows; malformed lines are met on the way."""
         at = self.start
         assert self.format is not None
         how = Records("\t" if self.format == "tsv" else ",", self.max_line) if self.format in ("csv", "tsv") else None
-        self.seen = seen = Seen(self.sources, self.format, self.begun, at.file, how)
+        self.seen = seen = ReadExtents(self.sources, self.format, self.resume_point, at.file, how)
         file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: where the stream begins in the part
         self.skipped, labels = at.skipped, at.labels
         pieces: list[Chunk] = []
         held = 0
         with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
             self._quarantined = array("q", [quarantine.length])
-            for part in begun_here(parts):
+            for part in in_this_process(parts):
                 if part.file != file:
                     _require_all_there(row, at)
                     file, line = part.file, 1

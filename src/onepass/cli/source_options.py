@@ -14,13 +14,13 @@ from ..errors import InputError, LineError, OnepassError
 if TYPE_CHECKING:
     from ..streams import Position, Stream
 
-__all__ = ["Reading", "as_reading", "in_words_of_the_command", "reading_options"]
+__all__ = ["SourceOptions", "add_source_options", "in_words_of_the_command", "source_options_of"]
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
 
 
 @dataclasses.dataclass
-class Reading:
+class SourceOptions:
     """Everything that decides which rows a source gives. Kept in checkpoints, as JSON."""
 
     sources: list[str]
@@ -65,14 +65,14 @@ class Reading:
         )
 
 
-def as_reading(options: dict[str, Any], hash_bits: int | None) -> Reading:
+def source_options_of(options: dict[str, Any], hash_bits: int | None) -> SourceOptions:
     """From the options of a verb."""
     sources = [*options["sources"], *options.get("data", ())]
     if not sources:
         raise click.UsageError("which stream? Give a file, several, a 'glob*', or - for standard input")
     named: dict[str, Any] = {name: _names(options[name]) for name in ("features", "drop", "text", "interactions")}
     plain = {name: options[name] for name in ("format", "label", "no_label", "weight", "id", "time", "ngram")}
-    return Reading(
+    return SourceOptions(
         sources, hash_bits=hash_bits, index_base=options["index_base"], header=options["header"], **plain, **named
     )
 
@@ -83,7 +83,7 @@ def _names(given: tuple[str, ...]) -> list[str] | None:
     return names or None
 
 
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options above, for a verb."""
     many: dict[str, Any] = {"multiple": True, "metavar": "A,B,…"}
     for option in reversed(

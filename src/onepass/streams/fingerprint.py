@@ -18,7 +18,7 @@ from .chunk import Position
 from .parts import Part
 from .sources import MARK, Ahead, Source
 
-__all__ = ["Begun", "Extent", "Seen", "require_seen"]
+__all__ = ["Extent", "ReadExtents", "ResumePoint", "require_unchanged"]
 
 Extent = list[int] | None  # so many bytes from the beginning on, and their checksum; nothing is known of a source
 PIECE = 1 << 20
@@ -26,7 +26,7 @@ BLANKS = b" \t\r\n\v\f"
 
 
 @dataclass
-class Begun:
+class ResumePoint:
     """What is known of the file in which a stream is resumed."""
 
     offset: int  # of the position
@@ -49,7 +49,7 @@ class Begun:
             raise changed(name, there, length)
 
 
-def require_seen(source: Source, known: Extent, offset: int = 0) -> int | None:
+def require_unchanged(source: Source, known: Extent, offset: int = 0) -> int | None:
     """Read a source again up to the end of what was read of it, which must be the same; the checksum up to `offset`.
     None where nothing is known, or where it can be read but once."""
     if known is None or not _read_twice(source):
@@ -102,12 +102,14 @@ def _ended(there: int, crc: int, length: int) -> tuple[int, int]:
     return (there, crc) if there + 1 != length else (length, _native.crc32c(b"\n", crc))
 
 
-class Seen:
+class ReadExtents:
     """What a stream has read, by the positions that it gives."""
 
-    def __init__(self, sources: list[Source], format: str, begun: Begun | None, file: int, how: Any) -> None:
+    def __init__(
+        self, sources: list[Source], format: str, resume_point: ResumePoint | None, file: int, how: Any
+    ) -> None:
         self.sources, self.format, self.how = sources, format, how
-        self.begun, self.file = begun, file
+        self.resume_point, self.file = resume_point, file
         self.ends: dict[int, tuple[int, int]] = {}  # of each file: what the parts are that came, and its checksum
         self.parts: deque[tuple[Part, int]] = deque(maxlen=4)  # the last ones, and the checksum before each
         self.whole: dict[int, Extent] = {}  # of files that are not read from the beginning to the end
@@ -118,10 +120,10 @@ class Seen:
             return
         if part.file in self.ends:
             before = self.ends[part.file][1]
-        elif self.begun is not None and part.file == self.file and self.begun.offset:
-            if self.begun.crc is None:
+        elif self.resume_point is not None and part.file == self.file and self.resume_point.offset:
+            if self.resume_point.crc is None:
                 return
-            before = self.begun.crc
+            before = self.resume_point.crc
         else:
             before = _native.crc32c(MARK) if part.offset else 0
         self.parts.append((part, before))

@@ -18,7 +18,7 @@ import onepass as op
 from onepass import _native
 from onepass.errors import InputError
 from onepass.models.linear import LinearModel
-from onepass.streams.seen import Begun, require_seen
+from onepass.streams.fingerprint import ResumePoint, require_unchanged
 from onepass.streams.sources import FORMATS, Source
 
 pa = require_extra("pyarrow")
@@ -75,7 +75,7 @@ def test_a_change_of_any_byte_is_found(container: str, tmp_path: Path) -> None:
         path.write_bytes(gzip.compress(given) if container == "gzip" else given)
         source = Source(str(path), Pipe(given) if container == "pipe" else None)
         again = op.stream(source.file or path, format="vw", on_error="skip", start=chunk.position)
-        again.begun = Begun(offset, known, require_seen(source, known, offset))
+        again.resume_point = ResumePoint(offset, known, require_unchanged(source, known, offset))
         *_, last = again.batches(5)
         return again.seen.of(0, last.position)
 
