@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import data_sets
 import numpy as np
 import timing
 from sklearn.svm import SVC
 
 from onepass import LaSVMClassifier
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "experiments"))
-import data
 
 TARGET = 3.0
 SAME = 0.1  # points of error
@@ -30,7 +27,7 @@ SETTINGS = ((1000.0, 0.005), (10.0, 0.02))  # C and γ: the paper's, and tighter
 
 
 def measure(pair: tuple[int, int], C: float, gamma: float, options: argparse.Namespace) -> dict[str, Any]:
-    X, y, held, truth = data.mnist()
+    X, y, held, truth = data_sets.mnist()
     some, tested = np.isin(y, pair), np.isin(truth, pair)
     X, y = X[some][: options.rows], y[some][: options.rows]
     held, truth = held[tested], truth[tested]
@@ -86,7 +83,7 @@ def main() -> None:
     for result in results:
         shown = [f"{result[name]:.3g}" if isinstance(result[name], float) else str(result[name]) for name in names]
         cells.append(shown)
-    print(data.table(cells))
+    print(data_sets.table(cells))
     print(f"\nasked for: ratio >= {TARGET:g}; {timing.processor()}, clock {options.clock}")
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))

@@ -421,7 +421,7 @@ def spies(monkeypatch: pytest.MonkeyPatch) -> list[Witness]:
             made.append(out)
         return out
 
-    monkeypatch.setattr(evaluation.copies.copy, "deepcopy", spy)
+    monkeypatch.setattr(evaluation.distributed_run.copy, "deepcopy", spy)
     return made
 
 

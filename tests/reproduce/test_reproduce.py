@@ -37,7 +37,7 @@ from onepass.reproduce import (
     table1,
 )
 from onepass.reproduce.pages import write
-from onepass.reproduce.runner import Kept, chosen
+from onepass.reproduce.runner import FinishedRuns, chosen
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs/reproduce.md"
@@ -219,7 +219,7 @@ def test_missing_data_is_named_and_the_rest_is_run(tmp_path: Path, monkeypatch: 
 def test_what_is_kept_needs_its_data_no_more(tmp_path: Path, monkeypatch: Any) -> None:
     experiment = EXPERIMENTS["table1"]
     cell = {"set": "Adult", "learner": "PA", "B": "none"}
-    Kept(tmp_path, experiment, False).write(cell, 0, {"accuracy": 84.0, "support": 9.0})
+    FinishedRuns(tmp_path, experiment, False).write(cell, 0, {"accuracy": 84.0, "support": 9.0})
     for name in ("ONEPASS_DATA", "ONEPASS_CACHE"):
         monkeypatch.setenv(name, str(tmp_path / "nowhere"))
     only = ["Adult", "PA"]
@@ -478,4 +478,4 @@ def test_a_set_is_looked_for_once_for_all_its_cells(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(datasets, "load", lambda *given: asked.append(given))
     results = run(Two(), tmp_path, jobs=1)
     assert asked == [("banana", None)] and all(r.runs for r in results)
-    assert Kept(tmp_path, Two(), False).read({"k": 4}, 0)["x"] == 1.0  # type: ignore[index]
+    assert FinishedRuns(tmp_path, Two(), False).read({"k": 4}, 0)["x"] == 1.0  # type: ignore[index]

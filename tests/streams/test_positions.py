@@ -150,7 +150,7 @@ class Files:
     sources: Callable[[], list[Any]]
     folder: Path
 
-    def stream(self, way: Way, start: Any = None, quarantine: str = "bad") -> op.streams.reading.Stream:
+    def stream(self, way: Way, start: Any = None, quarantine: str = "bad") -> op.streams.row_stream.Stream:
         cache = self.folder / f"{way.block}.cache" if way.cached else None
         return op.stream(
             self.sources(), format=self.format, weight=None, on_error="skip", quarantine=self.folder / quarantine,

@@ -1,6 +1,6 @@
 """RCV1 topics and MNIST: one pass of every multiclass variant, the weights at the end and their average.
 
-ONEPASS_DATA=/path/to/data python experiments/multiclass.py [--quick] [--only rcv1,mnist]
+ONEPASS_DATA=/path/to/data python bench/multiclass.py [--quick] [--only rcv1,mnist]
 
 RCV1: documents with exactly one topic of the second level, shuffled once, the last fifth for testing. MNIST: as given.
 Progressive error: each row predicted before it is learned, by the readout named. Steps (C, eta) are the best of a few
@@ -17,7 +17,7 @@ import time
 import warnings
 from typing import Any
 
-import data
+import data_sets
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
@@ -44,7 +44,7 @@ class Data:
 
 
 def rcv1() -> Data:
-    X, y, _ = data.rcv1()
+    X, y, _ = data_sets.rcv1()
     order = np.random.default_rng(0).permutation(len(y))
     train, test = np.split(order, [len(order) * 4 // 5])
     # scikit-learn moves the intercept of sparse rows by 0.01 of a step; so does a constant feature of 0.1.
@@ -52,7 +52,7 @@ def rcv1() -> Data:
 
 
 def mnist() -> Data:
-    return Data("mnist", *data.mnist())
+    return Data("mnist", *data_sets.mnist())
 
 
 SETS = {"rcv1": rcv1, "mnist": mnist}
@@ -162,15 +162,15 @@ def main() -> None:
             lazy = rules[0].startswith("fobos")  # L1 by lazy updates has no average
             for readout in ("last",) if lazy else ("last", "average"):
                 rule = best(rules, multiclass, readout, d)
-                data.say(f"{name}: {rule} {multiclass} {readout}")
+                data_sets.say(f"{name}: {rule} {multiclass} {readout}")
                 cells.append([name, rule, multiclass, readout, *ours(rule, multiclass, readout, d)])
         for peer, options in PEERS.items():
             for readout in ("last", "average"):
-                data.say(f"{name}: {peer} {readout}")
+                data_sets.say(f"{name}: {peer} {readout}")
                 eta, results = theirs(options, readout == "average", d)
                 cells.append([name, f"{peer}, eta0={eta}", "one-vs-all", readout, *results])
     print("\n".join(about) + "\n")
-    print(data.table(cells, left=4))
+    print(data_sets.table(cells, left=4))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """MQ2008: rankers learned in one pass over the pairs of each query; NDCG@10 and MAP, mean over LETOR's five folds.
 
-ONEPASS_DATA=/path/to/data python experiments/ranking.py [--quick]
+ONEPASS_DATA=/path/to/data python bench/ranking.py [--quick]
 
 Fold k trains on three parts, chooses the step (C, eta, mu) by NDCG@10 on the fourth, and is measured on the fifth.
 Gain 2^relevance − 1, discount log2(1 + place); MAP counts relevance above 0. A query without a relevant document counts
@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import data
+import data_sets
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the first fold only")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")  # scikit-learn's remarks about its own future
-    parts = data.mq2008()
+    parts = data_sets.mq2008()
     folds = []
     for k in range(1 if given.quick else 5):
         turned = [parts[(k + i) % 5] for i in range(5)]
@@ -125,7 +125,7 @@ def main() -> None:
 
     cells = [["learner", "readout", "NDCG@10", "MAP"]]
     for name, readout, makes in learners():
-        data.say(f"{name} {readout}")
+        data_sets.say(f"{name} {readout}")
 
         def score(train: Part, validation: Part, test: Part, makes: Any = makes) -> Any:
             tried = [make(train) for make in makes]
@@ -138,7 +138,7 @@ def main() -> None:
     counts = [len(pairs(*part)) for part in parts]
     queries = sum(len(np.unique(part[2])) for part in parts)
     print(f"{len(folds)} fold(s); {queries} queries, {sum(counts):,} pairs in the five parts\n")
-    print(data.table(cells, left=2))
+    print(data_sets.table(cells, left=2))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Scene and yeast: label sets, learned in one pass by MultilabelClassifier; scikit-learn, a model per label, beside.
 
-ONEPASS_DATA=/path/to/data python experiments/multilabel.py [--quick] [--passes N]
+ONEPASS_DATA=/path/to/data python bench/multilabel.py [--quick] [--passes N]
 
 Rules that can are run calibrated and not (`threshold=`); the others keep labels in order only.
 Means over random orders of the training rows (yeast: the first 1,500; scene: 1,211 drawn anew each time; the rest is
@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import data
+import data_sets
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import hamming_loss, label_ranking_average_precision_score, label_ranking_loss
@@ -111,7 +111,7 @@ def run(make: Callable[[], Any], split: tuple[Any, ...], passes: int) -> list[fl
 
 def splits(name: str, orders: int) -> list[tuple[Any, ...]]:
     """Training rows in random order, test rows."""
-    X, Y = data.scene() if name == "scene" else data.yeast()
+    X, Y = data_sets.scene() if name == "scene" else data_sets.yeast()
     out = []
     for seed in range(orders):
         generator = np.random.default_rng(seed)
@@ -164,11 +164,11 @@ def main() -> None:
         cuts = splits(name, orders)
         for calibration, readout, makes in learners():
             chosen = best(makes, cuts[0], given.passes)
-            data.say(f"{name}: {chosen} {calibration} {readout}")
+            data_sets.say(f"{name}: {chosen} {calibration} {readout}")
             results = np.mean([run(makes[chosen], split, given.passes) for split in cuts], axis=0)
             cells.append([name, chosen, calibration, readout, *(f"{value:.3f}" for value in results)])
     print(f"{given.passes} pass(es), mean of {orders} orders\n")
-    print(data.table(cells, left=4))
+    print(data_sets.table(cells, left=4))
 
 
 if __name__ == "__main__":
