@@ -24,8 +24,8 @@ STYLE = """<style>
   <path d="M1,1 L7,4 L1,7" style="marker-end: none" /></marker></defs>"""
 STEPS = [
     ("a line of a CSV", "1.5,red,spam", "streams/sources.py: blocks of whole lines", False),
-    ("a sparse row", "indices, values", "native/parse/: names → columns, text → numbers, in threads", True),
-    ("Chunk", "rows, labels, position", "streams/row_stream.py: a malformed line is an error with its number", False),
+    ("a sparse row", "indices, values", "streams/delimited.py and tables.py; VW and svmlight: native/parse/, in threads", False),
+    ("Chunk", "rows, labels, position", "streams/reading.py: rows with their place in the file; bad lines are reported", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),
     ("Scalars", "m, target, ‖φ‖², …", "native/loops/scores.hpp: the task's direction φ and the score", True),
     ("Step", "add, scale, decay, …", "native/core/rules.hpp: the rule's formula", True),
@@ -68,7 +68,7 @@ def way() -> str:
         body.append(f'<text class="small" x="236" y="{y + 22}">{where}</text>')
         if i:
             body.append(f'<path d="M115,{y - step + 36} L115,{y - 1}" />')
-    return svg(640, 10 + len(STEPS) * step, "The way of a row from a CSV line to a weight", body)
+    return svg(700, 10 + len(STEPS) * step, "The way of a row from a CSV line to a weight", body)
 
 
 if __name__ == "__main__":
