@@ -39,7 +39,7 @@ def dimensions(owner: object, d: int) -> int:
 
 
 class Alternating:
-    """f_t(w) = ±w on [−1, 1]: −w/2 first, then w and −w in turn. The leader is always wrong (spec 03 §4)."""
+    """f_t(w) = ±w on [−1, 1]: −w/2 first, then w and −w in turn. The leader is always wrong."""
 
     def __init__(self, d: int = 1) -> None:
         self.d = dimensions(self, d)
@@ -64,7 +64,7 @@ class RandomLinear:
 
 
 class Outward:
-    """z = w/‖w‖: pushes wherever the player stands, in a random direction while it stands at 0 (spec 03, adversary
+    """z = w/‖w‖: pushes wherever the player stands, in a random direction while it stands at 0 (adversary
     b). What rounding leaves of steps there and back is 0: less than 1e-12 of the farthest that the player has been.
     """
 

@@ -114,7 +114,7 @@ class Prediction(RoundLoss):
         return np.asarray(-self.importance * pull * np.asarray(self.x))
 
     def exp_concavity(self, score: float) -> float:
-        """Logistic: e^{−S}/c. ½r²: 1/(c B²), B = |y| + S bounding the residual (spec 00 §5)."""
+        """Logistic: e^{−S}/c. ½r²: 1/(c B²), B = |y| + S bounding the residual."""
         if self.importance == 0:
             return 0.0
         if isinstance(self.loss, Logistic):

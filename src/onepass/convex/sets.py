@@ -174,7 +174,7 @@ class L2Ball(DecisionSet):
 
 
 def secular(q: Array, kappa: Array, r: float) -> float:
-    """ν ≥ 0 with ‖q/(κ + ν)‖ = r, to the last bits: the left side falls with ν (spec 00 §7.1)."""
+    """ν ≥ 0 with ‖q/(κ + ν)‖ = r, to the last bits: the left side falls with ν."""
     q, kappa = q[q != 0], kappa[q != 0]
     if not len(q):
         return 0.0

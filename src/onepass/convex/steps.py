@@ -1,4 +1,4 @@
-"""Step sizes of gradient descent, each with the regret it guarantees (spec 03 §3).
+"""Step sizes of gradient descent, each with the regret it guarantees.
 
 `bounds(u, w1, Z)` is an array with an entry for every prefix: entry t − 1 bounds the regret against u after t rounds
 with subgradients Z[:t].

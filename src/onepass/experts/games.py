@@ -53,7 +53,7 @@ class Heaviest:
 
 
 class OppositeLabel:
-    """Two constant experts, 0 and 1, and an answer that is the opposite of what is predicted (spec 04 §8).
+    """Two constant experts, 0 and 1, and an answer that is the opposite of what is predicted.
 
     Against one who draws, it sees the probability p and not the coin: 1 iff p < ½.
     """

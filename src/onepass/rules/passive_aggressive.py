@@ -61,7 +61,7 @@ class PassiveAggressive(Rule):
         return 1.0
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
-        """multiclass="all": every s_y − s_r ≥ 1 at once; exact in O(K log K) (spec 01 §13.2)."""
+        """multiclass="all": every s_y − s_r ≥ 1 at once; exact in O(K log K)."""
         plain = self.importance_mode == "scale_step"
         c = 1.0 if plain else s.importance
         if self.update_on == "mistake" and s.m > 0:

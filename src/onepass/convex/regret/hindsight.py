@@ -1,4 +1,4 @@
-"""The best fixed comparator in hindsight, with its duality gap (spec 00 §7.1).
+"""The best fixed comparator in hindsight, with its duality gap.
 
 `best(X, y, loss)` minimises Σ c_i ℓ(⟨u, x_i⟩, y_i) over a set. Rows may be dense or CSR.
 """
@@ -456,5 +456,5 @@ def _largest_square(X: Any, c: Array) -> float:
 
 
 def labels_as_signs(y: NDArray[Any], classes: list[Any]) -> Array:
-    """Two labels as ±1, the larger +1 (spec 00 §3)."""
+    """Two labels as ±1, the larger +1."""
     return np.where(np.asarray(y) == classes[-1], 1.0, -1.0)
