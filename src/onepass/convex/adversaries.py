@@ -64,8 +64,9 @@ class RandomLinear:
 
 
 class Outward:
-    """z = w/‖w‖: pushes wherever the player stands, in a random direction while it stands at 0 (adversary
-    b). What rounding leaves of steps there and back is 0: less than 1e-12 of the farthest that the player has been.
+    """z = w/‖w‖: pushes wherever the player stands, in a random direction while it stands at 0.
+
+    What rounding leaves of steps there and back is 0: less than 1e-12 of the farthest that the player has been.
     """
 
     def __init__(self, d: int, size: float = 1.0, seed: int = 0) -> None:
