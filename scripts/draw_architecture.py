@@ -25,7 +25,7 @@ STYLE = """<style>
 STEPS = [
     ("a line of a CSV", "1.5,red,spam", "streams/sources.py: blocks of whole lines", False),
     ("a sparse row", "indices, values", "streams/tables.py; for VW and svmlight native/parse/, in threads", False),
-    ("Chunk", "rows, labels, position", "streams/reading.py: rows and their place; bad lines are reported", False),
+    ("Chunk", "rows, labels, position", "streams/row_stream.py: rows and their place; bad lines are reported", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),
     ("Scalars", "m, target, ‖φ‖², …", "native/loops/scores.hpp: the task's direction φ and the score", True),
     ("Step", "add, scale, decay, …", "native/core/rules.hpp: the rule's formula", True),
