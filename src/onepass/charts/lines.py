@@ -112,19 +112,8 @@ def line_chart(
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low)
 
     out = [_opening(width, HEIGHT, title)]
-    for tick in ticks:
-        out.append(f'<line class="grid" x1="{LEFT}" x2="{edge}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
-        out.append(
-            f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{html.escape(_short(show, tick))}</text>'
-        )
-    floor = HEIGHT - BOTTOM
-    out.append(f'<line class="axis" x1="{LEFT}" x2="{edge}" y1="{floor}" y2="{floor}"/>')
-    for tick in nice_ticks(start, stop, 6 if width > NARROW else 4):
-        if start <= tick <= stop:
-            anchor = "end" if x(tick) > edge - 16 else "middle"
-            out.append(f'<text x="{x(tick):.1f}" y="{floor + 17}" text-anchor="{anchor}">{compact(tick)}</text>')
-    middle = (LEFT + edge) / 2
-    out.append(f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(across)}</text>')
+    out += _grid(ticks, y, edge, show)
+    out += _axis(nice_ticks(start, stop, 6 if width > NARROW else 4), x, (start, stop), edge, across)
     out += _marks(marks, x, start, stop, edge)
     for line in lines:
         for path in _paths(line, x, y):
@@ -181,6 +170,32 @@ def calibration_chart(
 def _opening(width: float, height: float, title: str) -> str:
     name = html.escape(title, quote=True)
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{name}" xmlns="http://www.w3.org/2000/svg">'
+
+
+def _grid(ticks: Sequence[float], y: Callable[[float], float], edge: float, show: Callable[[float], str]) -> list[str]:
+    """A line across the picture for each value, with the value on its left."""
+    out = []
+    for tick in ticks:
+        out.append(f'<line class="grid" x1="{LEFT}" x2="{edge}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        out.append(
+            f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{html.escape(_short(show, tick))}</text>'
+        )
+    return out
+
+
+def _axis(
+    ticks: Sequence[float], x: Callable[[float], float], ends: tuple[float, float], edge: float, across: str
+) -> list[str]:
+    """The axis of t at the bottom: its line, its numbers, its name."""
+    floor = HEIGHT - BOTTOM
+    out = [f'<line class="axis" x1="{LEFT}" x2="{edge}" y1="{floor}" y2="{floor}"/>']
+    for tick in ticks:
+        if ends[0] <= tick <= ends[1]:
+            anchor = "end" if x(tick) > edge - 16 else "middle"
+            out.append(f'<text x="{x(tick):.1f}" y="{floor + 17}" text-anchor="{anchor}">{compact(tick)}</text>')
+    middle = (LEFT + edge) / 2
+    out.append(f'<text x="{middle:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(across)}</text>')
+    return out
 
 
 def _marks(

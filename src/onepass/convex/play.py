@@ -14,6 +14,7 @@ from .players import RDA, Player
 from .sets import Array, DecisionSet, Reals
 
 if TYPE_CHECKING:
+    from ..scheme.losses import Loss
     from .regret.curves import Regret
     from .regret.hindsight import Comparator
 
@@ -41,7 +42,6 @@ class Game:
         from .regret import hindsight
 
         set = self.player.set if set is None else set
-        first = self.functions[0]
         kinds = {type(f) for f in self.functions}
         if kinds == {Linear}:
             return hindsight.best_linear(self.gradients, set)
@@ -51,20 +51,12 @@ class Game:
         if kinds == {Regularized}:
             ridge = sum(f.lam for f in self.functions)  # type: ignore[attr-defined]
             inner = [f.f for f in self.functions]  # type: ignore[attr-defined]
-            first = inner[0]
-        if not isinstance(first, Prediction) or any(
-            not isinstance(f, Prediction) or f.loss != first.loss for f in inner
-        ):
-            raise InputError(
-                "the best point is found for rounds of one kind: linear, quadratic, or one loss of predictions"
-            )
-        X = np.array([f.x for f in inner])  # type: ignore[attr-defined]
-        y, c = (np.array([getattr(f, name) for f in inner]) for name in ("y", "importance"))
+        X, y, c, loss = _predictions(inner)
         if not ridge:
-            return hindsight.best(X, y, first.loss, set, c)
+            return hindsight.best(X, y, loss, set, c)
         if not isinstance(set, Reals):
             raise ParameterError(f"the best point of losses with a penalty is found in all of R^d, not in {set!r}")
-        return hindsight.best_penalised(X, y, first.loss, c, ridge)
+        return hindsight.best_penalised(X, y, loss, c, ridge)
 
     def regret(self, u: Any = None) -> Regret:
         """Against u, by default the best point in hindsight, with the player's bound beside it."""
@@ -88,6 +80,18 @@ class Game:
             who=repr(self.player),
             against="" if comparator is not None else "a given point",
         )
+
+
+def _predictions(functions: list[RoundLoss]) -> tuple[Array, Array, Array, Loss]:
+    """Rounds of one loss of predictions as X, y, importances and that loss."""
+    first = functions[0]
+    rounds = [f for f in functions if isinstance(f, Prediction)]
+    if not isinstance(first, Prediction) or len(rounds) < len(functions) or any(f.loss != first.loss for f in rounds):
+        raise InputError(
+            "the best point is found for rounds of one kind: linear, quadratic, or one loss of predictions"
+        )
+    X, y, c = (np.array([getattr(f, name) for f in rounds]) for name in ("x", "y", "importance"))
+    return X, y, c, first.loss
 
 
 def play(player: Player, adversary: Adversary, T: int) -> Game:

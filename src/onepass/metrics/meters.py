@@ -235,47 +235,55 @@ def observed(
 ) -> Outcomes:
     """Rows as users hold them, as `Outcomes`."""
     rows = len(y)
+    c = _row_weights(weight, rows)
+    if prediction is not None and len(prediction) != rows:
+        raise InputError(f"y has {rows} rows, prediction has {len(prediction)}")
+    _require_needs(metric, prediction, scores, probabilities)
+    if metric.kind == "rankings":
+        return _rankings(metric, labels, y, scores, c)
+    if metric.kind == "sets":
+        return of_sets(y, prediction, c, labels)
+    if metric.kind == "numbers":
+        return Outcomes("numbers", as_numbers(y), as_numbers(prediction), c, None, None, labels)
+    if classes is not None:
+        labels.codes(list(classes))
+    truth = labels.codes(y)
+    predicted = np.zeros(rows, dtype=np.int64) if prediction is None else labels.codes(prediction)
+    score_table = _columns("scores", scores, labels, classes, rows)
+    probability_table = _columns("probabilities", probabilities, labels, classes, rows)
+    return Outcomes("classes", truth, predicted, c, score_table, probability_table, labels)
+
+
+def _row_weights(weight: Any, rows: int) -> Array:
     c = np.ones(rows) if weight is None else np.asarray(weight, dtype=np.float64)
     if c.shape != (rows,) or not np.all(np.isfinite(c)) or np.any(c < 0):
         raise InputError(f"weight: expected {rows} finite numbers >= 0, one for each row")
-    if prediction is not None and len(prediction) != rows:
-        raise InputError(f"y has {rows} rows, prediction has {len(prediction)}")
+    return c
+
+
+def _require_needs(metric: Metric, prediction: Any, scores: Any, probabilities: Any) -> None:
+    """Refuse a call without the predictions, scores or probabilities that the metric reads."""
     if metric.needs == "probabilities" and probabilities is None:
         raise InputError(f"{metric.label} needs probabilities=, a column for each class")
     if metric.needs == "margins" and scores is None:
         raise InputError(f"{metric.label} needs scores=")
     if metric.needs == "scores" and scores is None and probabilities is None:
         raise InputError(f"{metric.label} needs scores= (or probabilities=)")
-    if metric.kind == "rankings":
-        relevance = np.asarray(y, dtype=np.float64)
-        table = np.asarray(scores, dtype=np.float64)
-        if relevance.ndim != 2 or relevance.shape != table.shape:
-            raise InputError(
-                f"{metric.label} needs rows of relevances and of scores of the same shape, "
-                f"got {relevance.shape} and {table.shape}"
-            )
-        return Outcomes("rankings", relevance, np.zeros(rows), c, table, None, labels)
-    if metric.kind == "sets":
-        if prediction is None:
-            raise InputError(f"{metric.label} needs predictions: a collection of labels for each row")
-        return of_sets(y, prediction, c, labels)
-    if metric.kind == "numbers":
-        if prediction is None:
-            raise InputError(f"{metric.label} needs predictions")
-        return Outcomes("numbers", as_numbers(y), as_numbers(prediction), c, None, None, labels)
-    if classes is not None:
-        labels.codes(list(classes))
-    truth = labels.codes(y)
-    said = np.zeros(rows, dtype=np.int64) if prediction is None else labels.codes(prediction)
-    return Outcomes(
-        "classes",
-        truth,
-        said,
-        c,
-        _columns("scores", scores, labels, classes, rows),
-        _columns("probabilities", probabilities, labels, classes, rows),
-        labels,
-    )
+    if metric.kind == "sets" and prediction is None:
+        raise InputError(f"{metric.label} needs predictions: a collection of labels for each row")
+    if metric.kind == "numbers" and prediction is None:
+        raise InputError(f"{metric.label} needs predictions")
+
+
+def _rankings(metric: Metric, labels: Labels, y: Any, scores: Any, c: Array) -> Outcomes:
+    relevance = np.asarray(y, dtype=np.float64)
+    table = np.asarray(scores, dtype=np.float64)
+    if relevance.ndim != 2 or relevance.shape != table.shape:
+        raise InputError(
+            f"{metric.label} needs rows of relevances and of scores of the same shape, "
+            f"got {relevance.shape} and {table.shape}"
+        )
+    return Outcomes("rankings", relevance, np.zeros(len(c)), c, table, None, labels)
 
 
 def _columns(name: str, given: Any, labels: Labels, classes: Sequence[Any] | None, rows: int) -> Array | None:

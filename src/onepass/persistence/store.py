@@ -14,20 +14,17 @@ whoever can write the file can also write its checksum. Loading runs no code who
 from __future__ import annotations
 
 import errno
-import itertools
-import json
-import math
 import os
 import re
-import reprlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DamagedFileError, ForeignFileError, NewerFileError, ParameterError
-from . import files
+from . import files, strict_json
+from .values import decode_names, decode_values, encode_names, encode_values
 
 __all__ = [
     "FORMAT_VERSION",
@@ -45,8 +42,6 @@ FORMAT_VERSION = 1
 
 _FIRST = b'{"__metadata__":{"format":"onepass"'  # how the header of every file of ours begins
 _MAX_HEADER = 100_000_000  # bytes; safetensors refuses longer ones
-_MAX_DEPTH = 100  # nesting of the config, well below the interpreter's recursion limit
-_MAX_TUPLE_DEPTH = 32  # a tuple costs two levels of JSON
 _ZEROS = b"0" * 64
 # Quotes inside JSON strings are escaped, so this matches the key itself and never a value.
 _CHECKSUM = re.compile(rb'"sha256":"([0-9a-f]{64})"')
@@ -138,7 +133,7 @@ def from_bytes(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, 
     if not isinstance(kind, str) or not kind or not isinstance(text, str):
         _damaged(where, "expected a kind and a config in its header")
     try:
-        config = _loads(text)
+        config = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         _damaged(where, f"its config is not JSON ({error})")
     if not isinstance(config, dict):
@@ -153,9 +148,9 @@ def from_bytes(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, 
 def _pack(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytearray:
     # Written here, not by safetensors.serialize: that one orders the metadata at random (a Rust
     # HashMap), so that the same model would give different bytes.
-    if not isinstance(kind, str) or not kind or _has_surrogates(kind):
+    if not isinstance(kind, str) or not kind or strict_json.has_surrogates(kind):
         raise ParameterError(f"kind={kind!r}: expected a non-empty str of valid Unicode")
-    text = _dumps(_plain(dict(config), "config", 0))
+    text = strict_json.dumps(strict_json.exact(dict(config), "config"))
     header: dict[str, Any] = {
         "__metadata__": {
             "format": "onepass",
@@ -177,7 +172,7 @@ def _pack(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         }
         position += array.nbytes
         parts.append(array.reshape(-1).view(np.uint8))
-    head = _dumps(header, sort_keys=False).encode()
+    head = strict_json.dumps(header, sort_keys=False).encode()
     head += b" " * (-len(head) % 8)
     if len(head) > _MAX_HEADER:
         raise ParameterError(
@@ -196,7 +191,7 @@ def _pack(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
 
 
 def _array_name(name: object) -> str:
-    if not isinstance(name, str) or name == "__metadata__" or _has_surrogates(name):
+    if not isinstance(name, str) or name == "__metadata__" or strict_json.has_surrogates(name):
         raise ParameterError(f"array name {name!r}: expected valid Unicode other than '__metadata__'")
     return name
 
@@ -245,7 +240,7 @@ def _parse_header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
     try:
         if end > len(data):
             raise ValueError(f"its header ends at byte {end}, the file at {len(data)}")
-        header = _loads(data[8:end].decode())
+        header = strict_json.loads(data[8:end].decode())
     except (ValueError, RecursionError) as error:
         if _starts_like_ours(data):
             _damaged(where, str(error))
@@ -297,223 +292,4 @@ def _check_sum(data: bytes, end: int, metadata: Mapping[str, Any], where: str) -
 def _damaged(where: str, detail: str) -> NoReturn:
     raise DamagedFileError(
         f"{where}: the model file is truncated or altered: {detail}; restore a copy, or train and save again"
-    ) from None
-
-
-# JSON, strictly: what is written comes back equal, and nothing else is read.
-
-
-def _dumps(value: object, sort_keys: bool = True) -> str:
-    return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-
-
-def _loads(text: str) -> Any:
-    return json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_duplicates)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):  # 1e999
-        raise ValueError(f"{text} is out of range")
-    return value
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} appears twice")
-        found[key] = value
-    return found
-
-
-def _has_surrogates(text: str) -> bool:
-    # UTF-8 has no lone surrogates, and JSON would join two of them into one character.
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _from_numpy(value: object) -> object:
-    """A numpy scalar as the Python value; what has none (dates, records, long doubles) stays."""
-    if isinstance(value, np.str_):
-        return str.__str__(value)  # numpy's own str() and .item() drop trailing NULs
-    if isinstance(value, np.bytes_):
-        return bytes(value)
-    # A date's .item() may be a bare int, so only numbers; a long double's is a long double.
-    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else value
-
-
-def _plain(value: object, at: str, depth: int) -> Any:
-    """The value as exact JSON types, or an error that says where in the config it sits."""
-    if depth > _MAX_DEPTH:
-        raise ParameterError(f"{at[:80]}…: nested more than {_MAX_DEPTH} deep; expected a flatter config")
-    value = _from_numpy(value)
-    kind = type(value)  # not isinstance: an IntEnum or a namedtuple would not come back as one
-    if value is None or kind is bool:
-        return value
-    if isinstance(value, Mapping):
-        for key in value:
-            if type(key) is not str or _has_surrogates(key):
-                raise ParameterError(
-                    f"{at}: key {key!r} is not a str of valid Unicode; JSON has no other keys, store a list of pairs"
-                )
-        return {key: _plain(item, f"{at}.{key}", depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple) and kind in (list, tuple):
-        return [_plain(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if isinstance(value, float) and kind is float:
-        if math.isfinite(value):
-            return value
-        raise ParameterError(f"{at} is {value}; JSON holds finite numbers only: store None or a str")
-    if isinstance(value, int) and kind is int:
-        if value.bit_length() <= 1024:
-            return value
-        raise ParameterError(f"{at} is an int of more than 1024 bits; pass it through encode_values")
-    if isinstance(value, str) and kind is str:
-        if not _has_surrogates(value):
-            return value
-        raise ParameterError(f"{at} is {value!r}, not valid Unicode; pass it through encode_values")
-    raise ParameterError(
-        f"{at} is of type {kind.__name__}; expected None, bool, int, float, str, a list or a dict; "
-        "store arrays as arrays and labels through encode_values"
-    )
-
-
-# Labels
-
-
-def encode_values(values: Sequence[Hashable]) -> list[Any]:
-    """Labels as JSON; `decode_values` gives back equal values of the same types.
-
-    str, int, bool, None, finite float, bytes and tuples of these; numpy scalars become Python's. What
-    JSON tells apart stays as it is; the rest is an object of one key that names its type.
-    """
-    return [_encode(value, 0) for value in values]
-
-
-def decode_values(encoded: list[Any]) -> list[Any]:
-    """Inverse of `encode_values`."""
-    if not isinstance(encoded, list):
-        found = type(encoded).__name__
-        raise DamagedFileError(f"expected a list of labels, got {found}; train and save again")
-    return [_decode(item, 0) for item in encoded]
-
-
-def _encode(value: object, depth: int) -> Any:
-    value = _from_numpy(value)
-    kind = type(value)
-    if value is None or kind is bool:
-        return value
-    if isinstance(value, str) and kind is str:
-        return {"str": value.encode("utf-8", "surrogatepass").hex()} if _has_surrogates(value) else value
-    if isinstance(value, int) and kind is int:
-        # Python limits decimal text to some thousand digits; hexadecimal has no limit.
-        return value if value.bit_length() <= 64 else {"int": hex(value)}
-    if isinstance(value, float) and kind is float:
-        if math.isfinite(value):
-            return value
-        raise ParameterError(f"label {value} is not finite; expected a number (None for a missing label)")
-    if isinstance(value, bytes) and kind is bytes:
-        return {"bytes": value.hex()}
-    if isinstance(value, tuple) and kind is tuple:
-        if depth >= _MAX_TUPLE_DEPTH:
-            raise ParameterError(f"a label nests tuples more than {_MAX_TUPLE_DEPTH} deep; use its repr()")
-        return {"tuple": [_encode(item, depth + 1) for item in value]}
-    raise ParameterError(
-        f"label {_shown(value)} is of type {kind.__module__}.{kind.__qualname__}, which a model file "
-        "cannot hold; expected str, int, bool, None, float, bytes or tuples of these: convert it first, "
-        "for instance with str()"
-    )
-
-
-def _decode(item: object, depth: int) -> Any:
-    if item is None or type(item) in (bool, int, float, str):
-        return item
-    if isinstance(item, dict) and len(item) == 1:
-        [(tag, content)] = item.items()
-        if tag == "tuple" and isinstance(content, list) and depth < _MAX_TUPLE_DEPTH:
-            return tuple(_decode(part, depth + 1) for part in content)
-        try:
-            if tag == "int" and isinstance(content, str):
-                return int(content, 16)
-            if tag == "bytes" and isinstance(content, str):
-                return bytes.fromhex(content)
-            if tag == "str" and isinstance(content, str):
-                return bytes.fromhex(content).decode("utf-8", "surrogatepass")
-        except ValueError:
-            pass
-    raise DamagedFileError(f"expected a label as encode_values writes it, got {_shown(item)}; train and save again")
-
-
-def _shown(value: object) -> str:
-    # The value may be huge, nested without end, or an object whose repr fails.
-    try:
-        return reprlib.repr(value)
-    except Exception:
-        return f"<{type(value).__name__}>"
-
-
-# Feature names
-
-
-def encode_names(names: Sequence[str | int]) -> dict[str, NDArray[Any]]:
-    """Feature names as arrays, since a header of 10⁶ names would be slow and has a limit.
-
-    Name i is `utf8[offsets[i]:offsets[i+1]]`; where `is_int[i]`, it is an int in hexadecimal.
-    """
-    names = list(names)
-    texts = [_name_bytes(name) for name in names]
-    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=offsets[1:])
-    return {
-        "utf8": np.frombuffer(bytearray().join(texts), dtype=np.uint8),
-        "offsets": offsets,
-        "is_int": np.array([not isinstance(name, str) for name in names], dtype=np.bool_),
-    }
-
-
-def decode_names(arrays: Mapping[str, NDArray[Any]]) -> list[str | int]:
-    """Inverse of `encode_names`."""
-    try:
-        utf8, offsets, is_int = (arrays[key] for key in ("utf8", "offsets", "is_int"))
-    except KeyError as error:
-        _damaged_names(f"no array {error}")
-    if utf8.dtype != np.uint8 or offsets.dtype != np.int64 or is_int.dtype != np.bool_:
-        _damaged_names(f"dtypes {utf8.dtype}, {offsets.dtype}, {is_int.dtype}")
-    if utf8.ndim != 1 or is_int.ndim != 1 or offsets.shape != (len(is_int) + 1,):
-        _damaged_names(f"shapes {utf8.shape}, {offsets.shape}, {is_int.shape}")
-    if offsets[0] != 0 or offsets[-1] != len(utf8) or np.any(offsets[1:] < offsets[:-1]):
-        _damaged_names("offsets that do not divide the text")
-    data = utf8.tobytes()
-    ends: list[int] = offsets.tolist()
-    try:
-        names: list[str | int] = [
-            data[start:stop].decode("utf-8", "surrogatepass") for start, stop in itertools.pairwise(ends)
-        ]
-        for index in np.flatnonzero(is_int).tolist():
-            names[index] = int(str(names[index]), 16)
-    except ValueError as error:
-        _damaged_names(str(error))
-    return names
-
-
-def _name_bytes(name: object) -> bytes:
-    if isinstance(name, str):
-        return name.encode("utf-8", "surrogatepass")
-    if isinstance(name, int | np.integer) and not isinstance(name, bool):
-        return hex(name).encode()
-    raise ParameterError(
-        f"feature name {_shown(name)} is of type {type(name).__name__}; expected str or int: convert it with str()"
-    )
-
-
-def _damaged_names(detail: str) -> NoReturn:
-    raise DamagedFileError(
-        f"expected feature names as encode_names writes them, got {detail}; train and save again"
     ) from None

@@ -101,10 +101,7 @@ CODES: dict[str, tuple[float, float, int]] = {
 
 
 def make_code(code: Any, K: int, bits: int | None, seed: int) -> Code:
-    if isinstance(bits, bool) or not (bits is None or (isinstance(bits, (int, np.integer)) and bits >= 1)):
-        raise ParameterError(f"bits={bits!r}: expected None or a whole number >= 1")
-    if bits is not None and bits > MOST_LEARNERS:
-        raise ParameterError(f"bits={bits!r}: expected at most {MOST_LEARNERS:,}; each is a base learner")
+    _check_bits(bits)
     require_room(4 * K * K, f"the codewords of {K:,} classes, each compared with each,", "use fewer classes")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ParameterError(f"seed={seed!r}: expected a whole number >= 0")
@@ -121,6 +118,13 @@ def make_code(code: Any, K: int, bits: int | None, seed: int) -> Code:
     if bits is not None and bits != matrix.shape[1]:
         raise ParameterError(f"bits={bits!r}: this code has {matrix.shape[1]} columns; leave bits=None")
     return matrix
+
+
+def _check_bits(bits: Any) -> None:
+    if isinstance(bits, bool) or not (bits is None or (isinstance(bits, (int, np.integer)) and bits >= 1)):
+        raise ParameterError(f"bits={bits!r}: expected None or a whole number >= 1")
+    if bits is not None and bits > MOST_LEARNERS:
+        raise ParameterError(f"bits={bits!r}: expected at most {MOST_LEARNERS:,}; each is a base learner")
 
 
 def check_code(code: Any, K: int) -> Code:

@@ -111,11 +111,7 @@ class Reduction(BaseLearner):
         first = self.columns is None and isinstance(rows, Batch)
         extreme = are_extreme(rows, c) or self._is_extreme(answers)
         if not (first or extreme) and (not new or count(rows) == 1) and self._one_by_one(rows):
-            for i in range(count(rows)):
-                guarded = self._guarded(new, answers[i : i + 1], False, False)
-                with rows_from(i), contextlib.nullcontext() if guarded is None else self._whole(guarded):
-                    self._admit(new)
-                    self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1])
+            self._learn_each(rows, new, answers, c)
             return
         try:
             with self._whole(self._everyone() if first else self._taught(answers)):
@@ -128,6 +124,13 @@ class Reduction(BaseLearner):
             if count(rows) == 1:
                 raise
             self._learn_around(error.row, rows, y, c)
+
+    def _learn_each(self, rows: Rows, new: list[Any], answers: Any, c: Array | None) -> None:
+        for i in range(count(rows)):
+            guarded = self._guarded(new, answers[i : i + 1], False, False)
+            with rows_from(i), contextlib.nullcontext() if guarded is None else self._whole(guarded):
+                self._admit(new)
+                self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1])
 
     def _learn_around(self, row: int, rows: Rows, y: Any, c: Array | None) -> None:
         """Learn rows of which this one was refused when a base learned them all, and nothing was learned.
@@ -407,18 +410,8 @@ class Reduction(BaseLearner):
         self.labels = Labels(labels)
         self.labels.declared = config["declared"]
         self.t, self.columns, self.names = config["t"], config["columns"], config["names"]
-        learners, spares = self._sizes()
-        for true, what in (
-            (type(self.t) is int and 0 <= self.t <= 2**53, "t is not a count"),
-            (self.columns is None or (type(self.columns) is int and self.columns >= 0), "columns is not a count"),
-            (
-                self.names is None or (len(self.names) == self.columns and all(type(n) is str for n in self.names)),
-                "names are not the columns'",
-            ),
-            (len(config["bases"]) == learners + spares, f"it holds {len(config['bases'])} base learners"),
-        ):
-            if not true:
-                raise DamagedFileError(f"the reduction's parts do not fit together: {what}; restore it from a backup")
+        learners, _ = self._sizes()
+        self._require_consistent(len(config["bases"]))
         parts: list[dict[str, NDArray[Any]]] = [{} for _ in config["bases"]]
         for key, value in arrays.items():
             number, slash, name = key.partition("/")
@@ -428,3 +421,18 @@ class Reduction(BaseLearner):
         for learner, base, own in zip(made, config["bases"], parts, strict=True):
             learner.restore(base, own)
         self.learners, self.spares, self._witness = made[:learners], made[learners:], None
+
+    def _require_consistent(self, bases: int) -> None:
+        """Refuse a state read from a file whose counts and names contradict each other."""
+        names, columns = self.names, self.columns
+        if type(self.t) is not int or not 0 <= self.t <= 2**53:
+            what = "t is not a count"
+        elif columns is not None and (type(columns) is not int or columns < 0):
+            what = "columns is not a count"
+        elif names is not None and (len(names) != columns or any(type(name) is not str for name in names)):
+            what = "names are not the columns'"
+        elif bases != sum(self._sizes()):
+            what = f"it holds {bases} base learners"
+        else:
+            return
+        raise DamagedFileError(f"the reduction's parts do not fit together: {what}; restore it from a backup")

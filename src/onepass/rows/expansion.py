@@ -54,10 +54,15 @@ def _terms(spec: Any) -> tuple[Term, ...]:
         raise ParameterError(f"interaction {spec!r}: expected from 2 to {MOST_TERMS} namespaces, got {len(spec)}")
     if any("\0" in part or "^" in part for part in spec):
         raise ParameterError(f"interaction {spec!r}: '^' ends the name of a namespace, it cannot be in it")
-    return tuple(
-        (ANY, "") if part == ":" else (NAMED, part) if names else (INITIAL, "" if part == " " else part)
-        for part in spec
-    )
+    return tuple(_term(part, names) for part in spec)
+
+
+def _term(part: str, named: bool) -> Term:
+    if part == ":":
+        return ANY, ""
+    if named:
+        return NAMED, part
+    return INITIAL, "" if part == " " else part
 
 
 def make_expansion(interactions: Any = None, ngram: int = 1) -> Any:

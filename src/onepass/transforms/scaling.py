@@ -166,7 +166,7 @@ class Running(Transform):
         return old, new
 
     def _dense_table(self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool) -> Any:
-        columns = self._place(state, batch, learn)
+        columns = self._columns_of(state, batch, learn)
         X = np.ascontiguousarray(batch.dense, dtype=np.float64)
         old = np.empty_like(X) if before or not learn else None
         new = np.empty_like(X) if learn and after else None
@@ -188,17 +188,10 @@ class Running(Transform):
             None if new is None else replace(batch, dense=new),
         )
 
-    def _place(self, state: Statistics, batch: Batch, learn: bool) -> NDArray[np.intp] | None:
-        """Where the table's columns are; None where they are the first ones, in order."""
+    def _columns_of(self, state: Statistics, batch: Batch, learn: bool) -> NDArray[np.intp] | None:
+        """The state's columns for the table's columns; None where they are the first ones, in order."""
         if batch.names is not None:
-            if state.index is None and state.used:
-                raise FeatureError("this transform has learned rows of unnamed features; the columns of X have names")
-            columns = state.find(batch.names).astype(np.intp)
-            if learn and (columns < 0).any():
-                state.admit([name for name, column in zip(batch.names, columns.tolist(), strict=True) if column < 0])
-                columns = state.find(batch.names).astype(np.intp)
-            state.fixed = state.fixed or len(batch.names) == state.used
-            return None if np.array_equal(columns, np.arange(state.used)) else columns
+            return self._named_columns(state, batch.names, learn)
         if state.used and state.used != batch.columns:
             raise FeatureError(
                 f"X has {batch.columns} features, but {type(self).__name__} is expecting {state.used} features as input"
@@ -210,23 +203,26 @@ class Running(Transform):
         state.widen(batch.columns)
         return None
 
+    @staticmethod
+    def _named_columns(state: Statistics, names: list[Any], learn: bool) -> NDArray[np.intp] | None:
+        if state.index is None and state.used:
+            raise FeatureError("this transform has learned rows of unnamed features; the columns of X have names")
+        columns = state.find(names).astype(np.intp)
+        if learn and (columns < 0).any():
+            state.admit([name for name, column in zip(names, columns.tolist(), strict=True) if column < 0])
+            columns = state.find(names).astype(np.intp)
+        state.fixed = state.fixed or len(names) == state.used
+        return None if np.array_equal(columns, np.arange(state.used)) else columns
+
     def _sparse_table(self, state: Statistics, batch: Batch, learn: bool, before: bool, after: bool) -> Any:
         refused = self._refuse_sparse()
         if refused is not None:
             raise InputError(refused)
         batch = canonical(batch)
         assert batch.csr is not None
-        data, indices, starts = batch.csr
-        if batch.table is not None:
-            if state.index is None and state.used:
-                raise FeatureError("this transform has learned rows of unnamed features; the stream's have names")
-            indices = state.lookup.find(state, batch, learn)[indices]
-        elif batch.distinct and batch.hash_bits is None and state.index is None:
-            if learn:
-                state.widen(batch.columns)  # the numbers of a text stream: larger ones may follow
-        elif batch.hash_bits is not None or learn or state.used >= batch.columns:
-            self._place(state, batch, learn)
-        if not learn:  # one more column, of which nothing is known
+        data, _, starts = batch.csr
+        indices = self._sparse_columns(state, batch, learn)
+        if not learn:  # unknown columns become one more column, of which nothing was learned
             state = state.copy()
             indices = np.where((indices < 0) | (indices >= state.used), state.used, indices)
             state.make_room(state.used + 1)
@@ -242,6 +238,20 @@ class Running(Transform):
             state.rows += batch.rows
         out = [None if each is None else replace(batch, csr=(each, batch.csr[1], starts)) for each in (old, new)]
         return tuple(out)
+
+    def _sparse_columns(self, state: Statistics, batch: Batch, learn: bool) -> NDArray[Any]:
+        """The state's column of each stored value."""
+        indices = batch.stored[1]
+        if batch.table is not None:
+            if state.index is None and state.used:
+                raise FeatureError("this transform has learned rows of unnamed features; the stream's have names")
+            return np.asarray(state.lookup.find(state, batch, learn)[indices])
+        if batch.distinct and batch.hash_bits is None and state.index is None:
+            if learn:
+                state.widen(batch.columns)  # the numbers of a text stream: larger ones may follow
+        elif batch.hash_bits is not None or learn or state.used >= batch.columns:
+            self._columns_of(state, batch, learn)
+        return indices
 
     # -- what was learned ------------------------------------------------------------------------------------------
 

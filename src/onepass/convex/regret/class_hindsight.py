@@ -208,22 +208,33 @@ def best_rows(
 ) -> Comparator:
     """argmin_{U ∈ S} Σ c_i ℓ(U x_i, y_i) + (ridge/2)‖U‖², ‖U‖ over all entries; `u` is classes × columns."""
     loss, set = losses_module.make(loss), Reals() if set is None else set
-    y = np.asarray(y, dtype=np.int64)
-    if X.shape[0] != len(y) or not len(y) or not (0 <= y.min() and y.max() < classes):
-        raise InputError(f"expected a class from 0 to {classes - 1} for every row, at least one; got {y[:5]!r}…")
+    y = _checked_classes(X, y, classes)
     if not isinstance(set, Reals | L2Ball):
         raise ParameterError(f"the best weights of several classes are sought in Reals() or an L2Ball, not in {set!r}")
     c = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-    if loss.name == "squared" and ridge == 0 and isinstance(set, Reals):
-        each = [best(X, np.where(y == r, 1.0, -1.0), loss, set, c) for r in range(classes)]
-        value, gap = sum(e.value for e in each), sum(e.gap for e in each)
-        return Comparator(np.array([e.u for e in each]), value, gap, each[0].method + ", a row each", set=repr(set))
+    unconstrained = ridge == 0 and isinstance(set, Reals)
+    if loss.name == "squared" and unconstrained:
+        return _squared(X, y, classes, loss, c)
     problem = ClassProblem(X, y, classes, loss, c)
-    if loss.name in PIECEWISE and ridge == 0 and isinstance(set, Reals) and exact(X, classes):
+    if loss.name in PIECEWISE and unconstrained and exact(X, classes):
         found = _linear_program(problem)
     else:
         found = solved(problem, set, ridge)
     return dataclasses.replace(found, u=found.u.reshape(classes, -1))
+
+
+def _checked_classes(X: Any, y: Codes, classes: int) -> Codes:
+    y = np.asarray(y, dtype=np.int64)
+    if X.shape[0] != len(y) or not len(y) or not (0 <= y.min() and y.max() < classes):
+        raise InputError(f"expected a class from 0 to {classes - 1} for every row, at least one; got {y[:5]!r}…")
+    return y
+
+
+def _squared(X: Any, y: Codes, classes: int, loss: Loss, c: Array) -> Comparator:
+    """Least squares of each class against the others: the problem falls apart into one for each row of U."""
+    each = [best(X, np.where(y == r, 1.0, -1.0), loss, Reals(), c) for r in range(classes)]
+    value, gap = sum(e.value for e in each), sum(e.gap for e in each)
+    return Comparator(np.array([e.u for e in each]), value, gap, each[0].method + ", a row each", set=repr(Reals()))
 
 
 def exact(X: Any, classes: int) -> bool:
