@@ -238,9 +238,9 @@ def test_a_loss_of_other_dimensions_is_named():
         cx.play(cx.OGD(2), cx.Alternating(), 3)
 
 
-def test_sets_that_do_not_meet_are_said_so():
+def test_sets_that_do_not_intersect_raise_an_error():
     apart = cx.Intersection([cx.Halfspace([1.0, 0.0], -1.0), cx.Halfspace([-1.0, 0.0], -1.0)], rounds=200)
-    with pytest.raises(errors.InputError, match="do the sets meet"):
+    with pytest.raises(errors.InputError, match="do the sets intersect"):
         apart.project([0.0, 0.0])
 
 

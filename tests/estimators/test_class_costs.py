@@ -23,7 +23,7 @@ from onepass.reductions.learners import Own, Ruled
 def test_a_new_class_of_a_reduction_copies_what_it_adds(
     reduction: Any, adds: Callable[[int], int], base: Any, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = {"copy": 0, "memento": 0}
+    counted = {"copy": 0, "snapshot": 0}
     for kind in (Ruled, Own):
         for name in counted:
             verb = getattr(kind, name)
@@ -41,7 +41,7 @@ def test_a_new_class_of_a_reduction_copies_what_it_adds(
         else:
             learner.learn_one([1.0, float(k)], k)
     assert counted["copy"] == sum(adds(k) for k in range(classes))
-    assert counted["memento"] <= 2  # of the first row, which says how many columns there are
+    assert counted["snapshot"] <= 2  # of the first row, which says how many columns there are
 
 
 @pytest.mark.parametrize("how", ["ovr", "ovo"])

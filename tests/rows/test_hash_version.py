@@ -93,7 +93,7 @@ def test_a_file_says_its_hash_and_another_one_is_refused(name: str, tmp_path: Pa
     op.load(again).save(once_more)
     assert once_more.read_bytes() == again.read_bytes()
     for version, error, words in (
-        (None, OlderFileError, r"now\.other: .*under hash 1; this onepass has hash.*learn it anew"),
+        (None, OlderFileError, r"now\.other: .*under hash 1; this onepass has hash.*learn it again"),
         (_native.HASH_VERSION + 1, NewerFileError, "upgrade onepass"),
         ("2", DamagedFileError, "names a hash '2'"),
     ):

@@ -49,17 +49,17 @@ def unmarked(X: CSR) -> CSR:
 
 
 @pytest.mark.parametrize("hash_bits", [None, BITS])
-def test_rows_of_text_and_of_caches_are_known_to_be_sound(path: Path, tmp_path: Path, hash_bits: int | None) -> None:
+def test_rows_of_text_and_of_caches_are_marked_validated(path: Path, tmp_path: Path, hash_bits: int | None) -> None:
     for cache in (None, tmp_path / "c", tmp_path / "c"):  # parsed; parsed, and a cache written; from the cache
         X = only_chunk(path, hash_bits=hash_bits, cache=cache).X
-        assert X.sound and X[3:9].sound and X[:0].sound
+        assert X.validated and X[3:9].validated and X[:0].validated
         for array in (X.indptr, X.indices, X.data, X[3:9].indptr):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 7
     table = tmp_path / "t.csv"
     table.write_text("label,a\n1,2.5\n0,3.5\n")
-    assert not only_chunk(table, cache=tmp_path / "t").X.sound, "not the native parser's"
-    assert only_chunk(table, cache=tmp_path / "t").X.sound
+    assert not only_chunk(table, cache=tmp_path / "t").X.validated, "not the native parser's"
+    assert only_chunk(table, cache=tmp_path / "t").X.validated
 
 
 def test_what_others_make_of_them_is_not(path: Path) -> None:
@@ -72,16 +72,16 @@ def test_what_others_make_of_them_is_not(path: Path) -> None:
         copy.deepcopy(X),
         pickle.loads(pickle.dumps(X)),
     ]
-    assert not any(each.sound for each in made)
+    assert not any(each.validated for each in made)
     for outside in (made.pop(2), made.pop(1)):
         with pytest.raises(InputError, match="outside its shape"):
             as_batch(outside)
-    assert not any(as_batch(each).sound for each in made)
+    assert not any(as_batch(each).validated for each in made)
     with pytest.raises(ValueError, match="init=False"):
-        replace(X, _sound=True)
+        replace(X, _validated=True)
     batch = as_batch(X)
-    assert batch.sound and batch.part(2, 5).sound
-    assert not batch.take(np.arange(3)).sound and not replace(batch, columns=3).sound
+    assert batch.validated and batch.part(2, 5).validated
+    assert not batch.take(np.arange(3)).validated and not replace(batch, columns=3).validated
 
 
 def test_a_copy_that_was_changed_is_looked_at(path: Path) -> None:
@@ -196,7 +196,7 @@ def test_rows_that_were_handed_out_do_not_change_with_the_cache(path: Path, tmp_
     with cache.open("r+b") as file:
         file.seek(at)
         file.write(np.full(len(indices), 1 << 30, dtype=np.int32).tobytes())
-    assert chunk.X.sound and not chunk.X.indices.flags.writeable
+    assert chunk.X.validated and not chunk.X.indices.flags.writeable
     np.testing.assert_array_equal(chunk.X.indices, indices)
 
 

@@ -152,6 +152,6 @@ def test_values_are_ones_until_one_is_not() -> None:
         expected = [
             2.0 if 3 * row + k == (3 * at + 1 if at is not None else -1) else 1.0 for row in range(6) for k in range(3)
         ]
-        assert chunk.X.data.tolist() == expected and not chunk.X.data.flags.writeable and chunk.X.sound
+        assert chunk.X.data.tolist() == expected and not chunk.X.data.flags.writeable and chunk.X.validated
     twice = [next(op.stream(io.BytesIO(b"1 | a b c\n"), format="vw", hash_bits=12).batches()) for _ in range(2)]
     assert np.shares_memory(twice[0].X.data, twice[1].X.data)

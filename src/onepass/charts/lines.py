@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 
 __all__ = ["STYLE", "Line", "calibration_chart", "line_chart", "plain_style"]
 
-WIDE, NARROW, HEIGHT = 920, 450, 280  # as they are shown: a unit is a pixel, so that all text has one size
+WIDE, NARROW, HEIGHT = 920, 450, 280  # one unit is one pixel, so that all text has one size
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 44
-POSITIONS = 160  # at most so many places answer to the pointer, and points are drawn
+POSITIONS = 160  # the most positions under the pointer, and points of a line
 SERIES = 8
 MANY, SHORT = 20, 9  # more marks than that are short lines of so many pixels
 LETTER = 7.2  # pixels of a letter, about
@@ -61,7 +61,7 @@ STYLE = (
 
 
 def plain_style() -> str:
-    """The same without CSS variables, which few viewers of SVG files know: light, or dark where asked for."""
+    """The same without CSS variables, which few viewers of SVG files know: light, or dark if preferred."""
     rules = _DRAWING.replace(".onepass svg ", ".onepass ").replace("}", "}\n")
     rules += ".onepass .name { fill: var(--ink); font: 13px system-ui, sans-serif; } .back { fill: var(--surface); }"
     for i in range(1, SERIES + 1):
@@ -137,7 +137,7 @@ def legend(lines: Sequence[Line]) -> str:
 def calibration_chart(
     predicted: Sequence[float], observed: Sequence[float], weight: Sequence[float], *, title: str, across: str
 ) -> str:
-    """How often it was so, against how probable it was said to be; the larger the dot, the more examples."""
+    """Observed frequency against predicted probability; the larger the dot, the more examples."""
     size, left, bottom, top = 320, 50, 44, 12
 
     def x(p: float) -> float:
@@ -159,9 +159,9 @@ def calibration_chart(
     largest = max(weight, default=1.0)
     for p, o, w in points:
         radius = 2.5 + 5.5 * math.sqrt(w / largest)
-        said = html.escape(f"said {p:.1%}, was so {o:.1%} ({w:,.0f} examples)")
+        hint = html.escape(f"predicted {p:.1%}, observed {o:.1%} ({w:,.0f} examples)")
         out.append(
-            f'<circle class="f1" cx="{x(p):.1f}" cy="{y(o):.1f}" r="{radius:.1f}"><title>{said}</title></circle>'
+            f'<circle class="f1" cx="{x(p):.1f}" cy="{y(o):.1f}" r="{radius:.1f}"><title>{hint}</title></circle>'
         )
     out.append(f'<text x="{x(0.5):.0f}" y="{size - 8}" text-anchor="middle">{html.escape(across)}</text>')
     return "".join(out) + "</svg>"
@@ -201,18 +201,18 @@ def _axis(
 def _marks(
     marks: Sequence[tuple[float, str]], x: Callable[[float], float], start: float, stop: float, edge: float
 ) -> list[str]:
-    """Dotted lines with their words, as far as these do not cover each other; where lines are many, short ones on the
-    axis, and the words once with their number."""
+    """Dotted lines with their labels, unless these would overlap. Many marks become short lines on the axis, and each
+    text appears once with its count."""
     shown = sorted((t, text) for t, text in marks if start <= t <= stop)
     many, floor = len(shown) > MANY, HEIGHT - BOTTOM
-    out, free = [], -math.inf  # the words so far end at `free`
+    out, free = [], -math.inf  # the labels so far end at `free`
     for t, text in shown:
         at = x(t)
         out.append(
             f'<line class="mark{" many" if many else ""}" x1="{at:.1f}" x2="{at:.1f}"'
             f' y1="{floor - SHORT if many else TOP}" y2="{floor}"/>'
         )
-        end = at > edge - 100  # the words would leave the picture on the right
+        end = at > edge - 100  # the label would leave the picture on the right
         left = at - 5 - LETTER * len(text) if end else at + 5
         if not many and left > free:
             out.append(_marked(at + (-5 if end else 5), text, end))
@@ -247,7 +247,7 @@ def _places(
         dots = "".join(f'<circle class="f{line.colour}" cx="{x(t):.1f}" cy="{y(v):.1f}" r="4"/>' for line, v in known)
         words = [f"{t:,.0f} {across}", *(f"{line.name} {show(v)}".strip() for line, v in known)]
         flip = x(t) > (LEFT + edge) / 2
-        said = "".join(
+        values = "".join(
             f'<text class="said" x="{x(t) + (-9 if flip else 9):.1f}" y="{TOP + 28 + 15 * row}"'
             f' text-anchor="{"end" if flip else "start"}">{html.escape(word)}</text>'
             for row, word in enumerate(words)
@@ -255,7 +255,7 @@ def _places(
         out.append(
             f'<g class="place"><rect class="at" x="{left:.1f}" y="{TOP}" width="{max(right - left, 0.1):.1f}"'
             f' height="{HEIGHT - TOP - BOTTOM}"/><g class="here"><line class="cursor" x1="{x(t):.1f}" x2="{x(t):.1f}"'
-            f' y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>{dots}{said}</g></g>'
+            f' y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>{dots}{values}</g></g>'
         )
     return out
 
@@ -282,7 +282,7 @@ def _thinned(line: Line) -> Line:
 
 
 def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
-    """About `wanted` round numbers that cover low..high; 0 begins the scale where that wastes little of it."""
+    """About `wanted` round numbers that cover low..high; the scale begins at 0 where that wastes little space."""
     if low > 0 and low < 0.4 * high:
         low = 0.0
     if high <= low:
@@ -305,7 +305,7 @@ def compact(value: float) -> str:
 
 
 def _short(show: Callable[[float], str], value: float) -> str:
-    """A tick: as the values are shown, without digits that say nothing."""
+    """A tick in the format of the values, without trailing zeros."""
     text = show(value)
     number, sign = text.removesuffix("%"), "%" if text.endswith("%") else ""
     return (number.rstrip("0").rstrip(".") if "." in number else number) + sign

@@ -1,8 +1,8 @@
-"""A learner that is watched by a drift detector, and what is done when the world changes.
+"""Learners monitored by a drift detector, and how they react to a change.
 
-Each example is predicted, its loss goes to the detector, and then it is learned: by whichever learner is in place
-after the detector has spoken. A batch is predicted and learned in blocks; where something happens in the middle of
-one, the block is taken back to that example, so that blocks change nothing.
+Each example is predicted, its loss goes to the detector, and then it is learned, by the learner that is active after
+the detector's answer. A batch is predicted and learned in blocks; where the detector fires in the middle of a block,
+the learners are rolled back to that example, so that the size of blocks changes nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..scheme.rounds import Array
 
 __all__ = ["Adapting", "Resetting", "Watched", "listed"]
 
-BLOCK = 512  # examples predicted and learned before the detector hears of them
-REMEMBERED = 1000  # changes whose place is kept
+BLOCK = 512  # examples predicted and learned before the detector sees their losses
+REMEMBERED = 1000  # how many changes `drifts` records
 # Standard deviations of the fading sum of differences, as if these were independent, by which a learner must be ahead.
-# They are looked at after every example: of learners that are equally good, 58% are ahead by two at some time within
-# the default `patience`, 8% by three, 0.2% by four.
+# The test runs after every example: of two equally good learners, one is ahead by two deviations at some time within
+# the default `patience` in 58% of runs, by three in 8%, by four in 0.2%.
 SURE = 4.0
 
 
 class Watched(EitherTask):
-    """`learners[0]` predicts; `spares` learn in the background. A subclass decides in `_observe` and `_act`."""
+    """`learners[0]` predicts; `spares` learn in the background. A subclass defines `_observe` and `_act`."""
 
     def __init__(self, base: Any, task: str, classes: Any, detectors: list[Detector]) -> None:
         super().__init__(base, task, classes)
@@ -49,14 +49,14 @@ class Watched(EitherTask):
     # -- what a subclass defines -----------------------------------------------------------------------------------
 
     def _observe(self, losses: list[float]) -> str | None:
-        """The losses of all learners, the one in place first: what is to be done before the example is learned?"""
+        """The action to take before the example is learned, given all losses, the active learner's first."""
         raise NotImplementedError
 
     def _act(self, what: str) -> None:
         raise NotImplementedError
 
     def _judge(self, losses: list[float]) -> str | None:
-        """As `_observe`, of losses that a detector can take."""
+        """As `_observe`, after checking that a detector can take the losses."""
         if self.task == "regression":
             for loss in losses:
                 if not loss <= LARGE:
@@ -97,9 +97,9 @@ class Watched(EitherTask):
         self.t = began
 
     def _learn_block(self, rows: Rows, answers: Any, c: Array | None, start: int) -> int:
-        """Learn some rows from `start` on; how many."""
+        """Learn a block of rows from `start` on; return how many."""
         stop = min(start + BLOCK, count(rows))
-        before = [learner.memento() for learner in self._all]
+        before = [learner.snapshot() for learner in self._all]
         losses = [self._losses(learner, *_cut(rows, answers, c, start, stop)) for learner in self._all]
         for i in range(stop - start):
             with rows_from(i):
@@ -108,8 +108,8 @@ class Watched(EitherTask):
                 self.t += 1
                 continue
             here = start + i
-            for learner, memento in zip(self._all, before, strict=True):
-                learner.recall(memento)
+            for learner, snapshot in zip(self._all, before, strict=True):
+                learner.roll_back(snapshot)
                 if i:
                     learner.learn_rows(*_cut(rows, answers, c, start, here))
             self._act(what)
@@ -127,16 +127,16 @@ class Watched(EitherTask):
 
     def _losses(self, learner: BaseLearner, rows: Rows, answers: Any, c: Array | None) -> Array:
         """As `_loss` for each row before that row was learned; then all are learned."""
-        said = learner.predict_then_learn(rows, answers, c)
+        predicted = learner.predict_then_learn(rows, answers, c)
         if self.task == "regression":
-            return np.abs(np.asarray(answers, dtype=np.float64) - np.asarray(said, dtype=np.float64))
-        if isinstance(said, np.ndarray):
-            return np.asarray(said != answers, dtype=np.float64)
-        return np.array([a != b for a, b in zip(said, answers.tolist(), strict=True)], dtype=np.float64)
+            return np.abs(np.asarray(answers, dtype=np.float64) - np.asarray(predicted, dtype=np.float64))
+        if isinstance(predicted, np.ndarray):
+            return np.asarray(predicted != answers, dtype=np.float64)
+        return np.array([a != b for a, b in zip(predicted, answers.tolist(), strict=True)], dtype=np.float64)
 
     def _replace(self, learner: BaseLearner) -> None:
         self.learners = [learner]
-        self._witness = None
+        self._representative = None
         self.changes += 1
         self.drifts = [*self.drifts, self.t][-REMEMBERED:]
 
@@ -152,11 +152,11 @@ class Watched(EitherTask):
         return self._number(self.learners[0].predict(x))
 
     def choose_rows(self, rows: Rows) -> Indices:
-        said = self.learners[0].predict_rows(rows)
-        return np.array([self._number(label) for label in listed(said)], dtype=np.intp)
+        predicted = self.learners[0].predict_rows(rows)
+        return np.array([self._number(label) for label in listed(predicted)], dtype=np.intp)
 
     def _number(self, label: Any) -> int:
-        # A learner that has seen nothing says nothing: the first label stands for that.
+        # A learner that has learned nothing predicts None, which counts as the first label.
         return self.labels.index.get(label, 0)
 
     # -- copies and files ------------------------------------------------------------------------------------------
@@ -169,12 +169,12 @@ class Watched(EitherTask):
         out.detectors = [detector.fresh().restore(detector.state()) for detector in self.detectors]
         return out
 
-    def _set_aside(self, taught: list[BaseLearner]) -> Any:
-        return super()._set_aside(taught), [detector.state() for detector in self.detectors]
+    def _take_snapshot(self, taught: list[BaseLearner]) -> Any:
+        return super()._take_snapshot(taught), [detector.state() for detector in self.detectors]
 
-    def recall(self, memento: Any) -> None:
-        own, states = memento
-        super().recall(own)
+    def roll_back(self, snapshot: Any) -> None:
+        own, states = snapshot
+        super().roll_back(own)
         for detector, state in zip(self.detectors, states, strict=True):
             detector.restore(state)
 
@@ -199,7 +199,7 @@ class Watched(EitherTask):
 
 
 class Resetting(Watched):
-    """After a drift a fresh learner begins."""
+    """After a drift a new learner replaces the old one."""
 
     name = "DriftReset"
 
@@ -211,11 +211,11 @@ class Resetting(Watched):
 
 
 class Adapting(Watched):
-    """A warning starts a learner in the background; it takes over when it has shown itself better.
+    """A warning starts a learner in the background, which takes over when it has proved to be better.
 
     Both are judged by losses that fade at `fading`, from the moment the younger began. It takes over once it has seen
-    `grace` examples and its loss is below the other's by more than their spread allows, or at a drift if it is ahead at
-    all. If an alarm finds it behind, another one begins in its place.
+    `grace` examples and its loss is below the other's by `SURE` standard deviations, or at a drift if it is ahead at
+    all. If it is behind at an alarm, another one replaces it.
     """
 
     name = "DriftAdapt"
@@ -251,7 +251,7 @@ class Adapting(Watched):
         if self.ahead > 0.0 and (drift or self.ahead * self.ahead > SURE**2 * self.spread):
             return "swap"
         if drift or (warning and self.ahead <= 0.0):
-            return "start"  # what the one in the background has learned is of the past as well
+            return "start"  # the background learner has learned from the past as well
         return "drop" if self.age >= self.patience else None
 
     def _act(self, what: str) -> None:
@@ -269,7 +269,9 @@ class Adapting(Watched):
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         ahead, spread, age = config["race"]
         if type(age) is not int or not all(isinstance(value, float) for value in (ahead, spread)):
-            raise DamagedFileError("the watched learner's race is not of numbers; restore it from a backup")
+            raise DamagedFileError(
+                "the statistics of the watched learner's background learner are not numbers; restore it from a backup"
+            )
         super().restore(config, arrays)
         self.ahead, self.spread, self.age = ahead, spread, age
 

@@ -1,4 +1,4 @@
-"""Learners for a world that changes: those that notice, and those that forget in any case."""
+"""Learners for streams that drift: some react to a detector, others always forget."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ class _Watched(_DriftEstimator):
 
 
 class DriftReset(_Watched):
-    """A learner that begins anew when a detector sees its losses change.
+    """A learner that starts again when a detector sees its losses change.
 
-    For abrupt changes that leave nothing worth keeping; where the alarm may be false, `DriftAdapt` loses less.
+    For abrupt changes, after which nothing learned is useful; where alarms may be false, `DriftAdapt` loses less.
 
     Parameters
     ----------
     base : a rule or its name, an estimator, a `LinearModel`, a reduction, a River learner.
-    detector : a detector of `onepass.drift` or its name, such as "adwin" or "ddm:drift_level=3". It hears 0 or 1 for a
-        right or wrong label, |y − ŷ| for a number, each made before its example was learned.
+    detector : a detector of `onepass.drift` or its name, such as "adwin" or "ddm:drift_level=3". Its input is 0 or 1
+        for a right or wrong label, |y − ŷ| for a number, predicted before the example is learned.
     classes : the labels, where they are known.
     """
 
@@ -84,19 +84,19 @@ class DriftReset(_Watched):
 class DriftAdapt(_Watched):
     """A warning starts a fresh learner in the background, which takes over when it has become the better one.
 
-    Nothing is thrown away on a false alarm: the learner in place predicts and learns on, and the one in the background
-    is dropped after `patience` examples if it has not won by then. It wins once it is `grace` examples old and its
+    A false alarm loses nothing: the active learner goes on predicting and learning, and the background learner is
+    dropped after `patience` examples if it has not won by then. It wins once it is `grace` examples old and its
     losses, which fade at `fading`, are below the other's by four standard deviations of the difference; at a drift it
-    need only be ahead. (After Gama and Kosina's and Gomes et al.'s background learners, with a race in place of trust
-    in the alarm.)
+    need only be ahead. (After the background learners of Gama and Kosina and of Gomes et al., with a comparison
+    instead of trust in the alarm.)
 
     Parameters
     ----------
     base : a rule or its name, an estimator, a `LinearModel`, a reduction, a River learner.
     detector : a detector of `onepass.drift` or its name, for drifts.
-    warning : another, more easily alarmed, for warnings; None takes those of `detector`, if it gives any (DDM, EDDM,
+    warning : a more sensitive one, for warnings; None takes the warnings of `detector`, if it has any (DDM, EDDM,
         HDDM).
-    grace, patience, fading : of the race.
+    grace, patience, fading : of the comparison.
     classes : the labels, where they are known.
     """
 
@@ -129,7 +129,7 @@ class DriftAdapt(_Watched):
 
 
 class DriftWindow(_DriftEstimator):
-    """A learner that knows the last `window` examples, little more, and nothing before: no detector, nothing stored.
+    """A learner that has learned little more than the last `window` examples: no detector, nothing stored.
 
     A learner begins every window/(learners − 1) examples, and the oldest of them answers: it has seen the last `window`
     examples at least and window·learners/(learners − 1) at most. More learners keep closer to the window, at the price
@@ -162,8 +162,8 @@ class DriftWindow(_DriftEstimator):
 class DriftFade(_DriftEstimator):
     """A vote of learners of different ages, in which old examples fade: no detector, nothing stored.
 
-    Before each example, each learner begins anew with probability 1/horizon. So an example that is a examples old is
-    known to a part e^(−a/horizon) of them, and has that much of a say. Numbers are averaged.
+    Before each example, each learner is replaced with probability 1/horizon. So an example that is a examples old is
+    known to a part e^(−a/horizon) of them, which is its weight in the vote. Numbers are averaged.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Learners of different ages: what a learner was never taught it need not forget.
+"""Learners of different ages: a young learner knows recent examples only.
 
-Every learner takes every example from the moment it began; from time to time one begins anew. Nothing of the past is
+Every learner learns every example since it began; from time to time a new one replaces another. Nothing of the past is
 stored, so this works for any base: a sliding window is the oldest of learners that begin at equal distances, fading is
 the vote of learners whose ages fall off exponentially.
 """
@@ -27,7 +27,7 @@ AHEAD = 1024  # draws made at once
 
 
 class Staggered(EitherTask):
-    """`learners` began at the examples in `since`. A subclass says when which one begins anew, and how they answer."""
+    """`learners` began at the examples in `since`. A subclass defines when each is renewed, and how they predict."""
 
     def __init__(self, base: Any, task: str, classes: Any) -> None:
         super().__init__(base, task, classes)
@@ -37,7 +37,7 @@ class Staggered(EitherTask):
     # -- what a subclass defines -----------------------------------------------------------------------------------
 
     def _renew(self, t: int) -> None:
-        """Before example t: let learners go and others begin."""
+        """Before example t: drop old learners and start new ones."""
         raise NotImplementedError
 
     def _next(self, t: int, most: int) -> int:
@@ -98,7 +98,7 @@ class Sliding(Staggered):
             late = max(0, len(self.learners) + 1 - self.most)
             self.learners = [*self.learners[late:], self.make()]
             self.since = [*self.since[late:], t]
-            self._witness = None
+            self._representative = None
 
     def _next(self, t: int, most: int) -> int:
         return min(most, self.step - t % self.step)
@@ -116,12 +116,12 @@ class Sliding(Staggered):
         return self.labels.index.get(self.learners[0].predict(x), 0)
 
     def choose_rows(self, rows: Rows) -> Indices:
-        said = listed(self.learners[0].predict_rows(rows))
-        return np.array([self.labels.index.get(label, 0) for label in said], dtype=np.intp)
+        predicted = listed(self.learners[0].predict_rows(rows))
+        return np.array([self.labels.index.get(label, 0) for label in predicted], dtype=np.intp)
 
 
 class Fading(Staggered):
-    """`size` learners, each of which begins anew with probability 1/horizon before an example, vote."""
+    """A vote of `size` learners; before each example each is replaced with probability 1/horizon."""
 
     name = "DriftFade"
 
@@ -132,7 +132,7 @@ class Fading(Staggered):
         self.since = [0] * size
 
     def _chosen(self, t: int, examples: int) -> NDArray[np.bool_]:
-        """Examples × learners: who begins anew before which. The draws depend on t alone, so chunks change nothing."""
+        """Examples × learners: which is replaced before which. Depends on t alone, so chunks change nothing."""
         size = len(self.since)
         draws = uniforms(self.seed, 0, t * size, examples * size).reshape(examples, size)
         chosen = draws < 1.0 / self.horizon
@@ -144,7 +144,7 @@ class Fading(Staggered):
         for i in np.flatnonzero(self._chosen(t, 1)[0]).tolist():
             self.learners = [*self.learners[:i], self.make(), *self.learners[i + 1 :]]
             self.since = [*self.since[:i], t, *self.since[i + 1 :]]
-            self._witness = None
+            self._representative = None
 
     def _next(self, t: int, most: int) -> int:
         most = min(most, AHEAD)
@@ -156,7 +156,7 @@ class Fading(Staggered):
 
     @property
     def _experienced(self) -> list[BaseLearner]:
-        """Those that have seen an example; all of them where none has."""
+        """The learners that have learned an example; all of them where none has."""
         found = [learner for learner, began in zip(self.learners, self.since, strict=True) if began < self.t]
         return found or self.learners
 
@@ -173,10 +173,10 @@ class Fading(Staggered):
     def label_scores_rows(self, rows: Rows) -> Array:
         return self._votes([listed(learner.predict_rows(rows)) for learner in self._experienced], count(rows))
 
-    def _votes(self, said: list[list[Any]], rows: int) -> Array:
+    def _votes(self, predicted: list[list[Any]], rows: int) -> Array:
         """The part of the learners for each label; of equals the label that came first is predicted."""
         votes = np.zeros((rows, len(self.labels)))
-        for answers in said:
+        for answers in predicted:
             for row, label in enumerate(answers):
                 votes[row, self.labels.index.get(label, 0)] += 1.0
-        return votes / max(1, len(said))
+        return votes / max(1, len(predicted))

@@ -1,4 +1,4 @@
-"""Online convex optimisation: sets, losses, players, adversaries, and `play`, which sets one against another.
+"""Online convex optimisation: sets, losses, players, adversaries, and `play`, which runs a player against an adversary.
 
 >>> from onepass import convex
 >>> game = convex.play(convex.OGD(3, convex.L2Ball(), eta="theory"), convex.Outward(3), 500)

@@ -1,6 +1,6 @@
-"""Who chooses the losses: an adversary is called with (t, w), the round and the point about to be played.
+"""Adversaries choose the losses: each is called with (t, w), the round and the point about to be played.
 
-It may look at w (adaptive) or not (oblivious). `opposite` and the label flippers look; the others do not.
+It may depend on w (adaptive) or not (oblivious). `opposite` and the label flippers do; the others do not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Adversary = Callable[[int, Array], RoundLoss]
 
 
 def dimensions(owner: object, d: int) -> int:
-    """So many dimensions, if there is room for them."""
+    """Check that there is memory for so many dimensions."""
     require_room(4 * d, f"{type(owner).__name__}(d={d})")
     return d
 
@@ -64,9 +64,9 @@ class RandomLinear:
 
 
 class Outward:
-    """z = w/‖w‖: pushes wherever the player stands, in a random direction while it stands at 0.
+    """z = w/‖w‖: pushes the player away from 0, in a random direction while it is at 0.
 
-    What rounding leaves of steps there and back is 0: less than 1e-12 of the farthest that the player has been.
+    Points below 1e-12 of the largest norm so far are rounding errors and count as 0.
     """
 
     def __init__(self, d: int, size: float = 1.0, seed: int = 0) -> None:
@@ -81,7 +81,7 @@ class Outward:
 
 
 class HeavyHalf:
-    """On the simplex: +1 on the ⌊d/2⌋ heaviest coordinates by rank, −1 on the others. z ∝ w would say nothing there."""
+    """On the simplex: +1 on the ⌊d/2⌋ heaviest coordinates by rank, −1 on the others. z ∝ w would be constant there."""
 
     def __call__(self, t: int, w: Array) -> RoundLoss:
         z = -np.ones(len(w))
@@ -133,7 +133,7 @@ class OppositeLabel:
 
 
 class NoiseBursts:
-    """Another adversary's examples, with labels turned round in `length` of every `period` rounds."""
+    """Another adversary's examples, with labels flipped in `length` of every `period` rounds."""
 
     def __init__(self, of: Adversary, period: int = 200, length: int = 20) -> None:
         if not 0 <= length <= period:
@@ -145,7 +145,7 @@ class NoiseBursts:
         if t % self.period >= self.length:
             return f
         if not isinstance(f, Prediction):
-            raise InputError(f"NoiseBursts turns labels round; {type(f).__name__} has none")
+            raise InputError(f"NoiseBursts flips labels; {type(f).__name__} has none")
         return Prediction(f.loss, f.x, -f.y, f.importance)
 
 

@@ -16,11 +16,11 @@ __all__ = ["Intersection"]
 
 @dataclasses.dataclass(frozen=True)
 class Intersection(DecisionSet):
-    """S₁ ∩ … ∩ S_n. Projects on one set after the other, each time with its own correction put back.
+    """S₁ ∩ … ∩ S_n. Projects on one set after the other, each time after adding that set's correction.
 
-    Plain alternating projections end somewhere in the intersection, Dykstra's at its nearest point. The sets are
-    visited until a whole round moves less than `tol` of the scale and every set holds the point; `rounds` without that
-    raise an `InputError`, which for sets that meet happens only where they barely do.
+    Plain alternating projections converge to some point of the intersection, Dykstra's to the nearest. It stops when a
+    round over all sets moves less than `tol` of the scale and every set contains the point; after `rounds` rounds it
+    raises an `InputError`, which for sets that intersect happens only where the intersection is tiny.
     """
 
     sets: Sequence[DecisionSet]
@@ -45,7 +45,8 @@ class Intersection(DecisionSet):
             if changed <= scale and norm(w - before) <= scale:
                 return w
         raise InputError(
-            f"Dykstra's projections did not settle in {self.rounds:,} rounds: do the sets meet? {self.sets!r:.200}"
+            f"Dykstra's projections did not converge in {self.rounds:,} rounds: do the sets intersect? "
+            f"{self.sets!r:.200}"
         )
 
     def project(self, v: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""`play`: a player against an adversary, and what came of it."""
+"""`play`: a player against an adversary, and the record of the game."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Game", "play"]
 
 @dataclasses.dataclass(eq=False)
 class Game:
-    """What happened: a row of `points` (w_t) and of `gradients` (z_t ∈ ∂f_t(w_t)) and an entry of `losses` a round.
+    """The record of a game: for each round a row of `points` (w_t) and `gradients` (z_t ∈ ∂f_t(w_t)), and a loss.
 
-    All of it is kept, T × d numbers twice: games are experiments, not streams.
+    It stores T × d numbers twice: games are experiments, not streams.
     """
 
     player: Player
@@ -95,7 +95,7 @@ def _predictions(functions: list[RoundLoss]) -> tuple[Array, Array, Array, Loss]
 
 
 def play(player: Player, adversary: Adversary, T: int) -> Game:
-    """T rounds: the player plays w, the adversary answers with a loss f_t, the player hears of it.
+    """T rounds: the player plays w, the adversary answers with a loss f_t, the player learns from it.
 
     >>> from onepass import convex
     >>> game = convex.play(convex.FTL(1, convex.Box()), convex.Alternating(), 100)

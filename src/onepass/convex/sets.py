@@ -1,7 +1,7 @@
-"""Convex sets to decide in: each projects exactly, in the Euclidean metric and in a diagonal one.
+"""Convex decision sets: each projects exactly, in the Euclidean metric and in a diagonal one.
 
 `project(v)` is the nearest point, `linear_argmin(θ)` the best answer to a linear loss, `diameter(d)` = sup ‖u − w‖₂ in
-d dimensions (which matters to a box of equal sides only), `width()` = sup ‖u − w‖_∞ (each inf where there is none).
+d dimensions (d matters only for a box with equal sides), `width()` = sup ‖u − w‖_∞ (each inf where there is none).
 Duchi, Shalev-Shwartz, Singer and Chandra 2008 for the simplex.
 """
 
@@ -215,7 +215,7 @@ class Box(DecisionSet):
         return np.clip(v, *self.ends(len(v)))
 
     def project_diagonal(self, v: ArrayLike, H: ArrayLike) -> Array:
-        return self.project(v)  # coordinates do not meet: the metric does not matter
+        return self.project(v)  # coordinates are independent: the metric does not matter
 
     def linear_argmin(self, theta: ArrayLike) -> Array:
         theta = point(theta, "theta")
@@ -251,7 +251,7 @@ class Simplex(DecisionSet):
     def project(self, v: ArrayLike) -> Array:
         """w = max(0, v − θ), the threshold found by sorting."""
         v = point(v)
-        v = v - np.max(v)  # the answer does not change, and large numbers do not swallow r
+        v = v - np.max(v)  # the result is the same, and r is not lost beside large numbers
         u = np.sort(v)[::-1]
         above = np.cumsum(u) - self.r
         j = np.arange(1, len(v) + 1)

@@ -29,7 +29,7 @@ def largest(Z: Array) -> Array:
 
 @dataclasses.dataclass(repr=False)
 class StepSize(Parameters):
-    """Base. `begin(t)` says whether round t starts afresh from w₁."""
+    """Base. `begin(t)` says whether round t restarts from w₁."""
 
     family = "step size"
 
@@ -74,7 +74,7 @@ class Horizon(StepSize):
     def bounds(self, u: Array, w1: Array, Z: Array) -> Array:
         t = np.arange(1, len(Z) + 1)
         eta = self.eta(1, self.G)
-        G = np.maximum(self.G, largest(Z))  # a larger gradient than was promised still has this bound
+        G = np.maximum(self.G, largest(Z))  # the bound still holds for a gradient larger than G
         return np.asarray(self.D**2 / (2.0 * eta) + 0.5 * eta * G**2 * t)
 
 
@@ -129,7 +129,7 @@ class StronglyConvex(StepSize):
 
 @dataclasses.dataclass(repr=False)
 class Doubling(StepSize):
-    """`Horizon` for 1, 2, 4, … rounds, each time from w₁ again:  R_T ≤ (√2/(√2 − 1)) D G √T."""
+    """`Horizon` for 1, 2, 4, … rounds, with a restart from w₁ each time:  R_T ≤ (√2/(√2 − 1)) D G √T."""
 
     D: float = number(1.0, above=0)
     G: float = number(1.0, above=0)

@@ -1,6 +1,6 @@
-"""Drift: is the stream still what it was, and what to do when it is not.
+"""Drift: detect that the distribution of a stream has changed, and react to it.
 
-A detector takes one number after another (a loss, a sensor's value) and says when their distribution has changed:
+A detector takes numbers one by one (losses, values of a sensor) and reports when their distribution has changed:
 
 ==============  ===========================================================  ==============
 detector        what it compares                                             memory
@@ -14,8 +14,8 @@ KSWIN           the newest numbers with some before them, as distributions   `wi
 PageHinkley     each number with the mean so far, summed up                  O(1)
 ==============  ===========================================================  ==============
 
-`DriftReset` and `DriftAdapt` are learners that listen to one; `DriftWindow` and `DriftFade` forget without. Importing
-this module does not import scikit-learn; touching one of these four does.
+`DriftReset` and `DriftAdapt` are learners that react to a detector; `DriftWindow` and `DriftFade` forget without one.
+Importing this module does not import scikit-learn; using one of these four does.
 
 >>> from onepass.drift import ADWIN
 >>> detector = ADWIN()
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`drift.DriftReset` and its siblings stand in `onepass.compose`; the registry knows where."""
+    """Load `drift.DriftReset` and the other wrappers from `onepass.compose` by the registry."""
     if name not in _LEARNERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return class_of(name)

@@ -1,4 +1,4 @@
-"""ADWIN: a window as long as the numbers in it may have one mean."""
+"""ADWIN: the longest window whose numbers are consistent with one mean."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ADWIN(Detector):
     most `buckets` sums of 2^i numbers, so that W numbers take O(log W) memory. Cuts are tried every `clock` numbers,
     between buckets. `mean` and `width` are those of the window. (Bifet and Gavaldà 2007.)
 
-    The window outlives a drift, as in the paper, without its old part; `reset_on_drift` empties it.
+    After a drift the window keeps its new part, as in the paper; `reset_on_drift` empties it.
     """
 
     name: ClassVar[str] = "adwin"

@@ -1,4 +1,4 @@
-"""What every drift detector is: parameters, a few numbers of state, and one answer for each number it is given."""
+"""The base of drift detectors: parameters, a few numbers of state, and an answer for each input."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Detector(Parameters):
     """Watches a stream of numbers, such as the losses of a learner: has its distribution changed?
 
     `update(x)` answers with True where a change is detected at x; `drift` and `warning` keep the last answers. After
-    a change a detector begins anew with the next number. `n` counts the numbers since then, `seen` all of them, and
-    `alarms` the changes. The state depends on the numbers alone, however they come.
+    a change a detector starts again with the next number. `n` counts the numbers since then, `seen` all of them, and
+    `alarms` the changes. The state depends on the numbers alone, however they are chunked.
 
     A subclass names the attributes of its state in `slots`, sets them in `begin`, and says in `watch(x)` whether x is
     a change; there it may set `warning`.
@@ -33,7 +33,7 @@ class Detector(Parameters):
     family: ClassVar[str] = "detector"
     name: ClassVar[str] = ""
     slots: ClassVar[tuple[str, ...]] = ()
-    unit_interval: ClassVar[bool] = False  # does the test hold for numbers in [0, 1] alone?
+    unit_interval: ClassVar[bool] = False  # is the test valid only for numbers in [0, 1]?
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,10 +75,10 @@ class Detector(Parameters):
         return self.drift
 
     def update_many(self, xs: Iterable[float]) -> NDArray[np.intp]:
-        """Take many numbers; where among them the changes were."""
+        """Take many numbers; the positions at which changes were detected."""
         values: list[float] = []
         large: NumericalError | None = None
-        for row, x in enumerate(xs):  # all of them, or none; but those before one that is too large
+        for row, x in enumerate(xs):  # all or none; except that numbers before one that is too large are taken
             try:
                 value = self._number(x)
             except NumericalError as error:
@@ -92,12 +92,12 @@ class Detector(Parameters):
         return found
 
     def after_drift(self) -> None:
-        """What a detector forgets after a change: everything."""
+        """Forget after a change: by default everything."""
         self.n = 0
         self.begin()
 
     def begin(self) -> None:
-        """Set the state to that of a detector which has seen nothing."""
+        """Set the initial state."""
         raise NotImplementedError(f"{type(self).__name__} must define begin()")
 
     def watch(self, x: float) -> bool:
@@ -106,7 +106,7 @@ class Detector(Parameters):
     # -- copies and files ------------------------------------------------------------------------------------------
 
     def fresh(self) -> Self:
-        """Another detector with the same parameters, which has seen nothing."""
+        """A new detector with the same parameters."""
         return type(self)(**self.get_params())
 
     def state(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Detector(Parameters):
         return {**counts, "own": {name: _saved(getattr(self, name)) for name in self.slots}}
 
     def restore(self, state: Mapping[str, Any]) -> Self:
-        """Go on where `state` was taken."""
+        """Restore a state that `state` returned."""
         kinds = {"n": int, "seen": int, "alarms": int, "drift": bool, "warning": bool}
         own = state.get("own")
         if not isinstance(own, Mapping) or set(own) != set(self.slots):
@@ -137,7 +137,7 @@ def _saved(value: Any) -> Any:
 
 
 def _restored(detector: Detector, name: str, value: Any, example: Any) -> Any:
-    """A slot as `begin` would have set it, in kind; None stands for the infinity that stood there."""
+    """The value of a slot, checked to be of the type that `begin` sets; None stands for infinity."""
     if isinstance(example, list) and isinstance(value, list):
         if all(_is_number(item) or (isinstance(item, list) and all(map(_is_number, item))) for item in value):
             return value

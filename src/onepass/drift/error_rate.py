@@ -53,7 +53,7 @@ class DDM(Detector):
 class EDDM(Detector):
     """While a learner improves, its errors come ever further apart: p is their mean distance, s its deviation.
 
-    A warning where (p + 2s) / max (p + 2s) < `alpha`, a drift below `beta`, once `warm` errors have been seen. It sees
+    A warning where (p + 2s) / max (p + 2s) < `alpha`, a drift below `beta`, once `warm` errors have been seen. Detects
     slow changes that leave the error rate within its deviation. (Baena-García, del Campo-Ávila, Fidalgo, Bifet,
     Gavaldà and Morales-Bueno 2006.)
     """

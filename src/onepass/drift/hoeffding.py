@@ -82,7 +82,7 @@ class HDDMW(_Bounded):
     """As `HDDMA` with means that fade: z ← λx + (1−λ)z, whose variance shrinks with b ← λ² + (1−λ)²b.
 
     The numbers since the cut against those before: a drift where z₂ − z₁ > √((b₁ + b₂)/2 · ln(1/δ)). The cut is where
-    z + √(b/2 · ln(1/δ)) was least. Quick to see gradual change. (Frías-Blanco et al. 2015, W-test.)
+    z + √(b/2 · ln(1/δ)) was least. Detects gradual changes early. (Frías-Blanco et al. 2015, W-test.)
     """
 
     name: ClassVar[str] = "hddmw"
@@ -91,7 +91,7 @@ class HDDMW(_Bounded):
     lam: float = number(0.05, above=0, at_most=1)
 
     def begin(self) -> None:
-        # A mean that fades is (z, b); b = 0 where it has seen nothing. A side: cut point, before (z, b), after (z, b).
+        # A mean that fades is (z, b); b = 0 where it has no numbers. A side: cut point, before (z, b), after (z, b).
         self.all = [0.0, 0.0]
         self.rise = [0.0, 0.0, 0.0, 0.0, 0.0]
         self.fall = [0.0, 0.0, 0.0, 0.0, 0.0]

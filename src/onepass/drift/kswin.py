@@ -19,9 +19,9 @@ __all__ = ["KSWIN"]
 class KSWIN(Detector):
     """Of the last `window` numbers, the newest r = `recent` against r drawn from the others.
 
-    A drift where the greatest distance of the two empirical distributions exceeds √(−ln α / r); the newest r are then
-    kept. Sees any change of distribution, not of the mean alone, and tests at every number: α is the chance of a false
-    alarm for one test. (Raab, Heusinger and Schleif 2020.)
+    A drift where the greatest distance of the two empirical distributions exceeds √(−ln α / r); the window then holds
+    the newest r. Detects any change of distribution, not of the mean alone, and tests at every number: α is the
+    probability of a false alarm for one test. (Raab, Heusinger and Schleif 2020.)
     """
 
     name: ClassVar[str] = "kswin"
@@ -51,7 +51,7 @@ class KSWIN(Detector):
         else:
             del self.values[0]
         r = int(self.recent)
-        # Drawn by the place in the stream alone, so that a file need not hold a generator.
+        # Draws depend on the position in the stream alone, so that a file need not hold a generator.
         draw = np.random.Generator(np.random.PCG64([int(self.seed), self.seen]))
         chosen = draw.choice(int(self.window) - r, r, replace=False, shuffle=False)
         old = np.sort(np.array(self.values)[chosen])

@@ -37,19 +37,19 @@ class LabelledState(State):
     def labels(self) -> int:
         return len(self.classes)
 
-    def admit_all(self, labels: list[Any]) -> NDArray[np.int64]:
+    def register_all(self, labels: list[Any]) -> NDArray[np.int64]:
         """The codes of labels that were checked, of which many may be new: too many are refused, and none let in."""
         before = len(self.classes)
         try:
             for label in dict.fromkeys(labels):
                 self.check(label)  # those before it count
-                self.admit(label)
+                self.register(label)
         except LabelError:
             self.forget(before)
             raise
         return np.fromiter(map(self._index.__getitem__, labels), dtype=np.int64, count=len(labels))
 
-    def admit(self, label: Any) -> int:
+    def register(self, label: Any) -> int:
         """The code of a label, which may be new."""
         code = self._index.setdefault(label, len(self.classes))
         if code == len(self.classes):
@@ -123,7 +123,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         columns, classes = state._reader.columns, len(state.classes)
         row = self._vector(state, x, True, label not in state._index)
         try:
-            self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
+            self._absorb(state, row[np.newaxis], np.array([state.register(label)]), np.array([weight]))
         except RowError:
             state._reader.truncate(columns)
             state.forget(classes)
@@ -183,7 +183,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
     def _declared(self, classes: NDArray[Any]) -> Any:
         state = self._new_state()
         for label in classes.tolist():
-            state.admit(label)
+            state.register(label)
         state.declared = True
         self._classes_known(state)
         return state
@@ -237,7 +237,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         """All or nothing, but for a row that is too large: the rows before it, and their labels, stay."""
         labels = [state.check(label, row) for row, label in enumerate(labels)]
         before = len(state.classes)
-        codes = state.admit_all(labels)
+        codes = state.register_all(labels)
         t = state.t
         try:
             self._learn_table(state, X, codes, weights)

@@ -1,4 +1,4 @@
-"""Prediction with expert advice: algorithms that do nearly as well as the best of M experts, whoever that will be.
+"""Prediction with expert advice: algorithms that do nearly as well as the best of M experts in hindsight.
 
 >>> from onepass import experts
 >>> hedge = experts.Hedge(4, eta=0.5)

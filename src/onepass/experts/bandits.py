@@ -1,7 +1,7 @@
-"""Only the arm that was pulled tells its reward: EXP3, UCB1, Thompson sampling; and evaluation on logged pulls.
+"""Bandits, which see the reward of the pulled arm only: EXP3, UCB1, Thompson sampling; evaluation on logged pulls.
 
-`choose()` is drawn by `seed` and the number of pulls so far, so asking twice changes nothing; `learn(arm, reward)`
-goes on.
+`choose()` is drawn by `seed` and the number of pulls so far, so calling it twice changes nothing; `learn(arm, reward)`
+starts the next round.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Bandit:
         self.rewards[arm] += reward
 
     def _learn(self, arm: int, reward: float) -> None:
-        """What a subclass keeps beside the counts."""
+        """Update a subclass's own state."""
 
     def _draws(self) -> np.random.Generator:
         return np.random.default_rng([self.seed, self.t])
@@ -60,7 +60,7 @@ class EXP3(Bandit):
     """Exponential weights on rewards divided by the chance of seeing them (Auer, Cesa-Bianchi, Freund, Schapire 2002).
 
     p = (1 − γ)w + γ/K, w ∝ exp((γ/K) Σ reward·1[pulled]/p). For any rewards, chosen by an adversary who does not see
-    the coin: G* − E[G] ≤ (e − 1)γG* + K ln K/γ, G* what the best arm would have earned. With `horizon` N, the γ that
+    the draw: G* − E[G] ≤ (e − 1)γG* + K ln K/γ, G* what the best arm would have earned. With `horizon` N, the γ that
     makes this 2√(e − 1)·√(N K ln K); else 0.1.
     """
 

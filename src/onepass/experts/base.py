@@ -1,4 +1,4 @@
-"""What the algorithms that listen to M experts share: checks, counts, the regret so far."""
+"""The base of algorithms with M experts: checks, counts, the regret so far."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = NDArray[np.float64]
 class Experts:
     """Base. Round: `predict(advice)`, which changes nothing; then `learn(advice, outcome)`, or `learn(losses)`.
 
-    `losses` are the experts' so far, `loss` one's own (in expectation, where one draws), `t` the rounds. A refused call
-    changes nothing. `bound(N, best)`: what theory says the regret is at most after N rounds in which the best expert
-    lost `best`; inf where it says nothing.
+    `losses` are the experts' so far, `loss` the algorithm's own (its expectation where it draws), `t` the rounds. A
+    refused call changes nothing. `bound(N, best)`: the theoretical bound on the regret after N rounds in which the best
+    expert lost `best`; inf where there is none.
     """
 
     name = ""
@@ -40,12 +40,12 @@ class Experts:
 
     @property
     def weights(self) -> Array:
-        """How much each expert is heard; they add up to 1."""
+        """The weight of each expert; they add up to 1."""
         raise NotImplementedError
 
     @property
     def regret(self) -> float:
-        """What one has lost beyond the best expert."""
+        """The loss beyond that of the best expert."""
         return self.loss - float(np.min(self.losses))
 
     def bound(self, N: Any, best: Any) -> Any:
@@ -55,13 +55,13 @@ class Experts:
         raise NotImplementedError
 
     def learn(self, advice: ArrayLike, outcome: Any = None) -> None:
-        """The round's advice and its outcome; or, alone, the experts' losses."""
+        """Learn the round's advice and its outcome; or, as a single argument, the experts' losses."""
         if outcome is None:
-            self._hear(self._losses(advice))
+            self._update(self._losses(advice))
         else:
             self._reveal(advice, outcome)
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         raise NotImplementedError
 
     def _reveal(self, advice: ArrayLike, outcome: Any) -> None:
@@ -97,11 +97,11 @@ class Experts:
 
 
 def log_count(M: int) -> float:
-    """ln M, at least as much as η needs: with one expert nothing is learned and any η will do."""
+    """ln M, but positive for M = 1, where nothing is learned and any η is right."""
     return math.log(M) if M > 1 else 0.0
 
 
 def softmax(v: Array) -> Array:
-    """Of exponents whose largest becomes 0: nothing positive is exponentiated."""
+    """Normalised exponentials; the largest exponent is shifted to 0, so that none overflows."""
     e = np.exp(v - np.max(v))
     return np.asarray(e / np.sum(e))

@@ -55,7 +55,7 @@ class Heaviest:
 class OppositeLabel:
     """Two constant experts, 0 and 1, and an answer that is the opposite of what is predicted.
 
-    Against one who draws, it sees the probability p and not the coin: 1 iff p < ½.
+    Against a randomised algorithm, it sees the probability p, not the draw: 1 iff p < ½.
     """
 
     advice = (0, 1)
@@ -90,7 +90,7 @@ class ExpertGame:
         if sequence is None:
             best = int(np.argmin(totals))
             theirs = np.cumsum(self.losses[:, best])
-            # The bound is against the best expert of each prefix, who lost no more than the best of all did.
+            # The bound is against the best expert of each prefix, which lost no more than the best of all.
             lowest = np.min(np.cumsum(self.losses, axis=0), axis=1)
             bounds = np.asarray(self.algorithm.bound(t, lowest), dtype=np.float64)
             noise = 2.0 * np.finfo(np.float64).eps * len(self) * float(np.max(np.sum(np.abs(self.losses), axis=0)))
@@ -107,7 +107,7 @@ class ExpertGame:
             switches = int(np.sum(np.diff(followed) != 0))
             who = None
             bounds = np.full(len(t), np.inf)
-            if isinstance(self.algorithm, FixedShare):  # the one that promises something of sequences
+            if isinstance(self.algorithm, FixedShare):  # the only one with a bound for sequences
                 bounds = np.asarray(self.algorithm.bound(t, theirs, switches), dtype=np.float64)
         return Regret.of(
             t,
@@ -138,20 +138,19 @@ def play(algorithm: Experts, losses: Losses | ArrayLike, N: int | None = None) -
         if table.ndim != 2 or table.shape[1] != algorithm.M:
             raise InputError(f"losses: expected rounds × {algorithm.M} experts, got shape {table.shape}")
         rounds = len(table) if N is None else N
-    kept, own = np.empty((rounds, algorithm.M)), np.empty(rounds)
+    recorded, own = np.empty((rounds, algorithm.M)), np.empty(rounds)
     weights = np.empty((rounds, algorithm.M))
     for n in range(rounds):
         weights[n] = algorithm.weights
-        kept[n] = losses(n + 1, weights[n]) if callable(losses) else table[n]
+        recorded[n] = losses(n + 1, weights[n]) if callable(losses) else table[n]
         before = algorithm.loss
-        algorithm.learn(kept[n])
+        algorithm.learn(recorded[n])
         own[n] = algorithm.loss - before
-    return ExpertGame(algorithm, kept, own, weights)
+    return ExpertGame(algorithm, recorded, own, weights)
 
 
 class Panel:
-    """Experts of any kind, heard together: functions of x, models with `predict_one`, or columns of a table of
-    predictions.
+    """Experts of any kind: functions of x, models with `predict_one`, or columns of a table of predictions.
 
     >>> from onepass import experts
     >>> panel = experts.Panel([lambda x: 0, lambda x: 1, lambda x: int(x["a"] > 0)])
@@ -172,13 +171,13 @@ class Panel:
         self.M = len(self.members)
 
     def advice(self, x: Any) -> list[Any]:
-        """What each says of x; of a table, of row x."""
+        """The prediction of each expert for x; for a table, row x."""
         if self.table is not None:
             return list(self.table[x].tolist())
         return [member.predict_one(x) if hasattr(member, "predict_one") else member(x) for member in self.members]
 
     def learn(self, x: Any, y: Any) -> None:
-        """Teach those that learn."""
+        """Teach the experts that learn."""
         if self.table is None:
             for member in self.members:
                 if hasattr(member, "learn_one"):
@@ -188,10 +187,10 @@ class Panel:
         """Predict, reveal, learn: the algorithm's predictions for every (x, y)."""
         if algorithm.M != self.M:
             raise ParameterError(f"{algorithm!r} listens to {algorithm.M} experts; the panel has {self.M}")
-        said = []
+        predicted = []
         for x, y in stream:
             advice = self.advice(x)
-            said.append(algorithm.predict(advice))
+            predicted.append(algorithm.predict(advice))
             algorithm.learn(advice, y)
             self.learn(x, y)
-        return said
+        return predicted

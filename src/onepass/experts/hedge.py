@@ -19,28 +19,28 @@ ROOT2 = math.sqrt(2.0)
 
 
 class _Mixing(Experts):
-    """Those that mix their experts with weights that do not depend on this round."""
+    """Base of algorithms whose weights do not depend on the current round."""
 
     def predict(self, advice: ArrayLike) -> float:
-        """Σ w_m y_m: the probability of saying 1 where the advice is 0 or 1."""
+        """Σ w_m y_m: the probability of predicting 1 where the advice is 0 or 1."""
         return float(self.weights @ self._numbers(advice, "advice", 0.0, 1.0))
 
     def sample(self, advice: ArrayLike) -> int:
-        """1 with probability `predict(advice)`: drawn by `seed` and the round, so that asking twice changes nothing."""
+        """1 with probability `predict(advice)`: drawn by `seed` and the round, so that it can be called twice."""
         u = np.random.default_rng([getattr(self, "seed", 0), self.t]).random()
         return int(u < self.predict(advice))
 
     def _reveal(self, advice: ArrayLike, outcome: Any) -> None:
-        said = self._numbers(advice, "advice", 0.0, 1.0)
+        predicted = self._numbers(advice, "advice", 0.0, 1.0)
         answer = float(self._numbers(np.full(self.M, outcome), "outcome", 0.0, 1.0)[0])
-        self._hear(np.abs(said - answer))
+        self._update(np.abs(predicted - answer))
 
 
 class Hedge(_Mixing):
     """w_m ∝ π_m e^{−ηL_m}, L_m the losses of expert m so far, each in [0, 1].
 
     eta: a number; "horizon", √(8 ln M/N) for `horizon`=N rounds; "anytime", √(8 ln M/n) in round n; "doubling", the
-    horizon 1, 2, 4, …, each time afresh. By default by horizon where that is given, else anytime.
+    horizon 1, 2, 4, …, with a restart each time. The default is horizon where that is given, else anytime.
 
     Regret (expected loss beyond the best expert's L*): any η: ≤ ln M/η + ηN/8, and ≤ (ηL* + ln M)/(1 − e^{−η}) − L*;
     horizon: √(N ln M/2); anytime: 2√(N ln M/2) + √(ln M/8); doubling: √2/(√2 − 1)·√(N ln M/2). The η = √(N ln M)
@@ -60,7 +60,7 @@ class Hedge(_Mixing):
             if eta not in ("horizon", "anytime", "doubling"):
                 raise ParameterError(f"Hedge(eta={eta!r}): expected a number > 0, 'horizon', 'anytime' or 'doubling'")
             if (eta == "horizon") != (horizon is not None):
-                raise ParameterError(f"Hedge(eta={eta!r}, horizon={horizon!r}): the horizon goes with eta='horizon'")
+                raise ParameterError(f"Hedge(eta={eta!r}, horizon={horizon!r}): the horizon is for eta='horizon' only")
         elif isinstance(eta, bool) or not 0 < eta < math.inf:
             raise ParameterError(
                 f"Hedge(eta={eta!r}): expected a finite number > 0, 'horizon', 'anytime' or 'doubling'"
@@ -89,7 +89,7 @@ class Hedge(_Mixing):
     def weights(self) -> Array:
         return softmax(np.log(self.prior) - self.rate * self.epoch)
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         self.loss += float(self.weights @ c)
         self.losses, self.epoch = self.losses + c, self.epoch + c
         self.t += 1
@@ -132,12 +132,12 @@ class AdaHedge(_Mixing):
     @property
     def weights(self) -> Array:
         behind = self.losses - np.min(self.losses)
-        if self.gap == 0.0 or self.M == 1:  # η = ∞: the leaders share
+        if self.gap == 0.0 or self.M == 1:  # η = ∞: the leaders have equal weights
             leaders = behind == 0
             return np.asarray(leaders / np.sum(leaders))
         return softmax(-math.log(self.M) / self.gap * behind)
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         w = self.weights
         h = float(w @ c)
         if self.gap == 0.0 or self.M == 1:
@@ -177,7 +177,7 @@ class FixedShare(_Mixing):
     ) -> None:
         super().__init__(M)
         if (switches is None) != (horizon is None):
-            raise ParameterError("FixedShare: switches and horizon go together")
+            raise ParameterError("FixedShare: give switches and horizon together")
         if switches is not None and not (horizon is not None and 0 <= switches < horizon):
             raise ParameterError(
                 f"FixedShare(switches={switches!r}, horizon={horizon!r}): expected 0 <= switches < horizon"
@@ -200,7 +200,7 @@ class FixedShare(_Mixing):
         return f"FixedShare({self.M}, eta={self.eta:.4g}, alpha={self.alpha:.4g})"
 
     def _length(self, N: Any, k: int) -> Any:
-        """What it costs to name a sequence with k switches."""
+        """The description length of a sequence with k switches."""
         out = (k + 1) * log_count(self.M)
         if k:
             out += k * math.log(1.0 / self.alpha) if self.alpha > 0 else math.inf
@@ -210,7 +210,7 @@ class FixedShare(_Mixing):
     def weights(self) -> Array:
         return self._weights
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         self.loss += float(self._weights @ c)
         v = self._weights * np.exp(-self.eta * (c - np.min(c)))
         self._weights = (1.0 - self.alpha) * v / np.sum(v) + self.alpha / self.M
@@ -223,7 +223,7 @@ class FixedShare(_Mixing):
 
 
 class FollowPerturbedLeader(_Mixing):
-    """Follows argmin_m L_m − ξ_m, ξ_m drawn anew each round, exponential of rate ε (Kalai and Vempala 2005).
+    """Follows argmin_m L_m − ξ_m, ξ_m drawn again each round, exponential of rate ε (Kalai and Vempala 2005).
 
     `weights` are the exact probabilities of being followed, `leader` the one drawn for this round (by `seed` and t).
     Expected regret ≤ (e^ε − 1)L* + e^ε(1 + ln M)/ε (Hutter and Poland 2005). With `horizon`, ε = √((1 + ln M)/N).
@@ -265,10 +265,10 @@ class FollowPerturbedLeader(_Mixing):
         return int(np.argmin(self.losses - noise))
 
     def sample(self, advice: ArrayLike) -> int:
-        """What the leader of this round says."""
+        """The prediction of this round's leader."""
         return int(self._bits(advice)[self.leader])
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         self.loss += float(self.weights @ c)
         self.losses = self.losses + c
         self.t += 1

@@ -81,7 +81,7 @@ class ExponentialWeights(Experts):
         self.losses = self.losses + (f - answer) ** 2
         self.t += 1
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         raise InputError("ExponentialWeights judges numbers: learn(advice, outcome); Hedge takes losses")
 
     def bound(self, N: Any, best: Any) -> Any:
@@ -109,13 +109,13 @@ class LogMixture(Experts):
         with np.errstate(divide="ignore"):
             losses = self.losses - np.log(p if answer == 1 else 1.0 - p)
         if not np.any(np.isfinite(losses)):
-            raise InputError(f"round {self.t + 1}: every expert has by now called an outcome impossible that came")
+            raise InputError(f"round {self.t + 1}: every expert has given probability 0 to an outcome that occurred")
         mixed = self.predict(advice)
         self.loss -= math.log(mixed if answer == 1 else 1.0 - mixed)
         self.losses = losses
         self.t += 1
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         raise InputError("LogMixture judges probabilities: learn(advice, outcome); Hedge takes losses")
 
     def bound(self, N: Any, best: Any) -> Any:

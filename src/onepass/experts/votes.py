@@ -1,4 +1,4 @@
-"""Experts that may be all wrong or not at all: Consistent and Halving, and the deterministic Weighted Majority.
+"""Algorithms that assume a perfect expert, Consistent and Halving; and the deterministic Weighted Majority.
 
 Littlestone 1988; Littlestone and Warmuth 1994.
 """
@@ -42,9 +42,9 @@ class _VersionSpace(Experts):
         return labels
 
     def learn(self, advice: ArrayLike, outcome: Any = None) -> None:
-        """The round's advice and its outcome."""
+        """Learn the round's advice and its outcome."""
         if outcome is None:
-            raise InputError(f"{type(self).__name__} asks who was right: learn(advice, outcome)")
+            raise InputError(f"{type(self).__name__} needs the outcome: learn(advice, outcome)")
         labels = self._labels(advice)
         if isinstance(outcome, float) and not math.isfinite(outcome):
             raise InputError(f"outcome={outcome!r}: expected a label")
@@ -119,7 +119,7 @@ def _order(label: Any) -> tuple[str, Any]:
 
 
 class WeightedMajority(Experts):
-    """Says 1 iff the experts that say 1 weigh more; an expert that errs is multiplied by β (β = 0 is Halving).
+    """Predicts 1 iff the experts that predict 1 weigh more; an error multiplies a weight by β (β = 0 is Halving).
 
     mistakes ≤ (ln M + e* ln(1/β))/ln(2/(1 + β)), e* those of the best expert. `update_always=False`: weights change
     only where the vote itself was wrong. The state is how often each erred: v = β^e.
@@ -145,24 +145,24 @@ class WeightedMajority(Experts):
         return np.asarray(v / np.sum(v))
 
     def predict(self, advice: ArrayLike) -> int:
-        said, v = self._bits(advice), self._raw()
-        return int(np.sum(v[said == 1]) > np.sum(v[said == 0]))
+        predicted, v = self._bits(advice), self._raw()
+        return int(np.sum(v[predicted == 1]) > np.sum(v[predicted == 0]))
 
     def _reveal(self, advice: ArrayLike, outcome: Any) -> None:
-        said, answer = self._bits(advice), self._bit(outcome)
+        predicted, answer = self._bits(advice), self._bit(outcome)
         wrong = self.predict(advice) != answer
         self.t += 1
-        self.losses = self.losses + (said != answer)
+        self.losses = self.losses + (predicted != answer)
         if wrong or self.update_always:
-            self.errors = self.errors + (said != answer)
+            self.errors = self.errors + (predicted != answer)
         self.mistakes += int(wrong)
         self.loss += float(wrong)
 
-    def _hear(self, c: Array) -> None:
+    def _update(self, c: Array) -> None:
         raise InputError("WeightedMajority votes on labels: learn(advice, outcome); Hedge takes losses")
 
     def bound(self, N: Any, best: Any) -> Any:
-        """Less the best expert's own mistakes, as a bound on the regret."""
+        """The mistake bound less the best expert's mistakes: a bound on the regret."""
         best = np.asarray(best, dtype=np.float64)
         if self.beta == 0:
             return np.where(best == 0, math.log2(self.M) if self.M > 1 else 0.0, math.inf)

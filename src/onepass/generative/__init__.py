@@ -1,1 +1,1 @@
-"""Models of how the data came about: mixtures and naive Bayes."""
+"""Generative models: mixtures and naive Bayes."""

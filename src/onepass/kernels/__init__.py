@@ -1,4 +1,4 @@
-"""Kernels K(x, z), feature maps that stand for them, and budgets for learners that store examples."""
+"""Kernels K(x, z), feature maps that approximate them, and budgets for learners that store examples."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["Constant", "Cosine", "Kernel", "Linear", "Normalized", "Product", "S
 class Kernel(Parameters):
     """Base of all kernels: `block(X, Z)` gives the matrix K(x_i, z_j), `diagonal(X)` the vector K(x_i, x_i).
 
-    `code` is the place of the native formula in native/kernels/kernels.hpp.
+    `code` is the number of the native formula in native/kernels/kernels.hpp.
     """
 
     family = "kernel"
@@ -56,7 +56,7 @@ class Kernel(Parameters):
         return [float(v) for v in self.get_params().values()]
 
     def native(self) -> dict[str, Any]:
-        """The kernel as the native half reads it."""
+        """The kernel in the form that the native core reads."""
         return {"code": self.code, "p": self.numbers(), "parts": [part.native() for part in self.parts()]}
 
     def __add__(self, other: Kernel | float) -> Kernel:

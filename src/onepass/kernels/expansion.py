@@ -29,7 +29,7 @@ __all__ = ["Expansion", "KernelLearner", "Round"]
 
 @dataclasses.dataclass
 class Round:
-    """A round as a budget sees it: the rule has answered, nothing has moved yet."""
+    """A round as a budget sees it: after the rule's step is known, before f changes."""
 
     x: Array
     k: Array  # K(x, xᵢ)
@@ -57,7 +57,7 @@ class Round:
 class Expansion:
     """Support vectors, their coefficients (one row each) and their Gram matrix.
 
-    A removed vector's slot is taken by the newcomer that replaces it, or by the last one; `birth` says who is older.
+    The new vector takes the slot of a removed one, or else the last vector does; `birth` gives the order of age.
     """
 
     def __init__(self, kernel: kernels.Kernel, outputs: int) -> None:
@@ -81,7 +81,7 @@ class Expansion:
 
     def append(self, r: Round, row: Array | None = None) -> None:
         """f ← f + row·K(x, ·)."""
-        k = self.row(r.x)  # not r.k: a vector may have left since
+        k = self.row(r.x)  # not r.k: a vector may have been removed since
         self.gram = np.block([[self.gram, k[:, np.newaxis]], [k[np.newaxis], np.array([[r.ktt]])]])
         self.x.append(r.x)
         self.c = np.vstack([self.c, r.row if row is None else row])
@@ -96,12 +96,12 @@ class Expansion:
         self.birth = [self.birth[j] for j in order]
 
     def replace(self, i: int, r: Round, row: Array | None = None) -> None:
-        """x takes the slot of vector i, which goes."""
+        """Replace vector i by x."""
         self.append(r, row)
         self.remove(i)
 
     def step(self, r: Round) -> bool:
-        """f ← scale·f + row·K(x, ·), with no thought of room."""
+        """f ← scale·f + row·K(x, ·), without a limit."""
         if r.scale == 0:
             self.clear()
         self.c = r.scale * self.c

@@ -1,4 +1,4 @@
-"""Kernels: similarities K(x, z) that stand for an inner product ⟨Φ(x), Φ(z)⟩ nobody has to compute.
+"""Kernels: similarities K(x, z) = ⟨Φ(x), Φ(z)⟩, computed without Φ.
 
 The docstring's formula is the code, here in NumPy and again in `native/loops/kernel_loops.cpp`.
 """
@@ -131,7 +131,7 @@ class Sigmoid(Kernel):
 
 def _histograms(X: Array, Z: Array) -> tuple[Array, Array]:
     if np.any(X < 0) or np.any(Z < 0):
-        raise InputError("a histogram kernel wants numbers >= 0; shift the features, or use another kernel")
+        raise InputError("a histogram kernel needs numbers >= 0; shift the features, or use another kernel")
     return X[:, np.newaxis], Z[np.newaxis]
 
 
@@ -223,8 +223,8 @@ class Precomputed(Kernel):
 class Call(Kernel):
     """K = the user's function: k(x, z) → number of two vectors, or with `block` k(X, Z) → matrix of two tables.
 
-    That it is symmetric and positive semi-definite (`positive`) is the user's promise. No file can hold a function:
-    a model with one is not saved.
+    The user guarantees that it is symmetric and positive semi-definite (`positive`). A file cannot hold a function, so
+    a model with this kernel cannot be saved.
     """
 
     name = "call"

@@ -1,4 +1,4 @@
-"""Feature maps z(x) in front of the linear learners: kernels without support vectors, in fixed memory.
+"""Feature maps z(x) for linear learners: kernels without support vectors, in fixed memory.
 
 ⟨z(x), z(x')⟩ is K(x, x') or close to it, so `make_pipeline(RandomFourier(...), LinearClassifier("pa1"))` is a kernel
 learner whose cost does not grow. All are scikit-learn transformers; once fitted, z is a pure function of x.
@@ -183,9 +183,9 @@ class Nystrom(_Map):
         m = len(self.landmarks_)
         require_room(4 * m * m, f"Nystrom of {m} landmarks", "use fewer landmarks (n_landmarks)")
         values, vectors = np.linalg.eigh(self.kernel_.block(self.landmarks_, self.landmarks_))
-        kept = values > 1e-10 * values[-1]
-        self.projection_ = vectors[:, kept] / np.sqrt(values[kept])
-        self.roots_ = vectors[:, kept] * np.sqrt(values[kept])
+        definite = values > 1e-10 * values[-1]
+        self.projection_ = vectors[:, definite] / np.sqrt(values[definite])
+        self.roots_ = vectors[:, definite] * np.sqrt(values[definite])
         return self
 
     def transform(self, X: Any) -> Array:

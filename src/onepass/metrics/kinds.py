@@ -24,7 +24,7 @@ class Metric(Parameters):
     kind: ClassVar[str] = "classes"  # or "numbers", "rankings", "sets"
     needs: ClassVar[str] = ""  # "scores" of any kind, "margins" (scores on the scale of the loss), "probabilities"
     higher_is_better: ClassVar[bool] = True
-    percent: ClassVar[bool] = False  # is it read as a percentage?
+    percent: ClassVar[bool] = False  # is it shown as a percentage?
 
     def statistic(self) -> Statistic:
         raise NotImplementedError
@@ -35,7 +35,7 @@ class Metric(Parameters):
 
     @property
     def label(self) -> str:
-        """The name, with the parameters that are not the usual ones: `make` reads it again."""
+        """The name, with the parameters that differ from the defaults, as `make` parses it."""
         usual = {field.name: field.default for field in dataclasses.fields(self)}
         own = [f"{name}={value}" for name, value in self.get_params().items() if value != usual[name]]
         return self.name + (":" + ",".join(own) if own else "")
@@ -120,24 +120,24 @@ class _Retrieval(Metric):
     def statistic(self) -> Statistic:
         return Confusion()
 
-    def ratio(self, hit: Array, said: Array, so: Array) -> Array:
+    def ratio(self, hit: Array, predicted: Array, occurred: Array) -> Array:
         raise NotImplementedError
 
     def value(self, state: Array, labels: Labels) -> float:
-        hit, said, so = np.diag(state)[1:], np.sum(state, axis=0)[1:], np.sum(state, axis=1)[1:]
-        if not np.any(so):
+        hit, predicted, occurred = np.diag(state)[1:], np.sum(state, axis=0)[1:], np.sum(state, axis=1)[1:]
+        if not np.any(occurred):
             return np.nan
         average = self.average
         if average == "auto":
-            average = "binary" if np.count_nonzero(so + said) <= 2 else "macro"
+            average = "binary" if np.count_nonzero(occurred + predicted) <= 2 else "macro"
         if average == "binary":
             code = labels.positive(self.positive)
-            return float(self.ratio(hit, said, so)[code - 1]) if 0 < code <= len(hit) else 0.0
+            return float(self.ratio(hit, predicted, occurred)[code - 1]) if 0 < code <= len(hit) else 0.0
         if average == "micro":
-            return float(self.ratio(*(np.array([np.sum(part)]) for part in (hit, said, so)))[0])
-        there = so + said > 0
-        ratios = self.ratio(hit, said, so)[there]
-        return _mean(ratios) if average == "macro" else float(np.sum(ratios * so[there]) / np.sum(so))
+            return float(self.ratio(*(np.array([np.sum(part)]) for part in (hit, predicted, occurred)))[0])
+        there = occurred + predicted > 0
+        ratios = self.ratio(hit, predicted, occurred)[there]
+        return _mean(ratios) if average == "macro" else float(np.sum(ratios * occurred[there]) / np.sum(occurred))
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -145,21 +145,21 @@ def _quotient(a: Array, b: Array) -> Array:
 
 
 class Precision(_Retrieval):
-    """Of what was said to be of the class, the share that was."""
+    """The share of examples predicted as the class that are of the class."""
 
     name = "precision"
 
-    def ratio(self, hit: Array, said: Array, so: Array) -> Array:
-        return _quotient(hit, said)
+    def ratio(self, hit: Array, predicted: Array, occurred: Array) -> Array:
+        return _quotient(hit, predicted)
 
 
 class Recall(_Retrieval):
-    """Of what was of the class, the share that was said to be."""
+    """The share of examples of the class that were predicted as the class."""
 
     name = "recall"
 
-    def ratio(self, hit: Array, said: Array, so: Array) -> Array:
-        return _quotient(hit, so)
+    def ratio(self, hit: Array, predicted: Array, occurred: Array) -> Array:
+        return _quotient(hit, occurred)
 
 
 class F1(_Retrieval):
@@ -167,8 +167,8 @@ class F1(_Retrieval):
 
     name = "f1"
 
-    def ratio(self, hit: Array, said: Array, so: Array) -> Array:
-        return _quotient(2.0 * hit, said + so)
+    def ratio(self, hit: Array, predicted: Array, occurred: Array) -> Array:
+        return _quotient(2.0 * hit, predicted + occurred)
 
 
 @dataclasses.dataclass(repr=False)
@@ -210,7 +210,7 @@ class _OfRanks(Metric):
     """With two classes, of the positive one; with more, the mean over the classes of one against the rest.
 
     Exact over a sliding window, and over any period or stream of at most `limit` different scores; beyond, neighbouring
-    scores are merged and O(limit) memory is kept for each class.
+    scores are merged, in O(limit) memory for each class.
     """
 
     needs: ClassVar[str] = "scores"
@@ -232,7 +232,7 @@ class _OfRanks(Metric):
 class RocAuc(_OfRanks):
     """The probability that an example of the class scores above one that is not, equal scores counting half.
 
-    `doubt` is the most that the merging of scores can have changed it: about 1/limit where scores do not drift.
+    `doubt` bounds the error from merging scores: about 1/limit where scores do not drift.
     """
 
     name = "auc"
@@ -279,7 +279,7 @@ class NDCG(_Mean):
 
 @dataclasses.dataclass(repr=False)
 class Hamming(_Mean):
-    """The share of wrong decisions whether a label is in an example's set, of all labels met."""
+    """The share of wrong decisions whether a label is in an example's set, over all labels seen."""
 
     name, kind, higher_is_better, percent = "hamming", "sets", False, True
 

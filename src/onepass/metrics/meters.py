@@ -5,9 +5,9 @@ since_last   those since the last report
 window       the last W
 fading       all, an example i rounds ago counting α^i: S ← c·ℓ + αS, B ← c + αB
 
-States are brought up to date at fixed positions of the stream (multiples of BLOCK, and reports), whatever the sizes in
-which the examples are handed over: the values are the same bits however a stream is cut. A window is computed from its
-own examples each time it is read, never by subtraction.
+States are updated at fixed positions of the stream (multiples of BLOCK, and reports), whatever the sizes of the chunks:
+the values are the same bits however a stream is chunked. A window is computed from its own examples at each read, never
+by subtraction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCK = 1 << 13  # examples whose states are made together
 
 
 class Recorder:
-    """Several metrics in all views. `extra` are statistics kept over all examples beside those of the metrics."""
+    """Several metrics in all views. `extra` are more statistics, over all examples."""
 
     def __init__(
         self, metrics: Sequence[Metric], *, every: int, window: int, fading: float, extra: Sequence[Statistic] = ()
@@ -40,9 +40,9 @@ class Recorder:
         self.labels = Labels()
         self.statistics = list(dict.fromkeys(metric.statistic() for metric in metrics))
         self.extra = [statistic for statistic in extra if statistic not in self.statistics]
-        self.seen = 0  # examples handed over and accounted for
+        self.seen = 0  # examples in the states
         self.weight = 0.0
-        self._waiting: list[Outcomes] = []  # handed over, not yet accounted for
+        self._waiting: list[Outcomes] = []  # examples not yet in the states
         self._waiting_rows = 0
         self._powers: Array = np.empty(0)
         self._recent: list[Outcomes] = []  # the window
@@ -63,7 +63,7 @@ class Recorder:
 
     @property
     def waiting(self) -> int:
-        """Examples handed over and not yet accounted for."""
+        """How many examples are not yet in the states."""
         return self._waiting_rows
 
     def room(self) -> int:
@@ -74,7 +74,7 @@ class Recorder:
         return min(BLOCK - self.seen % BLOCK, self.every - self.seen % self.every)
 
     def settle(self) -> None:
-        """Account for what waits; at the end of a stream, or where a value is wanted between reports."""
+        """Add waiting examples to the states: at the end of a stream, or to read a value between reports."""
         if not self._waiting:
             return
         part = Outcomes.join(self._waiting)
@@ -112,12 +112,12 @@ class Recorder:
             self._recent_rows -= len(self._recent.pop(0))
 
     def drop(self, statistic: Statistic) -> None:
-        """Keep one of the extra statistics no longer."""
+        """Drop one of the extra statistics."""
         self.extra = [each for each in self.extra if each != statistic]
         self._states["cumulative"].pop(statistic, None)
 
     def begin_period(self) -> None:
-        """After a report: since_last starts anew."""
+        """After a report: restart since_last."""
         self._states["since_last"] = {}
 
     def state(self, statistic: Statistic, view: str = "cumulative") -> Any:
@@ -233,7 +233,7 @@ def observed(
     classes: Sequence[Any] | None,
     weight: Any,
 ) -> Outcomes:
-    """Rows as users hold them, as `Outcomes`."""
+    """Rows as users give them, converted to `Outcomes`."""
     rows = len(y)
     c = _row_weights(weight, rows)
     if prediction is not None and len(prediction) != rows:
@@ -297,7 +297,7 @@ def _columns(name: str, given: Any, labels: Labels, classes: Sequence[Any] | Non
         if len(names) > 2:
             raise InputError(f"{name}: expected a column for each of {len(names)} classes, got one for all")
         if len(names) < 2:
-            raise InputError(f"{name}: which class they speak for is not known yet; give classes=[…]")
+            raise InputError(f"{name}: the class they belong to is not known yet; give classes=[…]")
         table = np.stack([-0.5 * table, 0.5 * table] if name == "scores" else [1.0 - table, table], axis=1)
     else:
         if classes is None:

@@ -1,4 +1,4 @@
-"""What a model said and what was so, for consecutive examples, as arrays that every metric can read."""
+"""Predictions and truth of consecutive examples, as arrays that every metric can read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Labels", "Outcomes"]
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-OTHER = object()  # a prediction that is no label at all
+OTHER = object()  # a prediction that is not a label
 
 
 class Labels:
     """Labels as small numbers, in order of appearance. Code 0 is "no prediction".
 
-    Labels are the same when Python says so: 1, 1.0 and True are one label, "1" is another.
+    Labels are the same when Python compares them equal: 1, 1.0 and True are one label, "1" is another.
     """
 
     def __init__(self, values: Iterable[Hashable] = ()) -> None:
@@ -55,7 +55,7 @@ class Labels:
         return found
 
     def judged(self, prediction: Any, y: Any) -> int:
-        """The code of a prediction; one that cannot be kept is compared with y now, since it may change later."""
+        """The code of a prediction; one that is not hashable is compared with y now, since it may change later."""
         try:
             return self.code(prediction)
         except InputError:
@@ -67,28 +67,28 @@ class Labels:
             return self._number_codes(labels)
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind == "U":
             distinct, first, place = np.unique(labels, return_index=True, return_inverse=True)
-            self._meet(labels[np.sort(first)])
+            self._register(labels[np.sort(first)])
             return np.array([self.code(label) for label in distinct.tolist()], dtype=np.int64)[place]
         return np.array([self.code(label) for label in labels], dtype=np.int64)
 
     def codes_at(self, labels: Sequence[Any], places: NDArray[np.intp]) -> Codes:
-        """The codes of labels[place] for each place; those that are new go by who comes first."""
-        met = np.flatnonzero(np.bincount(places, minlength=len(labels))).tolist()
-        if any(labels[k] not in self for k in met):
-            met.sort(key=lambda k: int(np.argmax(places == k)))
+        """The codes of labels[place] for each place; new labels get codes in order of appearance."""
+        occurring = np.flatnonzero(np.bincount(places, minlength=len(labels))).tolist()
+        if any(labels[k] not in self for k in occurring):
+            occurring.sort(key=lambda k: int(np.argmax(places == k)))
         codes = np.zeros(len(labels), dtype=np.int64)
-        for k in met:
+        for k in occurring:
             codes[k] = self.code(labels[k])
         return codes[places]
 
     def _number_codes(self, labels: NDArray[Any]) -> Codes:
-        values = labels.astype(np.float64, copy=False)  # blurs some of 2^53 and more, but none of _numbers is so large
+        values = labels.astype(np.float64, copy=False)  # inexact from 2^53 on, but no entry of _numbers is so large
         codes = self._known_codes(values)
         if codes is not None:
             return codes
         if labels.dtype.kind in "iu" and len(labels) and max(abs(int(labels.min())), abs(int(labels.max()))) >= 2**53:
             return np.array([self.code(label) for label in labels.tolist()], dtype=np.int64)
-        self._meet(labels[np.sort(np.unique(labels, return_index=True)[1])])
+        self._register(labels[np.sort(np.unique(labels, return_index=True)[1])])
         known = [(float(value), code) for value, code in self._code.items() if _is_number(value) and abs(value) < 2**53]
         known.sort()
         self._numbers = (np.array([v for v, _ in known]), np.array([c for _, c in known], dtype=np.int64))
@@ -96,7 +96,7 @@ class Labels:
         assert codes is not None
         return codes
 
-    def _meet(self, labels: NDArray[Any]) -> None:
+    def _register(self, labels: NDArray[Any]) -> None:
         for label in labels.tolist():
             self.code(label)
 
@@ -135,7 +135,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _hashable(label: Any) -> Hashable:
-    """Collections of labels (multilabel) as something that can be kept."""
+    """Collections of labels (multilabel) as hashable sets."""
     if isinstance(label, set):
         return frozenset(label)
     if isinstance(label, list | np.ndarray):
@@ -152,7 +152,7 @@ class Outcomes:
     many were predicted, with how many are in both as the one column of `scores`.
 
     `scores` has a column for every label (code − 1), NaN where the model had none for it; the margin of two classes
-    s is kept as (−s/2, s/2), so that the difference of columns is the margin whatever the number of classes.
+    s is stored as (−s/2, s/2), so that the difference of columns is the margin whatever the number of classes.
     `probabilities` has the same columns, 0 where the model did not know the label.
     """
 
@@ -169,7 +169,7 @@ class Outcomes:
         return len(self.truth)
 
     def once(self, key: Hashable, make: Callable[[Outcomes], Any]) -> Any:
-        """What depends on the examples and not on their weights: made once."""
+        """A cache for values that depend on the examples, not on their weights."""
         if key not in self._known:
             self._known[key] = make(self)
         return self._known[key]
@@ -210,10 +210,10 @@ class Outcomes:
         )
 
 
-def of_sets(truth: Sequence[Any], said: Sequence[Any], weight: Array, labels: Labels) -> Outcomes:
-    """Label sets beside those that were predicted; `labels` meets their members."""
+def of_sets(truth: Sequence[Any], predicted: Sequence[Any], weight: Array, labels: Labels) -> Outcomes:
+    """True and predicted label sets as outcomes; their members get codes in `labels`."""
     sizes = np.zeros((3, len(truth)))
-    for row, (y, p) in enumerate(zip(truth, said, strict=True)):
+    for row, (y, p) in enumerate(zip(truth, predicted, strict=True)):
         own, given = set(y), set(p)
         for label in (*y, *p):
             labels.code(label)

@@ -1,4 +1,4 @@
-"""A recorder's state as JSON and arrays: an evaluation goes on where it stopped, to the same bits as without a stop."""
+"""A recorder's state as JSON and arrays: a resumed evaluation gives the same bits as one without a stop."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ COLUMNS = ("low", "high", "positive", "negative")
 
 
 def save(recorder: Recorder) -> tuple[dict[str, Any], Arrays]:
-    """What `restore` needs. It depends on the examples seen alone, not on how they were cut."""
+    """What `restore` needs. It depends on the examples alone, not on how they were chunked."""
     arrays: Arrays = {}
-    kept: list[Any] = []
+    states: list[Any] = []
     for number, (view, statistic) in enumerate(_places(recorder)):
         state = recorder._states[view].get(statistic)
-        kept.append(None if state is None else _pack(state, f"state{number}", arrays))
+        states.append(None if state is None else _encode(state, f"state{number}", arrays))
     recent = Outcomes.join(recorder._recent) if recorder._recent else None
     if recent is not None:
         recent = recent.part(max(0, len(recent) - recorder.window), len(recent))
@@ -36,26 +36,26 @@ def save(recorder: Recorder) -> tuple[dict[str, Any], Arrays]:
         "seen": recorder.seen,
         "weight": recorder.weight,
         "extra": len(recorder.extra),
-        "states": kept,
-        "recent": _pack_rows(recent, "recent", arrays),
-        "waiting": _pack_rows(Outcomes.join(recorder._waiting) if recorder._waiting else None, "waiting", arrays),
+        "states": states,
+        "recent": _encode_rows(recent, "recent", arrays),
+        "waiting": _encode_rows(Outcomes.join(recorder._waiting) if recorder._waiting else None, "waiting", arrays),
     }, arrays
 
 
 def restore(recorder: Recorder, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Put a new recorder of the same metrics into the state that was saved."""
+    """Restore a saved state into a new recorder of the same metrics."""
     try:
         for label in decode_values(config["labels"]):
             recorder.labels.code(label)
         recorder.seen, recorder.weight = int(config["seen"]), float(config["weight"])
-        recorder.extra = recorder.extra[: config["extra"]]  # some may have been given up
-        for number, ((view, statistic), packed) in enumerate(zip(_places(recorder), config["states"], strict=True)):
-            if packed is not None:
-                recorder._states[view][statistic] = _unpack(packed, f"state{number}", arrays)
-        recent = _unpack_rows(recorder, config["recent"], "recent", arrays)
-        waiting = _unpack_rows(recorder, config["waiting"], "waiting", arrays)
+        recorder.extra = recorder.extra[: config["extra"]]  # some may have been dropped
+        for number, ((view, statistic), encoded) in enumerate(zip(_places(recorder), config["states"], strict=True)):
+            if encoded is not None:
+                recorder._states[view][statistic] = _decode(encoded, f"state{number}", arrays)
+        recent = _decode_rows(recorder, config["recent"], "recent", arrays)
+        waiting = _decode_rows(recorder, config["waiting"], "waiting", arrays)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise DamagedFileError(f"the evaluation kept in this file does not fit together ({error})") from None
+        raise DamagedFileError(f"the evaluation in this file does not fit together ({error})") from None
     recorder._recent, recorder._recent_rows = ([recent], len(recent)) if recent is not None else ([], 0)
     recorder._waiting, recorder._waiting_rows = ([waiting], len(waiting)) if waiting is not None else ([], 0)
 
@@ -66,7 +66,7 @@ def _places(recorder: Recorder) -> list[tuple[str, Statistic]]:
     return own + [("cumulative", statistic) for statistic in recorder.extra]
 
 
-def _pack(state: Any, name: str, arrays: Arrays) -> Any:
+def _encode(state: Any, name: str, arrays: Arrays) -> Any:
     if isinstance(state, Seen):
         for code, tables in state.tables.items():
             for column in COLUMNS:
@@ -82,10 +82,10 @@ def _pack(state: Any, name: str, arrays: Arrays) -> Any:
     return {}
 
 
-def _unpack(packed: Mapping[str, Any], name: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    if "tables" in packed:
-        seen = Seen(float(packed["seen"]), {})
-        for code, lengths in packed["tables"]:
+def _decode(encoded: Mapping[str, Any], name: str, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    if "tables" in encoded:
+        seen = Seen(float(encoded["seen"]), {})
+        for code, lengths in encoded["tables"]:
             cuts = np.cumsum([0, *lengths])
             columns = [arrays[f"{name}.{code}.{column}"] for column in COLUMNS]
             seen.tables[code] = [
@@ -93,12 +93,12 @@ def _unpack(packed: Mapping[str, Any], name: str, arrays: Mapping[str, NDArray[A
                 for start, length in zip(cuts.tolist(), lengths, strict=False)
             ]
         return seen
-    if "keys" in packed:
-        return {key: arrays[f"{name}.{key}"] for key in packed["keys"]}
+    if "keys" in encoded:
+        return {key: arrays[f"{name}.{key}"] for key in encoded["keys"]}
     return arrays[name]
 
 
-def _pack_rows(rows: Outcomes | None, name: str, arrays: Arrays) -> Any:
+def _encode_rows(rows: Outcomes | None, name: str, arrays: Arrays) -> Any:
     if rows is None:
         return None
     there = [column for column in ROWS if getattr(rows, column) is not None]
@@ -106,10 +106,10 @@ def _pack_rows(rows: Outcomes | None, name: str, arrays: Arrays) -> Any:
     return {"kind": rows.kind, "columns": there}
 
 
-def _unpack_rows(
-    recorder: Recorder, packed: Mapping[str, Any] | None, name: str, arrays: Mapping[str, NDArray[Any]]
+def _decode_rows(
+    recorder: Recorder, encoded: Mapping[str, Any] | None, name: str, arrays: Mapping[str, NDArray[Any]]
 ) -> Outcomes | None:
-    if packed is None:
+    if encoded is None:
         return None
-    columns: dict[str, Any] = {column: arrays[f"{name}.{column}"] for column in packed["columns"]}
-    return Outcomes(packed["kind"], labels=recorder.labels, **columns)
+    columns: dict[str, Any] = {column: arrays[f"{name}.{column}"] for column in encoded["columns"]}
+    return Outcomes(encoded["kind"], labels=recorder.labels, **columns)

@@ -36,7 +36,7 @@ def pinball(outcomes: Outcomes, q: float) -> Array:
 
 
 def log(outcomes: Outcomes) -> Array:
-    """−ln p(y), p kept within [ε, 1 − ε] of double precision, as scikit-learn does."""
+    """−ln p(y), p clipped to [ε, 1 − ε] of double precision, as scikit-learn does."""
     epsilon = np.finfo(np.float64).eps
     return np.asarray(-np.log(np.clip(_of_truth(outcomes.probabilities, outcomes.truth, 0.0), epsilon, 1.0 - epsilon)))
 
@@ -47,7 +47,7 @@ def hinge(outcomes: Outcomes) -> Array:
     Before the model knows two classes it has no margin, and the loss is 1.
     """
     own, others = _own_and_others(outcomes)
-    with np.errstate(invalid="ignore"):  # −inf − −inf, taken care of below
+    with np.errstate(invalid="ignore"):  # −inf − −inf, replaced below
         margin = own - np.max(others, axis=1, initial=-np.inf)
     return np.maximum(0.0, 1.0 - np.where(np.isfinite(margin), margin, 0.0))
 
@@ -127,7 +127,7 @@ def _average_precision(y: Array, s: Array) -> float:
     relevant = y > 0
     if not np.any(relevant):
         return np.nan
-    above = s[:, np.newaxis] >= s[relevant]  # for each relevant item, who is at or above it
+    above = s[:, np.newaxis] >= s[relevant]  # for each relevant item, the items at or above it
     return float(np.mean(np.sum(above[relevant], axis=0) / np.sum(above, axis=0)))
 
 

@@ -1,4 +1,4 @@
-"""What metrics keep of the examples they saw: small states that add up, fade, and give values.
+"""The states of metrics: small statistics of examples that add up, fade, and give values.
 
 A statistic has `of(outcomes)`, the state of some examples; `join(a, b)`, the state of both; `fade(state, factor)`, the
 state with every example counting `factor` as much. Cumulative, since-last, sliding and fading values all come from
@@ -19,11 +19,11 @@ from .outcomes import Array, Outcomes
 
 __all__ = ["Bins", "Confusion", "MeanLoss", "Moments", "Ranks", "Statistic"]
 
-_sum = np.add.reduce  # np.sum, without its half a dozen questions: it is asked thousands of times a second
+_sum = np.add.reduce  # np.sum without its checks of arguments: called thousands of times a second
 
 
 class Statistic(Protocol):
-    """See above. Equal statistics keep equal states: they are frozen dataclasses."""
+    """See above. Equal statistics have equal states: they are frozen dataclasses."""
 
     def of(self, outcomes: Outcomes) -> Any: ...
     def join(self, a: Any, b: Any) -> Any: ...
@@ -35,7 +35,7 @@ class MeanLoss:
     """(Σ c ℓ, Σ c) of a loss given row by row. Exact, O(1)."""
 
     loss: Callable[..., Array]
-    option: float | None = None  # what the loss takes beside the outcomes: a quantile, a k
+    option: float | None = None  # a parameter of the loss: a quantile, a k
 
     def of(self, outcomes: Outcomes) -> Array:
         losses, counted = outcomes.once(self, self._losses)
@@ -44,7 +44,7 @@ class MeanLoss:
         return np.array([_sum((outcomes.weight * losses)[counted]), _sum(outcomes.weight[counted])])
 
     def _losses(self, outcomes: Outcomes) -> tuple[Array, NDArray[np.bool_] | None]:
-        """Of each row, and which rows count: those without a defined loss are left out. None: all do."""
+        """The loss of each row, and which rows count: all (None), or those with a defined loss."""
         losses = self.loss(outcomes) if self.option is None else self.loss(outcomes, self.option)
         missing = np.isnan(losses)
         return losses, ~missing if missing.any() else None
@@ -90,7 +90,7 @@ class Confusion:
         size = len(outcomes.labels) + 1
         if size > self.limit + 1:
             raise InputError(
-                f"a confusion matrix is kept for at most {self.limit:,} classes, and there are {size - 1:,}; "
+                f"a confusion matrix is supported for at most {self.limit:,} classes, and there are {size - 1:,}; "
                 "use accuracy, error or top_k, which need none"
             )
         cells = outcomes.truth * size + outcomes.predicted
@@ -111,7 +111,7 @@ def _squared(table: Array, size: int) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Bins:
-    """Calibration: [0, 1] in equal bins, and for each Σ c, Σ c·p, Σ c·[it was so].
+    """Calibration: [0, 1] in equal bins, and for each Σ c, Σ c·p, Σ c·[it is true].
 
     With two classes p is the probability of the positive one; with more, that of the most probable.
     """
@@ -121,9 +121,9 @@ class Bins:
     def of(self, outcomes: Outcomes) -> dict[str, Array]:
         table = outcomes.probabilities
         assert table is not None
-        said = ~np.isnan(table).any(axis=1)
-        if not said.all():
-            table, truth, weight = table[said], outcomes.truth[said], outcomes.weight[said]
+        defined = ~np.isnan(table).any(axis=1)
+        if not defined.all():
+            table, truth, weight = table[defined], outcomes.truth[defined], outcomes.weight[defined]
         else:
             truth, weight = outcomes.truth, outcomes.weight
         states: dict[str, Array] = {}
@@ -170,7 +170,7 @@ class Table:
         )
         order = np.argsort(low, kind="stable")
         low, high = low[order], np.maximum.accumulate(high[order])
-        # A new entry begins where a score lies beyond all that came before: equal scores and overlaps fall together.
+        # A new entry begins where a score exceeds all before it: equal scores and overlaps share an entry.
         begins = np.flatnonzero(np.concatenate([[True], low[1:] > high[:-1]]))
         return cls(
             low[begins],
@@ -224,8 +224,8 @@ class Table:
 class Ranks:
     """For every class the scores seen, with the weight of those of the class and of the others.
 
-    Exact while there are at most `limit` different scores; beyond, neighbours are merged (`Table.within`) and the
-    memory stays O(classes · limit). A sliding window is always exact.
+    Exact for at most `limit` different scores; beyond, neighbours are merged (`Table.within`), so that memory stays
+    O(classes · limit). A sliding window is always exact.
     """
 
     limit: int = 1 << 14
@@ -236,11 +236,11 @@ class Ranks:
         seen = Seen(float(np.sum(outcomes.weight)), {})
         for code in range(1, len(outcomes.labels) + 1):
             column = scores[:, code - 1] if code <= scores.shape[1] else np.full(len(scores), -np.inf)
-            column = np.where(np.isnan(column), -np.inf, column)  # a class not known then comes last
+            column = np.where(np.isnan(column), -np.inf, column)  # a class that was not known then ranks last
             so = outcomes.truth == code
             points = Table(column, column, outcomes.weight * so, outcomes.weight * ~so)
-            # Not merged to the limit yet: of the tables that meet in `join` one at most may have intervals, else
-            # overlapping ones would swallow each other.
+            # Not merged to the limit yet: at most one of the tables in `join` may have intervals, since overlapping
+            # intervals would become one.
             seen.tables[code] = [Table.merged([points], len(column))] if len(column) else []
         return seen
 
@@ -248,7 +248,7 @@ class Ranks:
         out = Seen(a.total + b.total, {})
         for code in sorted({*a.tables, *b.tables}):
             tables = [*a.tables.get(code, []), *b.tables.get(code, [])]
-            # Sorted only now and then, so that an example costs O(log limit) however small the parts are.
+            # Sorted rarely, so that an example costs O(log limit) however small the parts are.
             if len(tables) > 64 or sum(map(len, tables)) > 2 * self.limit:
                 tables = [Table.merged(tables, self.limit)]
             out.tables[code] = tables

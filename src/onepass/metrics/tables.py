@@ -16,9 +16,9 @@ BINS = Bins()
 
 
 def per_class(state: Array, labels: Labels) -> list[dict[str, Any]]:
-    """For each class: how often it occurred and was said, precision, recall, F1; labels in order where they sort."""
-    hit, said, so = np.diag(state), np.sum(state, axis=0), np.sum(state, axis=1)
-    codes = [code for code in range(1, len(state)) if said[code] + so[code] > 0]
+    """For each class: how often it occurred and was predicted, precision, recall, F1; labels sorted where possible."""
+    hit, predicted, occurred = np.diag(state), np.sum(state, axis=0), np.sum(state, axis=1)
+    codes = [code for code in range(1, len(state)) if predicted[code] + occurred[code] > 0]
     try:
         codes.sort(key=lambda code: labels.values[code])
     except TypeError:
@@ -29,18 +29,18 @@ def per_class(state: Array, labels: Labels) -> list[dict[str, Any]]:
         rows.append(
             {
                 "label": "(no label)" if label is OTHER else label,
-                "support": float(so[code]),
-                "predicted": float(said[code]),
-                "precision": float(hit[code] / said[code]) if said[code] else 0.0,
-                "recall": float(hit[code] / so[code]) if so[code] else 0.0,
-                "f1": float(2.0 * hit[code] / (said[code] + so[code])),
+                "support": float(occurred[code]),
+                "predicted": float(predicted[code]),
+                "precision": float(hit[code] / predicted[code]) if predicted[code] else 0.0,
+                "recall": float(hit[code] / occurred[code]) if occurred[code] else 0.0,
+                "f1": float(2.0 * hit[code] / (predicted[code] + occurred[code])),
             }
         )
     return rows
 
 
 def calibration(state: dict[str, Array], labels: Labels) -> dict[str, Any]:
-    """The calibration curve: for each bin that was used, its weight, the mean p and how often it was so.
+    """The calibration curve: for each bin with examples, its weight, the mean p and the frequency of the class.
 
     `of` is the class whose probability this is, or None for that of the most probable class (three classes and more).
     """
@@ -49,10 +49,10 @@ def calibration(state: dict[str, Array], labels: Labels) -> dict[str, Any]:
     if table is None:
         return {"of": None, "weight": [], "predicted": [], "observed": []}
     used = table[0] > 0
-    weight, p, so = table[:, used]
+    weight, p, observed = table[:, used]
     return {
         "of": labels.values[code] if code else None,
         "weight": weight.tolist(),
         "predicted": (p / weight).tolist(),
-        "observed": (so / weight).tolist(),
+        "observed": (observed / weight).tolist(),
     }

@@ -28,7 +28,7 @@ class Named(Protocol):
     @property
     def n_names(self) -> int: ...
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]: ...
-    def admit(self, names: list[str]) -> None: ...
+    def register(self, names: list[str]) -> None: ...
 
 
 class StreamColumns:
@@ -55,7 +55,7 @@ class StreamColumns:
     @staticmethod
     def _same_rows(batch: Batch, **changes: Any) -> Batch:
         placed = replace(batch, **changes)
-        placed.sound = batch.sound
+        placed.validated = batch.validated
         return placed
 
     def row(self, model: RuleModel, batch: Batch) -> Any:
@@ -130,7 +130,7 @@ class StreamColumns:
             if learning:
                 new = [name for name, place in zip(names, found.tolist(), strict=True) if place < 0]
                 found[found < 0] = model.n_names + np.arange(len(new))
-                model.admit(new)
+                model.register(new)
             self.at[missing] = np.where(found < 0, ABSENT, found)
         self.looked = model.n_features
 

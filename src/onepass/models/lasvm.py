@@ -159,7 +159,7 @@ class LasvmModel(LearnerBase):
             raise InputError("X has no rows: there is nothing to learn")
         if named:
             self.names = self.names or NamedColumns()
-            self.names.admit(fresh)
+            self.names.register(fresh)
         if self._engine is None:
             sizes.require_few(batch.columns, None)
             self.frame = batch.names
@@ -176,7 +176,7 @@ class LasvmModel(LearnerBase):
                     undo()
                 if self.names is not None:
                     row = start + done
-                    self.names.forget(len(self.names) - len(fresh) + (new_by_row[row - 1] if row else 0))
+                    self.names.truncate(len(self.names) - len(fresh) + (new_by_row[row - 1] if row else 0))
                 if isinstance(error, RowError):
                     raise error.at(start + done) from None
                 raise

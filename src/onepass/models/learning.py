@@ -242,7 +242,7 @@ def _answers(model: RuleModel, y: Any, rows: int) -> list[Any]:
 
 def _check(model: RuleModel, batch: Batch) -> None:
     """Raise what the loops would raise of a malformed row, before any row is learned."""
-    if batch.sound:
+    if batch.validated:
         return
     if batch.dense is not None:
         model._engine.check(batch.dense)
@@ -283,7 +283,7 @@ def run_into(
     else:
         assert batch.csr is not None
         model._engine.learn_csr(
-            *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.sound, **more
+            *batch.csr, batch.columns, y, c, None, sets, scores, batch.distinct, batch.named, batch.validated, **more
         )
 
 

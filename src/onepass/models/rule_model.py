@@ -221,7 +221,7 @@ class RuleModel(LearnerBase):
         """Declare the width of the rows to come, before any is learned."""
         self._engine.set_features(columns)
 
-    def admit(self, names: list[str]) -> None:
+    def register(self, names: list[str]) -> None:
         """Let in features by name, before rows that have them."""
         self._engine.admit_names(names)
 

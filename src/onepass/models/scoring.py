@@ -57,7 +57,7 @@ def _score_into(model: RuleModel, batch: Batch, scores: Array, base: Array | Non
         model._engine.score(batch.dense, scores, **more)
     else:
         assert batch.csr is not None
-        model._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, batch.sound, **more)
+        model._engine.score_csr(*batch.csr, batch.columns, scores, batch.distinct, batch.validated, **more)
 
 
 def bases(model: RuleModel, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:

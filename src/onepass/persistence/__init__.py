@@ -1,1 +1,1 @@
-"""Files: the container of a learner's state, how files are written, and the registry of all kinds of learners."""
+"""Files: the container of a learner's state, safe writing of files, and the registry of all kinds of learners."""

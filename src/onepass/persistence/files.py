@@ -1,8 +1,8 @@
-"""Files that are written: how, and that none of them is read by the same work.
+"""Safe writing of files, and a check that no file is both read and written.
 
-A regular file is replaced whole: at every moment its name is the whole old file or the whole new one, with the
-permissions of the old one. A link stays a link, and the file it points to is replaced. Devices, pipes and open
-descriptors (``/dev/stdout``, ``/dev/fd/3``) are written to where they stand; a disk's device is refused.
+A regular file is replaced atomically: at every moment its name refers to the whole old file or the whole new one, with
+the permissions of the old one. A link stays a link, and the file it points to is replaced. Devices, pipes and open
+descriptors (``/dev/stdout``, ``/dev/fd/3``) are written to directly; a disk device is refused.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ..errors import ParameterError
 __all__ = ["Ledger", "abandon", "descriptor_of", "is_regular", "named", "opened", "replaced", "write"]
 
 STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
-LINKS = 40  # that are followed, as the system does
+LINKS = 40  # symbolic links followed at most, as in Linux
 
 
 def write(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """The file anew, whole or not at all."""
+    """Replace a file, completely or not at all."""
     with replaced(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str], *, special: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the block ends, and never where it fails.
+    """A file to write to, which replaces `path` when the block ends without an error.
 
-    special    devices and pipes are written to at once; False: they are refused
+    special    write to devices and pipes directly; False: refuse them
     """
     where = os.fspath(path)
     if special and not is_regular(where):
@@ -55,13 +55,13 @@ def replaced(path: str | os.PathLike[str], *, special: bool = True) -> Iterator[
     with contextlib.ExitStack() as stack:
         with named(where, always=True):
             mode = _mode_of(where)
-            # Opened first: a folder that cannot be synced should fail before anything is replaced.
+            # Opened first: a folder that cannot be opened for sync should fail before anything is replaced.
             handle = None if os.name == "nt" else os.open(folder, os.O_RDONLY)
             if handle is not None:
                 stack.callback(os.close, handle)
-            # Never wider than the file it replaces, not even while it is empty; 0o666 leaves it to the umask.
-            wanted = 0o666 if mode is None else mode
-            raw = _File(temporary, "xb", where, opener=lambda name, flags: os.open(name, flags, wanted))
+            # Never more permissions than the file it replaces, even while empty; with 0o666 the umask decides.
+            permissions = 0o666 if mode is None else mode
+            raw = _File(temporary, "xb", where, opener=lambda name, flags: os.open(name, flags, permissions))
         file = _buffered(raw)
         try:
             if mode is not None and hasattr(os, "fchmod"):
@@ -75,7 +75,7 @@ def replaced(path: str | os.PathLike[str], *, special: bool = True) -> Iterator[
                 os.replace(temporary, target)
         except BaseException:  # KeyboardInterrupt too must leave nothing behind
             abandon(file)
-            if process == os.getpid():  # in a forked child it is still the parent's
+            if process == os.getpid():  # a forked child must leave the parent's file
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise
@@ -85,7 +85,7 @@ def replaced(path: str | os.PathLike[str], *, special: bool = True) -> Iterator[
 
 
 def opened(path: str | os.PathLike[str], mode: str = "wb") -> IO[bytes]:
-    """A file that is written to as the work goes on, `mode` "wb" or "ab"; closing it leaves standard output open."""
+    """A file written to directly, `mode` "wb" or "ab"; closing it leaves standard output open."""
     where = os.fspath(path)
     number = descriptor_of(where)
     if number in (1, 2):
@@ -100,7 +100,7 @@ def opened(path: str | os.PathLike[str], mode: str = "wb") -> IO[bytes]:
 
 
 def abandon(file: IO[bytes]) -> None:
-    """Close a file that could not be written, without trying to write the rest of it."""
+    """Close a file that could not be written, without flushing its buffer."""
     with contextlib.suppress(OSError):
         file.raw.close()  # type: ignore[attr-defined]
 
@@ -110,7 +110,7 @@ def _buffered(raw: Any) -> IO[bytes]:
 
 
 class _File(io.FileIO):
-    """A file whose errors bear the name that the user gave it."""
+    """A file whose errors contain the name that the user gave."""
 
     def __init__(self, file: str | int, mode: str, where: str, **how: Any) -> None:
         super().__init__(file, mode, **how)
@@ -127,7 +127,7 @@ class _File(io.FileIO):
 
 
 class _Standard(io.RawIOBase):
-    """Standard output or error, behind what was printed there; closed, it stays open for others."""
+    """Standard output or error, after flushing what was printed; closing it leaves the stream open."""
 
     def __init__(self, number: int) -> None:
         self.stream, self.where = (sys.stdout, "standard output") if number == 1 else (sys.stderr, "standard error")
@@ -154,7 +154,7 @@ class _Standard(io.RawIOBase):
 
 @contextlib.contextmanager
 def named(path: str | os.PathLike[str], *, always: bool = False) -> Iterator[None]:
-    """Errors of writing know no name, or that of a temporary file (`always`): they get this one."""
+    """Put this name into errors of writing that have no name; `always`: or that of a temporary file."""
     try:
         yield
     except OSError as error:
@@ -164,14 +164,14 @@ def named(path: str | os.PathLike[str], *, always: bool = False) -> Iterator[Non
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:
-    """Nothing that has to be written to where it stands: no device, no pipe, and no descriptor, even of a file."""
+    """Can the path be replaced? Not a device, a pipe or a descriptor, even of a file."""
     if descriptor_of(path) is not None:
         return False
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return True  # nothing there yet; or an error, which opening it will name
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # opening a folder says what it is
+        return True  # not there yet; or an error, which opening it will report
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # opening a folder raises a clear error
 
 
 def descriptor_of(path: str | os.PathLike[str]) -> int | None:
@@ -194,7 +194,7 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 
 
 def _mode_of(path: str) -> int | None:
-    """Permission bits of the file to be replaced; None where there is none."""
+    """Permission bits of the file to be replaced; None where there is no file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -211,7 +211,7 @@ def _sync_folder(handle: int) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some network and FUSE file systems cannot sync a folder; there the rename is all one can do.
+        # Some network and FUSE file systems cannot sync a folder; there the rename is the best possible.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             reason = error.strerror or str(error)
             detail = f"the new file is in place but may not survive a power cut ({reason}); save again"
@@ -223,48 +223,50 @@ def _sync_folder(handle: int) -> None:
 
 @dataclass(frozen=True)
 class _Use:
-    said: str  # what names the file to the user: an option, a parameter
+    source: str  # where the user gave the file: an option, a parameter
     path: str
     written: bool
     keys: frozenset[Any]
     instead_of: tuple[str, ...] = ()
-    pattern: str | None = None  # a glob: a new file that it matches would be read by the next look
-    implied: bool = False  # standard output: nobody asked for it
+    pattern: str | None = None  # a glob: a new file that it matches would be read later
+    implied: bool = False  # standard output, which the user did not name
 
 
 class Ledger:
-    """What some work reads and writes. Every file comes in before any is opened for writing; one that would be
-    overwritten while it is read, or written twice, raises ParameterError. Links and other spellings are seen through.
+    """The files that a job reads and writes, registered before any is opened for writing.
+
+    A file that would be overwritten while it is read, or written twice, raises ParameterError. Links and different
+    spellings of a path are resolved.
     """
 
     def __init__(self) -> None:
         self.uses: list[_Use] = []
 
-    def reads(self, path: Any, said: str) -> None:
+    def reads(self, path: Any, source: str) -> None:
         """A path, a glob, or an open file."""
         if hasattr(path, "fileno") or not isinstance(path, str | os.PathLike):
-            self._add(_Use(said, str(getattr(path, "name", "<file>")), False, _keys_of_file(path)))
+            self._add(_Use(source, str(getattr(path, "name", "<file>")), False, _keys_of_file(path)))
             return
         where = os.fspath(path)
         if not os.path.exists(where) and glob.has_magic(where):
             for each in glob.glob(where, recursive=True):
-                self._add(_Use(said, each, False, _keys(each)))
-            self._add(_Use(said, where, False, frozenset(), pattern=where))
+                self._add(_Use(source, each, False, _keys(each)))
+            self._add(_Use(source, where, False, frozenset(), pattern=where))
         else:
-            self._add(_Use(said, where, False, _keys_of_descriptor(0) if where == "-" else _keys(where)))
+            self._add(_Use(source, where, False, _keys_of_descriptor(0) if where == "-" else _keys(where)))
 
-    def writes(self, path: str | os.PathLike[str], said: str, instead_of: Sequence[str] = ()) -> None:
-        """`instead_of`: what has been read by the time when this is replaced whole, and so may be the same file."""
+    def writes(self, path: str | os.PathLike[str], source: str, instead_of: Sequence[str] = ()) -> None:
+        """`instead_of`: inputs that are read completely before this file is replaced, and so may be the same file."""
         where = os.fspath(path)
-        self._add(_Use(said, where, True, _keys(where), tuple(instead_of)))
+        self._add(_Use(source, where, True, _keys(where), tuple(instead_of)))
 
-    def prints(self, number: int, said: str) -> None:
-        """Standard output and error, where they are files."""
+    def prints(self, number: int, source: str) -> None:
+        """Register standard output or error, where it is a file."""
         keys = frozenset(key for key in _keys_of_descriptor(number) if key[0] == "file")
-        self._add(_Use(said, "", True, keys, implied=True))
+        self._add(_Use(source, "", True, keys, implied=True))
 
     def takes_descriptor(self, number: int) -> bool:
-        """Is it written to on somebody's wish?"""
+        """Did the user name this descriptor as an output?"""
         return any(use.written and ("descriptor", number) in use.keys for use in self.uses)
 
     def _add(self, new: _Use) -> None:
@@ -273,18 +275,19 @@ class Ledger:
                 out, other = (new, old) if new.written and not (old.written and new.implied) else (old, new)
                 what = "written too" if other.written else "read"
                 raise ParameterError(
-                    f"{_words(out)} is the same file as {_words(other)}, which is {what}; give {out.said} another name"
+                    f"{_words(out)} is the same file as {_words(other)}, which is {what}; "
+                    f"give {out.source} another name"
                 )
         self.uses.append(new)
 
 
 def _words(use: _Use) -> str:
-    return f"{use.said} {use.path}".rstrip()
+    return f"{use.source} {use.path}".rstrip()
 
 
 def _allowed(a: _Use, b: _Use) -> bool:
     for one, other in ((a, b), (b, a)):
-        if other.said in one.instead_of and not other.written:
+        if other.source in one.instead_of and not other.written:
             return True
         if one.implied and (other.implied or (other.written and any(key[0] == "descriptor" for key in other.keys))):
             return True
@@ -301,15 +304,15 @@ def _same(a: _Use, b: _Use) -> bool:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Would the glob find the file, when it is there?"""
-    if "**" in pattern:  # any depth: what stands after it decides
+    """Would the glob find the file, once it exists?"""
+    if "**" in pattern:  # any depth: the part after ** decides
         pattern = os.path.join("*", pattern.rpartition("**")[2].lstrip(os.sep))
         return PurePath(os.path.abspath(path)).match(pattern)
     return PurePath(os.path.abspath(path)).match(os.path.abspath(pattern))
 
 
 def _keys(path: str) -> frozenset[Any]:
-    """What a file is known by, whatever it is called; nothing for devices, which many may share."""
+    """The identity of a file, whatever its name; empty for devices, which several jobs may share."""
     number = descriptor_of(path)
     if number is not None:
         return _keys_of_descriptor(number)
@@ -335,12 +338,12 @@ def _keys_of(status: os.stat_result) -> frozenset[Any]:
 def _keys_of_descriptor(number: int) -> frozenset[Any]:
     stream = {0: sys.stdin, 1: sys.stdout, 2: sys.stderr}.get(number, number)
     keys = _keys_of_file(stream)
-    # A terminal is read and printed to at once; what two options print there is mixed.
+    # Two options that print to one descriptor would mix their output.
     return keys | {("descriptor", number)}
 
 
 def _keys_of_file(file: Any) -> frozenset[Any]:
-    """Of an open file or a descriptor."""
+    """The identity of an open file or a descriptor."""
     try:
         return _keys_of(os.fstat(file if isinstance(file, int) else file.fileno()))
     except (AttributeError, OSError, TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""The registry: every kind of learner and where it lives. Files, the command and the wrappers find learners here alone.
+"""The registry: every kind of learner and its module. Files, the command and the wrappers find learners only here.
 
-A kind is the name of its class. A file names the kind of what it holds; only kinds of this table are ever made.
+A kind is the name of a class. A file names the kind of its learner; only kinds in this table can be loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["KINDS", "class_of", "kind_of", "load", "load_model", "made", "nested
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """Where a kind lives. An estimator over one model names that model's kind; a wrapper is marked as one."""
+    """The module of a kind. An estimator over one model names that model's kind; a wrapper is marked as one."""
 
     module: str
     model: str | None = None
@@ -94,14 +94,14 @@ _EARLIER = ("linear", "kernel", "lasvm", "ensemble", "stateful", "pipeline", "re
 
 
 def class_of(kind: Any) -> Any:
-    """The class of a kind, imported when it is first asked for."""
+    """The class of a kind, imported at its first use."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise ForeignFileError(f"holds a learner of kind {kind!r}, which this onepass does not know")
     return getattr(importlib.import_module(f"onepass.{KINDS[kind].module}"), kind)
 
 
 def kind_of(learner: Any) -> str:
-    """The kind of a learner; a class that is not in the registry is refused, since no file can name it."""
+    """The kind of a learner; a class outside the registry is refused, since no file can name it."""
     own: type[Any] = type(learner)
     if own.__name__ not in KINDS or class_of(own.__name__) is not own:
         raise ParameterError(
@@ -114,7 +114,7 @@ def kind_of(learner: Any) -> str:
 
 
 def nested(learner: Any) -> State:
-    """The state of a learner inside another one's: its kind, and what `state` says."""
+    """The state of a learner inside another: its kind, its config and its arrays."""
     kind = kind_of(learner)
     config, arrays = learner.state()
     return {"kind": kind, "state": config}, arrays
@@ -126,7 +126,7 @@ def restored(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> A
 
 
 def made(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """The learner of a file's parts. Whatever is wrong with them is a `ModelFileError`."""
+    """Make a learner from the parts of a file; malformed parts raise `ModelFileError`."""
     with checked_parts(f"the {kind}"):
         for name, array in arrays.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all() and not _may_overflow(name, array):
@@ -135,7 +135,7 @@ def made(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 
 def _may_overflow(name: str, array: NDArray[Any]) -> bool:
-    """A linear norm may; an ensemble's range and LASVM's violations begin so; what is beside is its owner's."""
+    """May the array hold infinity? A linear norm, an ensemble's range, LASVM's violations and `extra` may."""
     return "extra" in name.split(".") or (name.endswith(("scalars", "range", "machines")) and not np.isnan(array).any())
 
 
@@ -150,7 +150,7 @@ def save(learner: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Open a file written by `save`. A damaged or foreign file raises; nothing in it is executed.
 
-    A model without an estimator (the command saves such) comes as the estimator that fits its task.
+    A model saved without an estimator, as by the command, is returned inside the estimator for its task.
     """
     kind, config, arrays = store.read(path)
     try:
@@ -175,7 +175,7 @@ def load_model(path: str | os.PathLike[str], *kinds: str) -> tuple[Any, str]:
             if config is None and not arrays:
                 raise ParameterError(f"{os.fspath(path)} holds a {kind} that has learned nothing; let it learn first")
             if not isinstance(config, dict):
-                raise DamagedFileError("the model is not whole; restore it from a backup")
+                raise DamagedFileError("the model is incomplete; restore it from a backup")
         return made(model, config, arrays), kind
     except ModelFileError as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None

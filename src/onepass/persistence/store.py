@@ -8,7 +8,7 @@ Layout (any safetensors reader opens it)::
     data      the arrays, little endian, C order, widest type first
 
 `sha256` covers the whole file, with its own 64 digits read as zeros. It detects damage, not forgery:
-whoever can write the file can also write its checksum. Loading runs no code whoever wrote it.
+an attacker who can write the file can also write its checksum. Loading never runs code from a file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 FORMAT_VERSION = 1
 
-_FIRST = b'{"__metadata__":{"format":"onepass"'  # how the header of every file of ours begins
+_FIRST = b'{"__metadata__":{"format":"onepass"'  # the start of the header of every onepass file
 _MAX_HEADER = 100_000_000  # bytes; safetensors refuses longer ones
 _ZEROS = b"0" * 64
 # Quotes inside JSON strings are escaped, so this matches the key itself and never a value.
@@ -70,7 +70,7 @@ _DTYPES = {code: np.dtype(name) for name, code in _CODES.items()}
 def write(
     path: str | os.PathLike[str], kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a model file; at every moment `path` is the whole old file or the whole new one."""
+    """Write a model file atomically: at every moment `path` is the whole old file or the whole new one."""
     where = os.fspath(path)
     data = _pack(kind, config, arrays)
     try:
@@ -86,7 +86,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, N
     where = os.fspath(path)
     try:
         with open(where, "rb") as file:
-            # A foreign file, which may be a dataset of any size, is refused before it is read whole.
+            # A foreign file, maybe a huge dataset, is refused before all of it is read.
             start = file.peek(64)[:64]
             if len(start) > 8:
                 _header_length(start, where)
@@ -114,21 +114,21 @@ def _advice(error: OSError) -> str:
 def to_bytes(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of a model file; the same input gives the same bytes.
 
-    `config` is JSON: tuples come back as lists, numpy scalars as Python's, keys sorted. Python values
-    used as labels go through `encode_values`, feature names through `encode_names`.
+    `config` is JSON: tuples come back as lists, numpy scalars as Python's, keys sorted. Pass labels
+    through `encode_values` and feature names through `encode_names`.
     """
     return bytes(_pack(kind, config, arrays))
 
 
 def from_bytes(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
     """Inverse of `to_bytes`; `where` names the source in error messages."""
-    from safetensors import SafetensorError, deserialize  # here: what reads no file starts faster without
+    from safetensors import SafetensorError, deserialize  # imported here: starting without reading a file is faster
 
     data = bytes(data)
     metadata, end = _parse_header(data, where)
     _check_version(metadata.get("version"), where)
     _check_sum(data, end, metadata, where)
-    # From here on the bytes are as some onepass, or a forger, wrote them.
+    # From here on the bytes are as onepass, or an attacker, wrote them.
     kind, text = metadata.get("kind"), metadata.get("config")
     if not isinstance(kind, str) or not kind or not isinstance(text, str):
         _damaged(where, "expected a kind and a config in its header")
@@ -185,7 +185,7 @@ def _pack(kind: str, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
     start = 8 + match.start(1)
     import hashlib
 
-    # Digest of the copy, not of the arrays: a thread that still learns cannot make the two differ.
+    # The digest of the copy, not of the arrays: another thread may still be learning.
     data[start : start + 64] = hashlib.sha256(data).hexdigest().encode()
     return data
 
@@ -214,12 +214,12 @@ def _unpack(name: str, view: Mapping[str, Any]) -> NDArray[Any]:
     if dtype is None:
         raise ValueError(f"array {name!r} has type {view['dtype']}, which onepass does not write")
     array = np.frombuffer(view["data"], dtype=dtype.newbyteorder("<")).reshape(view["shape"])
-    # deserialize hands out a fresh bytearray each; copy only should that ever be read-only.
+    # deserialize returns a new bytearray for each; copy only if that should ever be read-only.
     return np.require(array.astype(dtype, copy=False), requirements="W")
 
 
 def _header_length(data: bytes, where: str) -> int:
-    """Length of the header, from the first 9 bytes; refuses what no safetensors file starts with."""
+    """Length of the header, from the first 9 bytes; refuses files that are not safetensors."""
     length = int.from_bytes(data[:8], "little")
     if length > _MAX_HEADER or data[8:9] not in (b"{", b""):
         if _starts_like_ours(data):
@@ -248,7 +248,7 @@ def _parse_header(data: bytes, where: str) -> tuple[dict[str, Any], int]:
             f"{where}: expected a onepass model file, found no safetensors header ({error}); "
             "give a file that `save` wrote"
         ) from None
-    metadata = header.get("__metadata__")  # what begins with { is an object
+    metadata = header.get("__metadata__")  # text that begins with { is an object
     if not isinstance(metadata, dict) or metadata.get("format") != "onepass":
         raise ForeignFileError(
             f"{where}: expected a onepass model file, found a safetensors file of another program "

@@ -1,1 +1,1 @@
-"""Learners whose knowledge is points: k-means, learning vector quantisation, nearest neighbours."""
+"""Learners that represent data by points: k-means, learning vector quantisation, nearest neighbours."""

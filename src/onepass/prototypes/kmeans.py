@@ -53,8 +53,8 @@ class _Centers(MiniBatchState):
 class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
     """Mini-batch k-means (Sculley 2010); with `batch_size=1`, MacQueen's sequential k-means (1967).
 
-    The rows of a mini-batch go to the nearest centre, all centres frozen; then v_k += how many came to k,
-    c_k += Σ (x − c_k)/v_k. With `decay=1` a centre is the mean of all that ever came to it. The first rows, `init_size`
+    The rows of a mini-batch go to the nearest centre, all centres frozen; then v_k += the number of rows of k,
+    c_k += Σ (x − c_k)/v_k. With `decay=1` a centre is the mean of all its rows so far. The first rows, `init_size`
     of them, seed the centres by k-means++ and are then learned like all others.
 
     Parameters
@@ -62,7 +62,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
     n_clusters : K.
     batch_size : rows to a step; they wait until so many are there, so chunks do not matter.
     decay : what every v_k is multiplied by before a step; below 1, centres follow a stream that drifts.
-    reassign : does a centre that nearly no row chooses jump to a row?
+    reassign : move a centre that has almost no rows to a row?
     init_size : rows to seed from; max(3 batch_size, 10 K) by default.
     passes : how often `fit` goes through its data.
     random_state : of the seeding.
@@ -110,7 +110,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         if self.reassign:
             super()._take(state, X, w)
             return
-        self._step(state, X, w)  # any number of mini-batches at one go
+        self._step(state, X, w)  # any number of mini-batches in one call
         state.steps += -(-len(X) // self._batch_size())
 
     def _step(self, state: _Centers, X: Array, w: Array) -> None:
@@ -138,7 +138,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
     # -- clusters ------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn afresh from a table; y is ignored."""
+        """Learn a table from scratch; y is ignored."""
         super().fit(X, y, sample_weight)
         self.labels_ = self.predict(X)
         return self

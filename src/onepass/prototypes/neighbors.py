@@ -31,7 +31,7 @@ class _Window(LabelledState):
     points: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     owner: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
     weight: Array = dataclasses.field(default_factory=lambda: np.empty(0))
-    kept: int = 0  # examples that were kept so far, those with an importance above 0
+    kept: int = 0  # examples stored so far: those with an importance above 0
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         slots = len(self.owner)
@@ -45,12 +45,12 @@ class _Window(LabelledState):
 class KNNClassifier(LabelledLearner):
     """The k nearest of the last `window` examples vote, by squared Euclidean distance.
 
-    Memory is `window` rows, and a prediction looks at all of them: exact, without an index that would have to forget.
+    Memory is `window` rows. A prediction searches all of them: exact, without an index.
 
     Parameters
     ----------
     n_neighbors : k.
-    window : how many examples are remembered; the oldest goes first.
+    window : how many examples are stored; a new one replaces the oldest.
     weights : votes count the same ("uniform") or by 1/distance ("distance"); importance multiplies them.
     """
 
@@ -80,7 +80,7 @@ class KNNClassifier(LabelledLearner):
             state.points = np.concatenate([state.points, more])
         first = state.kept
         state.kept += len(X)
-        late = max(0, len(X) - window)  # rows that would be pushed out by the same call
+        late = max(0, len(X) - window)  # rows that later rows of the same call would replace
         at = np.arange(first + late, state.kept) % window
         state.points[:, at] = X[late:].T
         state.owner[at], state.weight[at] = codes[late:], w[late:]
@@ -88,11 +88,11 @@ class KNNClassifier(LabelledLearner):
     def _learn_single(self, state: _Window, x: Any, label: Any, weight: float) -> None:
         row = self._vector(state, x, True, label not in state._index)
         if weight == 0.0 or len(row) != len(state.points) or len(state.owner) == 0:
-            self._absorb(state, row[np.newaxis], np.array([state.admit(label)]), np.array([weight]))
+            self._absorb(state, row[np.newaxis], np.array([state.register(label)]), np.array([weight]))
         else:
             at = state.kept % int(self.window)
             state.points[:, at] = row
-            state.owner[at], state.weight[at] = state.admit(label), weight
+            state.owner[at], state.weight[at] = state.register(label), weight
             state.kept += 1
         state.t += 1
 

@@ -19,8 +19,8 @@ def squared_distances(X: Array, points: Array) -> Array:
 
 
 def plus_plus(X: Array, K: int, w: Array, random: np.random.Generator) -> Array:
-    """K rows of X. Each next one is drawn by weight times squared distance to the nearest so far, a few times, and
-    the draw that leaves least is kept. Where X has fewer than K different rows, some come twice."""
+    """K rows of X. Each next one is the best of a few draws by weight times squared distance to the nearest so
+    far: the draw that leaves the least total distance. With fewer than K different rows in X, some occur twice."""
     weights = w if w.any() else np.ones(len(X))
     shares = weights / weights.sum()
     chosen = [int(random.choice(len(X), p=shares))]

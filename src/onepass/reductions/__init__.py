@@ -4,7 +4,7 @@ A reduction turns each example into examples for its base learners, and their an
 what the base learners' regret costs there. They compose: ``FilterTree(ImportanceSampling(base, c_max=5))``.
 
 ================================  ===========================  ========================================
-reduction                         asks of its base             bases for K classes; asked to predict
+reduction                         base must take               bases for K classes; used to predict
 ================================  ===========================  ========================================
 OneVsAll                          two classes                  K; K
 OneVsOne                          two classes                  K(K−1)/2; all
@@ -17,8 +17,8 @@ ImportanceSampling                anything, no importances     `samples`; all
 ================================  ===========================  ========================================
 
 A base is a rule or its name, a `LinearClassifier` or `LinearRegressor`, a `LinearModel`, another reduction, or any
-object with `learn_one` and `predict_one` (River's learners). Its parameters count, not what it has learned. Importing
-this module does not import scikit-learn; touching one of its classes does.
+object with `learn_one` and `predict_one` (River's learners). A reduction copies its parameters, not what it has
+learned. Importing this module does not import scikit-learn; using one of its classes does.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def row_distance(code: Code) -> float:
     return float(apart[~np.eye(len(M), dtype=np.bool_)].min())
 
 
-def drawn(K: int, bits: int, rng: np.random.Generator, zeros: float) -> Code | None:
-    """Random columns, each with a +1 and a −1, no two the same question; None where they do not tell classes apart."""
+def random_code(K: int, bits: int, rng: np.random.Generator, zeros: float) -> Code | None:
+    """Random columns, each with a +1 and a −1, all different; None where they do not separate all classes."""
     found: dict[bytes, NDArray[Any]] = {}
     for _ in range(1_000):
         signs = rng.integers(0, 2, size=(bits, K), dtype=np.int8) * 2 - 1
@@ -58,18 +58,18 @@ def drawn(K: int, bits: int, rng: np.random.Generator, zeros: float) -> Code | N
                 found.setdefault(question.tobytes(), column)
         if len(found) == bits:
             code = np.stack(list(found.values()), axis=1)
-            return code if told_apart(code) else None
+            return code if separates_classes(code) else None
     return None
 
 
-def told_apart(code: Code) -> bool:
-    """Does some column have each two classes on different sides?"""
+def separates_classes(code: Code) -> bool:
+    """Is every pair of classes on different sides of some column?"""
     M = code.astype(np.float64)  # sums of ±1 are exact
     opposed = (np.abs(M) @ np.abs(M).T) > M @ M.T
     return bool(np.all(opposed | np.eye(len(M), dtype=np.bool_)))
 
 
-def best_drawn(K: int, bits: int | None, seed: int, *, zeros: float, per_class: float, draws: int) -> Code:
+def best_random_code(K: int, bits: int | None, seed: int, *, zeros: float, per_class: float, draws: int) -> Code:
     most = (3**K - 2 ** (K + 1) + 1) // 2 if zeros else 2 ** (K - 1) - 1  # different questions
     wanted = min(math.ceil(per_class * math.log2(K)), most) if bits is None else bits
     if wanted > most or 2**wanted < K:
@@ -78,21 +78,21 @@ def best_drawn(K: int, bits: int | None, seed: int, *, zeros: float, per_class: 
         )
     rng = np.random.default_rng(seed)
     best, distance = None, -1.0
-    if wanted == most:  # all questions there are: only their order could differ
+    if wanted == most:  # all possible columns: only their order could differ
         draws = 1
     for _ in range(max(1, draws // 10, min(draws, 2_000 // K))):  # a draw costs O(K² bits)
-        code = drawn(K, wanted, rng, zeros)
+        code = random_code(K, wanted, rng, zeros)
         if code is not None and (apart := row_distance(code)) > distance:
             best, distance = code, apart
     for _ in range(_DRAWS):
-        best = drawn(K, wanted, rng, zeros) if best is None else best
+        best = random_code(K, wanted, rng, zeros) if best is None else best
     if best is None:
         raise ParameterError(f"bits={bits!r}: no code of {wanted} columns for {K} classes was found; raise bits")
     return best
 
 
-# name → (share of zeros, columns per log₂ K, draws of which the one of largest ρ is kept). The shares and sizes are
-# those of Allwein, Schapire and Singer 2000, section 6, who keep the best of 10,000.
+# name → (fraction of zeros, columns per log₂ K, draws, of which the one with the largest ρ wins). The fractions and
+# sizes are those of Allwein, Schapire and Singer 2000, section 6, who take the best of 10,000.
 CODES: dict[str, tuple[float, float, int]] = {
     "random": (0.0, 10.0, 1),
     "dense": (0.0, 10.0, 100),
@@ -108,7 +108,7 @@ def make_code(code: Any, K: int, bits: int | None, seed: int) -> Code:
     if isinstance(code, str):
         if code in CODES:
             zeros, per_class, draws = CODES[code]
-            return best_drawn(K, bits, int(seed), zeros=zeros, per_class=per_class, draws=draws)
+            return best_random_code(K, bits, int(seed), zeros=zeros, per_class=per_class, draws=draws)
         if code != "exhaustive":
             expected = ", ".join(repr(name) for name in ("exhaustive", *CODES))
             raise ParameterError(f"code={code!r}: expected one of {expected}, or a matrix of -1, 0 and 1")
@@ -140,7 +140,7 @@ def check_code(code: Any, K: int) -> Code:
     matrix = given.astype(np.int8)
     if not (np.all(matrix.max(axis=0, initial=-1) == 1) and np.all(matrix.min(axis=0, initial=1) == -1)):
         raise ParameterError("code: every column needs a 1 and a -1, or there is nothing to learn")
-    if not told_apart(matrix):
+    if not separates_classes(matrix):
         raise ParameterError("code: two rows are never opposed: no column tells these classes apart")
     return matrix
 
@@ -159,7 +159,7 @@ DECODERS: dict[str, Callable[[Array], Array]] = {
 def decode(code: Code, scores: Array, decoding: str) -> Array:
     """−Σ_b L(M_kb f_b), rows × classes: the class of largest value is the nearest codeword."""
     if decoding == "hamming":
-        scores = np.where(scores > 0, 1.0, -1.0)  # a base that is at 0 says −1, as its prediction does
+        scores = np.where(scores > 0, 1.0, -1.0)  # a score of 0 counts as −1, as in a base's prediction
     loss = DECODERS[decoding]
     words = np.ascontiguousarray(code.T.astype(np.float64))  # columns × classes
     out = np.empty((len(scores), words.shape[1]))

@@ -31,7 +31,7 @@ def read_cost(label: Any, cost: Any) -> float:
 
 
 class CostReduction(Reduction):
-    """Answers are rows of costs, one for each label known by then; NaN where a label is not spoken of."""
+    """Answers are rows of costs, one for each label known by then; NaN where a label has no cost."""
 
     name = "CostSensitive"
 
@@ -84,7 +84,7 @@ class CostReduction(Reduction):
         new, numbers = self.labels.many(y)
         known = len(self.labels)
         costs = np.ones((len(y), known + len(new)))
-        for k in range(known, known + len(new)):  # before it appears, a label is not spoken of
+        for k in range(known, known + len(new)):  # a label has no cost before it first appears
             costs[: int(np.argmax(numbers == k)), k] = math.nan
         costs[np.arange(len(y)), numbers] = 0.0
         return new, costs
@@ -151,7 +151,7 @@ class CostRegression(CostReduction):
             self.learners.append(self.make())
 
     def _takes_costs(self, costs: Array, c: Array) -> None:
-        self._takes(c)
+        self._require_accepted(c)
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:
         for cost, learner in zip(answer.tolist(), self.learners, strict=True):
@@ -173,7 +173,7 @@ class CostRegression(CostReduction):
 def all_pairs_values(costs: Array) -> Array:
     """v_k = ∫₀^{c_k} dL / N(L), N(L) = the number of labels whose cost is at most L, costs counted from the least.
 
-    In order of cost: v₍₁₎ = 0, v₍ₙ₊₁₎ = v₍ₙ₎ + (c₍ₙ₊₁₎ − c₍ₙ₎)/n. NaN (not spoken of) stays NaN.
+    In order of cost: v₍₁₎ = 0, v₍ₙ₊₁₎ = v₍ₙ₎ + (c₍ₙ₊₁₎ − c₍ₙ₎)/n. NaN (no cost given) stays NaN.
     """
     order = np.argsort(costs, axis=1, kind="stable")  # NaN comes last
     steps = np.diff(np.take_along_axis(costs, order, axis=1), axis=1) / np.arange(1, costs.shape[1])
@@ -202,7 +202,7 @@ class AllPairs(CostReduction):
             for j in range(costs.shape[1]):
                 for i in range(j):
                     weight = np.abs(v[:, i] - v[:, j]) * c
-                    self._takes(weight[weight > 0])
+                    self._require_accepted(weight[weight > 0])
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:
         v = all_pairs_values(answer[np.newaxis])[0].tolist()
@@ -242,7 +242,7 @@ class Expansion(CostReduction):
 
     def _takes_costs(self, costs: Array, c: Array) -> None:
         weights = (np.fmax.reduce(costs, axis=1)[:, np.newaxis] - costs) * c[:, np.newaxis]
-        self._takes(weights[weights > 0])
+        self._require_accepted(weights[weights > 0])
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:
         dearest = float(np.fmax.reduce(answer))
@@ -293,7 +293,7 @@ class Tree(CostReduction):
             self.paths[k].append((len(self.nodes) - 1, k >= middle))
         return len(self.nodes) - 1
 
-    # Answers are numbers of labels, or costs of all labels: the former need the nodes above one leaf only.
+    # Answers are label numbers, or costs of all labels. A label number changes only the nodes above its leaf.
 
     def _read(self, y: Any) -> tuple[list[Any], Any]:
         if not isinstance(y, Mapping):
@@ -321,12 +321,12 @@ class Tree(CostReduction):
         if np.ndim(answers) == 2 or (isinstance(answers, np.ndarray) and answers.dtype == np.float64):
             super()._check_importance(answers, c)
         else:
-            self._takes(c)
+            self._require_accepted(c)
 
     def _takes_costs(self, costs: Array, c: Array) -> None:
-        # Which differences will arise the winners decide; so all that could.
+        # The winners decide which differences arise; so check all that could.
         weights = (costs - costs.min(axis=1)[:, np.newaxis]) * c[:, np.newaxis]
-        self._takes(weights[weights > 0])
+        self._require_accepted(weights[weights > 0])
 
     def _learn(self, x: Any, answer: Any, c: float) -> None:
         if not isinstance(answer, np.ndarray):
@@ -337,10 +337,10 @@ class Tree(CostReduction):
                     return
             return
         costs: list[float] = answer.tolist()
-        winners: list[float] = []  # by node, the cost of its winner
+        winners: list[float] = []  # for each node, the cost of its winner
         for learner, (a, b) in zip(self.learners, self.nodes, strict=True):
             left, right = (costs[~child] if child < 0 else winners[child] for child in (a, b))
-            if left == right:  # whoever wins, what comes above is the same
+            if left == right:  # a tie: either winner has the same cost above
                 winners.append(left)
                 continue
             winners.append(right if learner.score(x) > 0 else left)
@@ -360,7 +360,7 @@ class Tree(CostReduction):
             winners.append(won)
 
     def _learn_labels(self, rows: Rows, answers: Indices, c: Array | None) -> None:
-        alive: list[Indices] = []  # by node, the rows whose label has won so far
+        alive: list[Indices] = []  # for each node, the rows whose label has won so far
         for node, (a, b) in enumerate(self.nodes):
             left, right = (np.flatnonzero(answers == ~child) if child < 0 else alive[child] for child in (a, b))
             at = np.concatenate([left, right])

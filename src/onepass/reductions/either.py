@@ -1,4 +1,4 @@
-"""Reductions whose bases see the answers as they are: labels for a classifier, numbers for a regressor."""
+"""Reductions that pass answers to their bases unchanged: labels to a classifier, numbers to a regressor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["EitherTask"]
 
 
 class EitherTask(Reduction):
-    """Bases of the task "multiclass" or "regression", which is that of the whole."""
+    """Bases of the task "multiclass" or "regression", which is also the reduction's task."""
 
     def __init__(self, base: Any, task: str, classes: Any) -> None:
         self.task = self.needs = task

@@ -1,4 +1,4 @@
-"""The façade of a reduction that is a classifier or a regressor as its base is."""
+"""The façade of a reduction that is a classifier or a regressor, like its base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reductions by name. Each says which theorem it stands on; `facade.py` has the methods they share."""
+"""The public reductions. Each docstring cites its theorem; `facade.py` has the shared methods."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class OneVsAll(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
     without regret may leave regret (Beygelzimer, Langford, Zadrozny 2005, "Weighted one-against-all"). Rifkin and
     Klautau 2004 defend it: with well-tuned bases it is as accurate as any code.
 
-    A label that comes later starts from a base that has seen every example so far as "another class": the result is
-    that of having declared it. That takes one base more, which is not kept where classes are declared.
+    A new label starts from a copy of a spare base that has learned every example so far as "another class": the result
+    is the same as if it had been declared. Where classes are declared, there is no spare base.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class _WithCosts(ReductionEstimator):
         if isinstance(answers, list):
             try:
                 return sorted({label for costs in answers for label in costs})
-            except TypeError:  # labels that do not sort stay in the order of appearance
+            except TypeError:  # labels without an order stay in the order of appearance
                 return list(dict.fromkeys(label for costs in answers for label in costs))
         return list(range(answers.shape[1]))
 
@@ -179,7 +179,7 @@ class CostSensitive(ClassifierMixin, _WithCosts):  # type: ignore[misc]
 
     method="oaa" (CSOAA: one against all): a regressor for each label learns its cost; the least predicted cost wins.
         With predictions f of costs c, c_ŷ − min c ≤ √(2 Σ_k (f_k − c_k)²) for every example, so that small squared
-        regret means small regret of the costs. Labels that an example does not name are not taught by it.
+        regret means small regret of the costs. An example does not update labels that it does not name.
     method="all_pairs" (weighted all pairs; Beygelzimer, Dani, Hayes, Langford, Zadrozny 2005): a classifier for each
         pair learns which is cheaper, with importance |v_i − v_j|, v_k = ∫₀^{c_k} dL/N(L), N(L) the number of labels of
         cost at most L. The cost of the winner of most pairs exceeds the least cost by at most twice the importances
@@ -220,11 +220,11 @@ class CostSensitive(ClassifierMixin, _WithCosts):  # type: ignore[misc]
 
 
 class FilterTree(ClassifierMixin, _WithCosts):  # type: ignore[misc]
-    """A tournament of the labels: K − 1 bases, of which ⌈log₂ K⌉ are asked for a prediction.
+    """A tournament of the labels: K − 1 bases, of which a prediction uses ⌈log₂ K⌉.
 
     Beygelzimer, Langford, Ravikumar 2009 ("Error-correcting tournaments"). The leaves of a balanced tree are the
     labels. From the leaves up, the base of a node learns which of the winners of its two subtrees is cheaper, with the
-    difference of their costs as importance, so that it is trained on what the bases below let through. Then the regret
+    difference of their costs as importance, so that it is trained on the winners below it. Then the regret
     of the costs is at most the sum of the nodes' importance-weighted regrets: bases without regret leave none, which
     does not hold for a tree of "is it in the left half?".
 
@@ -254,9 +254,9 @@ class ImportanceSampling(EitherEstimator):
     """Importance-weighted learning by a base that takes no importances: examples are dropped at random.
 
     Zadrozny, Langford, Abe 2003 ("Cost-sensitive learning by cost-proportionate example weighting"): an example of
-    importance c is kept with probability c / c_max and learned with importance 1. The kept examples are distributed as
-    D̂(x, y) ∝ c·D(x, y), and for every classifier h, E_D[c·1(h ≠ y)] = E_D[c]·E_D̂[1(h ≠ y)]: few errors on what was
-    kept are few weighted errors. "Costing" averages several such learners (`samples`).
+    importance c is accepted with probability c / c_max and learned with importance 1. Accepted examples are distributed
+    as D̂(x, y) ∝ c·D(x, y), and for every classifier h, E_D[c·1(h ≠ y)] = E_D[c]·E_D̂[1(h ≠ y)]: few errors on accepted
+    examples are few weighted errors. "Costing" averages several such learners (`samples`).
 
     An importance above c_max is an error. The draws depend on the seed and on the number of examples seen, so that
     any chunks give the same bits; the copies that another reduction makes of this one draw alike.

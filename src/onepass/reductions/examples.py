@@ -1,4 +1,4 @@
-"""Rows and labels, as reductions share them out among their bases."""
+"""Rows and labels, as reductions distribute them among their bases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_one(x: Any) -> Any:
     """x as a mapping, a float64 vector (converted once, and not by every base), or a row of a sparse matrix."""
     if isinstance(x, Mapping) or (isinstance(x, np.ndarray) and x.dtype == np.float64 and x.ndim == 1 and len(x)):
         return x
-    row = to_row(x)  # raises what is wrong with it
+    row = to_row(x)  # raises the error if it is malformed
     return as_batch(x).single() if hasattr(x, "tocsr") else row
 
 
@@ -78,7 +78,7 @@ def singles(rows: Rows) -> Iterator[Any]:
 
 
 def is_extreme(x: Any, c: float) -> bool:
-    """Might an update overflow for what is in the example, rather than for what the weights have become?"""
+    """Might an update overflow because of the example's numbers, whatever the weights are?"""
     if c > LARGE:
         return True
     if not isinstance(x, Mapping):
@@ -150,7 +150,7 @@ class Labels:
             self.values.append(label)
 
     def one(self, label: Any) -> tuple[list[Any], int]:
-        """What is new (the label, or nothing), and the label's number once that has been added."""
+        """The new labels (this one, or none), and the label's number after they have been added."""
         try:
             k = self.index.get(label)
         except TypeError:
@@ -162,7 +162,7 @@ class Labels:
         return [label], len(self.values)
 
     def many(self, y: NDArray[Any]) -> tuple[list[Any], Indices]:
-        """The new labels in the order in which they appear, and the number of each label once they have been added."""
+        """The new labels in order of appearance, and the number of each label after they have been added."""
         if y.dtype.kind in "biufUS":
             values, first, inverse = np.unique(y, return_index=True, return_inverse=True)
             labels: list[Any] = values.tolist()

@@ -57,7 +57,7 @@ class ReductionEstimator(TableEstimator):
     # -- the scikit-learn façade -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn afresh from a table."""
+        """Learn a table from scratch."""
         with self._all_or_nothing():
             table = self._validated(X, reset=True)
             answers = self._answers(y, table.rows)
@@ -91,7 +91,7 @@ class ReductionEstimator(TableEstimator):
         return np.asarray(self.classes_[core.choose_rows(rows)])
 
     def _asked(self, X: Any) -> tuple[Reduction, Any]:
-        """The fitted reduction and the rows it is to judge."""
+        """The fitted reduction and the validated rows to predict."""
         core = self._fitted()
         rows = self._validated(X, reset=False) if hasattr(self, "n_features_in_") else read_rows(X)
         core.check_rows(rows)
@@ -117,7 +117,7 @@ class ReductionEstimator(TableEstimator):
         self, core: Reduction, table: Batch, answers: Any, importance: Array | None, order: NDArray[Any] | None
     ) -> None:
         if order is not None:
-            table.require_finite()  # here, where rows still have their own numbers
+            table.require_finite()  # here, where rows still have the user's row numbers
             table, importance = table.take(order), None if importance is None else importance[order]
             answers = [answers[i] for i in order.tolist()] if isinstance(answers, list) else answers[order]
         try:
@@ -234,7 +234,7 @@ def _orders(base: Any, rows: int) -> Iterator[NDArray[Any] | None]:
     while hasattr(base, "_new_learner"):  # a reduction
         base = base.base
     traits = traits_of(base)
-    if traits is None or not traits.ordered:  # others may use these words for other things
+    if traits is None or not traits.ordered:  # in other learners these parameters may mean something else
         yield None
         return
     passes, order, generator = read_order(base.passes, base.shuffle, base.random_state)

@@ -1,4 +1,4 @@
-"""Base learners as the reductions see them."""
+"""Base learners: one interface over models, estimators, reductions and foreign learners."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ __all__ = ["BaseLearner", "Foreign", "Own", "Ruled", "is_regressor", "make_learn
 class BaseLearner:
     """A base learner. Its task is "binary" (labels False and True), "regression", or "multiclass" (any labels).
 
-    What comes here has been checked: x by `check`, X by `check_rows`, labels and importances by the reduction.
+    Arguments are validated before: x by `check`, X by `check_rows`, labels and importances by the reduction.
     """
 
     task: str
     c_max = math.inf  # the largest importance that the learner takes
     unit_only = False  # does it take no importance but 0 and 1?
-    shaped = True  # does it know something of the features to come?
-    foreign = False  # may it raise anything at all, in the middle of a batch?
-    whole = True  # does an example that it refuses leave it as it was?
-    weights = 0  # how many numbers a memento holds
-    risky = False  # might an ordinary example be refused, for what the weights have become?
-    in_blocks = False  # can it predict and learn many rows in one call, as if one by one?
+    shaped = True  # does it know the columns or names of its features?
+    foreign = False  # may it raise any exception, even in the middle of a batch?
+    atomic = True  # does a refused example leave it unchanged?
+    weights = 0  # how many numbers a snapshot holds
+    risky = False  # may the weights make an ordinary example overflow?
+    in_blocks = False  # can it predict and learn many rows in one call, with the result of one by one?
 
     def check(self, x: Any) -> None:
-        """Raise what `learn` would raise of x; learn nothing."""
+        """Raise the error that `learn` would raise for x; learn nothing."""
         raise NotImplementedError
 
     def check_rows(self, rows: Rows) -> None:
@@ -98,11 +98,11 @@ class BaseLearner:
     def copy(self) -> BaseLearner:
         raise NotImplementedError
 
-    def memento(self) -> Any:
-        """What `recall` needs to undo all that is learned from now on; cheaper than a copy."""
+    def snapshot(self) -> Any:
+        """The state that `roll_back` needs to undo later learning; cheaper than a copy."""
         raise NotImplementedError
 
-    def recall(self, memento: Any) -> None:
+    def roll_back(self, snapshot: Any) -> None:
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -184,11 +184,11 @@ class Ruled(BaseLearner):
     def copy(self) -> Ruled:
         return Ruled(self.model.copy(), self.task)
 
-    def memento(self) -> Any:
+    def snapshot(self) -> Any:
         return self.model.__getstate__()  # unlike `state`, it can hold a kernel that is a function
 
-    def recall(self, memento: Any) -> None:
-        self.model.__setstate__(memento)
+    def roll_back(self, snapshot: Any) -> None:
+        self.model.__setstate__(snapshot)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return self.model.state()
@@ -202,12 +202,12 @@ class Ruled(BaseLearner):
 
 
 class Foreign(BaseLearner):
-    """Any object with `learn_one(x, y)` and `predict_one(x)`, River's among them.
+    """Any object with `learn_one(x, y)` and `predict_one(x)`, such as River's learners.
 
     River's learners take named features: a row becomes {0: x₀, 1: x₁, …}, or takes the names of its frame's columns.
     """
 
-    whole = False
+    atomic = False
 
     def __init__(self, learner: Any, task: str) -> None:
         self.learner = learner
@@ -249,7 +249,7 @@ class Foreign(BaseLearner):
     def learn(self, x: Any, y: Any, c: float) -> None:
         if self.importance is not None:
             self.learner.learn_one(self._presented(x), y, **{self.importance: c})
-        elif c:  # 1: the reductions see to it
+        elif c:  # 1: the reductions ensure it
             self.learner.learn_one(self._presented(x), y)
 
     def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
@@ -290,11 +290,11 @@ class Foreign(BaseLearner):
     def copy(self) -> Foreign:
         return copy.deepcopy(self)
 
-    def memento(self) -> Any:
+    def snapshot(self) -> Any:
         return copy.deepcopy(self.learner), self.columns, self.names
 
-    def recall(self, memento: Any) -> None:
-        self.learner, self.columns, self.names = memento
+    def roll_back(self, snapshot: Any) -> None:
+        self.learner, self.columns, self.names = snapshot
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         kind = type(self.learner)
@@ -312,7 +312,7 @@ class Foreign(BaseLearner):
 class Own(Foreign):
     """A learner of ours that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
 
-    whole = True
+    atomic = True
 
     @property
     def risky(self) -> bool:  # type: ignore[override]
@@ -328,12 +328,12 @@ class Own(Foreign):
         decision = self.learner.predict_one(x)
         if decision is None:
             return 0.0
-        # The sign is that of the decision: which class a score above 0 stands for depends on the learner.
+        # The sign comes from the decision: which class has scores above 0 depends on the learner.
         size = abs(self.learner.score_one(x)) if hasattr(self.learner, "score_one") else 1.0
         return size if decision else -size
 
     def predict_rows(self, rows: Rows) -> Any:
-        # Rows are learned one by one, as vectors; `check_rows` has seen that their names are the same.
+        # Rows are learned one by one, as vectors; `check_rows` has validated their names.
         return self.learner.predict_many(replace(rows, names=None) if isinstance(rows, Batch) else self._mapped(rows))
 
     def _mapped(self, rows: list[Any]) -> list[Any] | Array:
@@ -397,7 +397,7 @@ def _require_no_labels(base: Any, task: str, owner: str) -> None:
 
 
 def is_regressor(base: Any) -> bool:
-    """Does this base predict numbers? (A rule alone does what it is asked.)"""
+    """Does this base predict numbers? (A rule alone takes the task that it is given.)"""
     traits = traits_of(base)
     if traits is not None:
         return traits.answers == "number"

@@ -27,7 +27,7 @@ def pair(i: int, j: int) -> int:
 def tournament(scores: Array, K: int) -> Array:
     """Votes of K(K−1)/2 pairs, each score above 0 for the later class; ties go to the larger sum of scores.
 
-    That sum is squeezed into ±1/3, so that it never outweighs a vote.
+    The sum is scaled into ±1/3, so that it never outweighs a vote.
     """
     votes, sums = np.zeros((len(scores), K)), np.zeros((len(scores), K))
     for j in range(1, K):
@@ -50,7 +50,7 @@ class AgainstAll(Reduction):
         self._require_few()
         self.learners = [self.make() for _ in self.labels.values]
         if not self.labels.declared:
-            self.spares = [self.make()]  # has seen every example as "no", as a class that is new would have
+            self.spares = [self.make()]  # has learned every example as "no": the start of a new class
 
     def _grow(self) -> None:
         while len(self.learners) < len(self.labels):
@@ -87,7 +87,7 @@ class AgainstOne(Reduction):
         self.learners = [self.make() for _ in range(K * (K - 1) // 2)]
 
     def _grow(self) -> None:
-        # Spare i has seen the examples of class i as "not the later one", as its pair with a class that is new would.
+        # Spare i has learned the examples of class i as "not the later one": the start of its pair with a new class.
         while len(self.spares) < len(self.labels):
             self.learners += [spare.copy() for spare in self.spares]
             self.spares.append(self.make())
@@ -111,7 +111,7 @@ class AgainstOne(Reduction):
 
     def _taught(self, answers: Any) -> list[BaseLearner]:
         K = len(self.labels)
-        known = {k for k in np.unique(answers).tolist() if k < K}  # the others' bases are yet to be made
+        known = {k for k in np.unique(answers).tolist() if k < K}  # the bases of other classes do not exist yet
         pairs = {pair(min(i, k), max(i, k)) for k in known for i in range(K) if i != k}
         return [self.learners[p] for p in sorted(pairs)] + [self.spares[k] for k in sorted(known) if self.spares]
 

@@ -1,4 +1,4 @@
-"""Rejection sampling: importances without telling the learner."""
+"""Rejection sampling: importances for learners that take none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _mixed(z: Any) -> Any:
 def uniform(seed: int, stream: int, place: int) -> float:
     """Draw number `place` of a stream of numbers in [0, 1): SplitMix64 (Steele, Lea and Flood 2014).
 
-    A draw depends on its place alone, so a refused call uses none up and a file need not hold a generator.
+    A draw depends on its position alone, so a refused call consumes none and a file need not hold a generator.
     """
     key = _mixed(_mixed((seed + (stream + 1) * _GOLDEN) & _MASK))
     return float((_mixed((key + (place + 1) * _GOLDEN) & _MASK) >> 11) * 2.0**-53)
@@ -117,6 +117,6 @@ class Rejection(EitherTask):
         for labels in ballots:
             for row, label in enumerate(labels.tolist() if isinstance(labels, np.ndarray) else labels):
                 k = self.labels.index.get(label)
-                if k is not None:  # a base that has seen nothing yet does not vote
+                if k is not None:  # a base that has learned nothing yet does not vote
                     votes[row, k] += 1
         return np.asarray(np.argmax(votes, axis=1))

@@ -1,4 +1,4 @@
-"""What all reductions share: labels that grow, bases that stay in step, calls that are learned whole or not at all."""
+"""What all reductions share: a growing set of labels, bases in step with each other, calls that are atomic."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from .learners import BaseLearner, make_learner
 
 __all__ = ["Reduction"]
 
-# A batch goes to each base whole, after what would undo it has been set aside: some 15 µs a base and 1.5 ns a weight.
-# A single row of a batch costs a base some 15 µs too. Where the former is dearer, the rows go one by one.
+# Each base learns a batch in one call, after a snapshot that could undo it: about 15 µs a base and 1.5 ns a weight.
+# Learning a row by itself costs about 15 µs a base too. The rows go one by one where snapshots cost more.
 _WEIGHTS_PER_ROW = 10_000
 
 
 class Reduction(BaseLearner):
-    """Base learners, and how examples are shared out among them.
+    """Base learners, and how examples are distributed among them.
 
     A subclass says what an answer (a label, costs) means to its bases: `_read` and `_read_many` check and number the
-    labels and change nothing, `_grow` lets new labels in, `_learn` and `_learn_batch` teach.
+    labels and change nothing, `_grow` makes the bases of new labels, `_learn` and `_learn_batch` teach.
 
-    Where a base refuses an example (`RowError`), a batch is learned up to that row, and no base learns the row. To undo
-    what the bases before that one learned, the states of those that are taught (`_taught`) are set aside first: before
-    every batch, and before a single example wherever one may be refused, as its numbers are extreme or the weights are
-    (`risky`). A new label alone sets no state aside, so it costs what the bases do that it adds.
+    Where a base refuses an example (`RowError`), a batch is learned up to that row, and no base learns the row. To roll
+    back the bases that learned it before, a snapshot of all bases to be taught (`_taught`) is taken: before every
+    batch, and before a single example that may be refused, because its numbers or the weights (`risky`) are extreme.
+    A new label alone needs no snapshot of the bases, so it costs only the bases that it adds.
     """
 
     name = ""  # of the estimator, for messages
@@ -60,11 +60,11 @@ class Reduction(BaseLearner):
         self.base = base
         self.labels = Labels(classes)
         self.learners: list[BaseLearner] = []
-        self.spares: list[BaseLearner] = []  # learners-to-be, taught so that labels may still come
-        self.columns: int | None = None  # of the first row, if it was one of a table
+        self.spares: list[BaseLearner] = []  # bases for labels still to come, taught from the start
+        self.columns: int | None = None  # of the first row, if it came from a table
         self.names: list[str] | None = None
         self.t = 0
-        self._witness: BaseLearner | None = None
+        self._representative: BaseLearner | None = None
         if self.least and len(self.labels) < self.least:
             known = f"got {len(self.labels)} class(es)" if self.labels.declared else "and none were declared"
             raise LabelError(
@@ -80,19 +80,19 @@ class Reduction(BaseLearner):
         self.check(x)
         self._check_importance(answer, c)
         first = self.columns is None and not isinstance(x, Mapping)
-        guarded = self._guarded(new, answer, first, is_extreme(x, c) or self._is_extreme(answer))
-        if guarded is not None:
-            with self._whole(guarded):
+        at_risk = self._to_snapshot(new, answer, first, is_extreme(x, c) or self._is_extreme(answer))
+        if at_risk is not None:
+            with self._all_or_nothing(at_risk):
                 if first:
                     self.set_shape(width(x), None)
-                self._admit(new)
+                self._add_labels(new)
                 self._learn(x, answer, c)
         else:
             self._learn(x, answer, c)
         self.t += 1
 
     def check(self, x: Any) -> None:
-        self.witness().check(x)
+        self.representative().check(x)
 
     # -- many ------------------------------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Reduction(BaseLearner):
         self.learn_rows(rows, self.read_answers(y, count(rows)), as_importance(importance, count(rows)))
 
     def read_answers(self, y: Any, rows: int) -> Any:
-        """y as something of that length that can be cut by rows."""
+        """y as a sequence of that length, which can be sliced by rows."""
         return read_labels(y, rows)
 
     def learn_rows(self, rows: Rows, y: Any, c: Array | None) -> None:
@@ -114,12 +114,12 @@ class Reduction(BaseLearner):
             self._learn_each(rows, new, answers, c)
             return
         try:
-            with self._whole(self._everyone() if first else self._taught(answers)):
+            with self._all_or_nothing(self._all_learners() if first else self._taught(answers)):
                 if first:
                     assert isinstance(rows, Batch)
                     self.set_shape(rows.columns, rows.names)
-                self._admit(new)
-                self._counted(rows, answers, c)
+                self._add_labels(new)
+                self._learn_and_count(rows, answers, c)
         except RowError as error:
             if count(rows) == 1:
                 raise
@@ -127,15 +127,15 @@ class Reduction(BaseLearner):
 
     def _learn_each(self, rows: Rows, new: list[Any], answers: Any, c: Array | None) -> None:
         for i in range(count(rows)):
-            guarded = self._guarded(new, answers[i : i + 1], False, False)
-            with rows_from(i), contextlib.nullcontext() if guarded is None else self._whole(guarded):
-                self._admit(new)
-                self._counted(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1])
+            at_risk = self._to_snapshot(new, answers[i : i + 1], False, False)
+            with rows_from(i), contextlib.nullcontext() if at_risk is None else self._all_or_nothing(at_risk):
+                self._add_labels(new)
+                self._learn_and_count(part(rows, i, i + 1), answers[i : i + 1], None if c is None else c[i : i + 1])
 
     def _learn_around(self, row: int, rows: Rows, y: Any, c: Array | None) -> None:
-        """Learn rows of which this one was refused when a base learned them all, and nothing was learned.
+        """Learn rows one side at a time, after `row` was refused in a call that was rolled back.
 
-        One by one another base may refuse an earlier row; or the base was replaced before it, so that none is refused.
+        Learned separately, an earlier row may be refused by another base, or no row at all if the base was replaced.
         """
         for start, stop in ((0, row), (row, row + 1), (row + 1, count(rows))):
             if start < stop:
@@ -143,16 +143,16 @@ class Reduction(BaseLearner):
                     self.learn_rows(part(rows, start, stop), y[start:stop], None if c is None else c[start:stop])
 
     def check_rows(self, rows: Rows) -> None:
-        self.witness().check_rows(rows)
+        self.representative().check_rows(rows)
 
     def _one_by_one(self, rows: Rows) -> bool:
-        """Is there nothing to win from handing these rows over at once?"""
+        """Is learning row by row at least as cheap as one call per base?"""
         if self.foreign:
             return False
         # A base takes named rows one by one in any case.
-        return isinstance(rows, list) or self.witness().weights > _WEIGHTS_PER_ROW * (count(rows) - 1)
+        return isinstance(rows, list) or self.representative().weights > _WEIGHTS_PER_ROW * (count(rows) - 1)
 
-    def _counted(self, rows: Rows, answers: Any, c: Array | None) -> None:
+    def _learn_and_count(self, rows: Rows, answers: Any, c: Array | None) -> None:
         if isinstance(rows, list) and len(rows) == 1:
             answer = answers[0].item() if isinstance(answers[0], np.generic) else answers[0]
             self._learn(rows[0], answer, 1.0 if c is None else float(c[0]))
@@ -162,7 +162,7 @@ class Reduction(BaseLearner):
 
     @staticmethod
     def _teach(learner: BaseLearner, rows: Rows, at: Indices, y: NDArray[Any], c: Array | None) -> None:
-        """Some of the rows to one base; an overflow is told by the row among all."""
+        """Teach one base some of the rows; an error is renumbered to the row among all."""
         if len(at):
             try:
                 learner.learn_rows(take(rows, at), y, c)
@@ -172,7 +172,7 @@ class Reduction(BaseLearner):
     # -- what a subclass defines -----------------------------------------------------------------------------------
 
     def _read(self, y: Any) -> tuple[list[Any], Any]:
-        """The labels of y that are new, and what y says."""
+        """The labels that are new in y, and y as the bases take it."""
         return self.labels.one(y)
 
     def _read_many(self, y: Any) -> tuple[list[Any], Any]:
@@ -180,14 +180,14 @@ class Reduction(BaseLearner):
 
     def _check_importance(self, answers: Any, c: Array | float) -> None:
         """Raise where a base would be given an importance that it does not take."""
-        self._takes(c)
+        self._require_accepted(c)
 
     def _is_extreme(self, answers: Any) -> bool:
-        """Might an update overflow for what the answers are?"""
+        """Might an update overflow because the answers are extreme?"""
         return False
 
     def _grow(self) -> None:
-        """Labels have been added: make their learners, or tell those that there are."""
+        """After labels have been added: make their bases, or make room in the existing ones."""
         for learner in self.learners:
             learner.room_for(len(self.labels))
 
@@ -198,8 +198,8 @@ class Reduction(BaseLearner):
         raise NotImplementedError
 
     def _taught(self, answers: Any) -> list[BaseLearner]:
-        """The bases, of those that there are, that examples with these answers teach."""
-        return self._everyone()
+        """The existing bases that examples with these answers teach."""
+        return self._all_learners()
 
     def _sizes(self) -> tuple[int, int]:
         """How many learners and spares there should be."""
@@ -244,7 +244,7 @@ class Reduction(BaseLearner):
     # -- bases -----------------------------------------------------------------------------------------------------
 
     def make(self) -> BaseLearner:
-        """A new base, told the columns that the others know."""
+        """A new base with the columns of the others."""
         learner = make_learner(self.base, self.needs, self._base_classes(), self.name)
         if self.columns is not None:
             learner.set_shape(self.columns, self.names)
@@ -253,28 +253,28 @@ class Reduction(BaseLearner):
     def _base_classes(self) -> list[Any] | None:
         return None
 
-    def witness(self) -> BaseLearner:
-        """A base that knows what the examples look like: it speaks for all, of which some may have seen none."""
-        known = self._witness
+    def representative(self) -> BaseLearner:
+        """A base that knows the features, if any does: it validates examples for all bases."""
+        known = self._representative
         if known is None or not known.shaped:
-            bases = self._everyone()
+            bases = self._all_learners()
             known = next((base for base in bases if base.shaped), bases[0] if bases else self.make())
-            self._witness = known
+            self._representative = known
         return known
 
     def set_shape(self, columns: int, names: list[str] | None) -> None:
         self.columns, self.names = columns, names
-        self._witness = None  # one that was made before knows neither
-        for learner in self._everyone():
+        self._representative = None  # one made before does not know them
+        for learner in self._all_learners():
             learner.set_shape(columns, names)
 
     @property
     def shaped(self) -> bool:  # type: ignore[override]
-        return self.witness().shaped
+        return self.representative().shaped
 
     @property
     def weights(self) -> int:  # type: ignore[override]
-        return sum(learner.weights for learner in self._everyone())
+        return sum(learner.weights for learner in self._all_learners())
 
     @property
     def risky(self) -> bool:  # type: ignore[override]
@@ -284,23 +284,23 @@ class Reduction(BaseLearner):
         return any(learner.risky for learner in self.spares)
 
     @property
-    def whole(self) -> bool:  # type: ignore[override]
-        return self.witness().whole
+    def atomic(self) -> bool:  # type: ignore[override]
+        return self.representative().atomic
 
     @property
     def c_max(self) -> float:  # type: ignore[override]
-        return self.witness().c_max
+        return self.representative().c_max
 
     @property
     def unit_only(self) -> bool:  # type: ignore[override]
-        return self.witness().unit_only
+        return self.representative().unit_only
 
     @property
     def foreign(self) -> bool:  # type: ignore[override]
-        return self.witness().foreign
+        return self.representative().foreign
 
-    def _takes(self, importance: Array | float) -> None:
-        base = self.witness()
+    def _require_accepted(self, importance: Array | float) -> None:
+        base = self.representative()
         if not base.unit_only and base.c_max == math.inf:
             return
         c = np.atleast_1d(importance)
@@ -313,24 +313,24 @@ class Reduction(BaseLearner):
         if c.size and c.max() > base.c_max:
             raise InputError(f"{self.name}: its base takes importances to {base.c_max:g}, got {c.max():g}; raise c_max")
 
-    def _admit(self, new: list[Any]) -> None:
+    def _add_labels(self, new: list[Any]) -> None:
         if new:
             self.labels.add(new)
             self._require_few()
             self._grow()
 
     def _require_few(self) -> None:
-        """Refuse classes that would take more base learners than anybody means to have."""
+        """Refuse classes that would need more base learners than the limit."""
         if (parts := sum(self._sizes())) > MOST_LEARNERS:
             raise LabelError(
                 f"{len(self.labels):,} classes would take {parts:,} base learners of {self.name}, but the limit is "
                 f"{MOST_LEARNERS:,}; use a multiclass learner, or ErrorCorrectingOutputCodes"
             )
 
-    def _guarded(self, new: list[Any], answers: Any, first: bool, extreme: bool) -> list[BaseLearner] | None:
-        """The bases to set aside before an example is learned; None where not even the labels need be."""
-        taught = self._everyone() if first else self._taught(answers)
-        if first or extreme or (new and not self.whole):
+    def _to_snapshot(self, new: list[Any], answers: Any, first: bool, extreme: bool) -> list[BaseLearner] | None:
+        """The bases to snapshot before an example is learned; None where not even the labels need it."""
+        taught = self._all_learners() if first else self._taught(answers)
+        if first or extreme or (new and not self.atomic):
             return taught
         for learner in taught:
             if learner.risky:
@@ -338,18 +338,18 @@ class Reduction(BaseLearner):
         return [] if new else None
 
     @contextlib.contextmanager
-    def _whole(self, taught: list[BaseLearner]) -> Iterator[None]:
-        """What is learned inside is learned whole, or the reduction is left as it was; no other base is taught."""
-        before = self._set_aside(taught)
+    def _all_or_nothing(self, taught: list[BaseLearner]) -> Iterator[None]:
+        """Roll the reduction back if the block raises; only the bases in `taught` may learn inside."""
+        before = self._take_snapshot(taught)
         try:
             yield
         except BaseException:
-            self.recall(before)
+            self.roll_back(before)
             raise
 
     @property
     def nbytes(self) -> int:
-        return sum(learner.nbytes for learner in self._everyone())
+        return sum(learner.nbytes for learner in self._all_learners())
 
     # -- copies and files ------------------------------------------------------------------------------------------
 
@@ -359,36 +359,36 @@ class Reduction(BaseLearner):
         out.labels = self.labels.copy()
         out.learners = [learner.copy() for learner in self.learners]
         out.spares = [learner.copy() for learner in self.spares]
-        out._witness = None
+        out._representative = None
         return out
 
-    def _everyone(self) -> list[BaseLearner]:
+    def _all_learners(self) -> list[BaseLearner]:
         return [*self.learners, *self.spares]
 
-    def memento(self) -> Any:
-        return self._set_aside(self._everyone())
+    def snapshot(self) -> Any:
+        return self._take_snapshot(self._all_learners())
 
-    def _set_aside(self, taught: list[BaseLearner]) -> Any:
+    def _take_snapshot(self, taught: list[BaseLearner]) -> Any:
         own = {
             **self.__dict__,
             "labels": self.labels.copy(),
             "learners": list(self.learners),
             "spares": list(self.spares),
         }
-        return own, [(learner, learner.memento()) for learner in taught]
+        return own, [(learner, learner.snapshot()) for learner in taught]
 
-    def recall(self, memento: Any) -> None:
-        own, mementos = memento
+    def roll_back(self, snapshot: Any) -> None:
+        own, snapshots = snapshot
         self.__dict__.clear()
         self.__dict__.update(own)
-        for learner, each in mementos:
-            learner.recall(each)
+        for learner, each in snapshots:
+            learner.roll_back(each)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything but the parameters, as JSON-able configuration and arrays."""
         configs: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[Any]] = {}
-        for i, learner in enumerate(self._everyone()):
+        for i, learner in enumerate(self._all_learners()):
             config, own = learner.state()
             configs.append(config)
             arrays.update({f"{i}/{key}": value for key, value in own.items()})
@@ -403,7 +403,7 @@ class Reduction(BaseLearner):
         return config, arrays
 
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state; raise `DamagedFileError` where its parts do not fit together."""
+        """Restore a state; raise `DamagedFileError` where its parts do not fit together."""
         labels = store.decode_values(config["labels"])
         if config["declared"] is not self.labels.declared or (self.labels.declared and labels != self.labels.values):
             raise DamagedFileError("the reduction's classes are not those it was made with")
@@ -416,11 +416,11 @@ class Reduction(BaseLearner):
         for key, value in arrays.items():
             number, slash, name = key.partition("/")
             if slash:
-                parts[int(number) if number.isdecimal() else len(parts)][name] = value  # IndexError: none such
+                parts[int(number) if number.isdecimal() else len(parts)][name] = value  # IndexError: no such base
         made = [self.make() for _ in parts]
         for learner, base, own in zip(made, config["bases"], parts, strict=True):
             learner.restore(base, own)
-        self.learners, self.spares, self._witness = made[:learners], made[learners:], None
+        self.learners, self.spares, self._representative = made[:learners], made[learners:], None
 
     def _require_consistent(self, bases: int) -> None:
         """Refuse a state read from a file whose counts and names contradict each other."""

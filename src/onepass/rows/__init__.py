@@ -1,1 +1,1 @@
-"""Rows: what users hold as examples, features, names and labels, as the native loops read it."""
+"""Rows: examples, features, names and labels in every form users have, converted to what the native loops read."""

@@ -1,4 +1,4 @@
-"""What users hold, as what the loops read: dense or CSR batches, single rows, lists of mappings."""
+"""User data converted to what the loops read: dense or CSR batches, single rows, lists of mappings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Batch:
     dense: NDArray[Any] | None = None
     csr: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     names: list[Any] | None = None
-    # Rows of a stream: `distinct`, no column twice in a row; and what the columns stand for (see datasets.CSR).
+    # Rows of a stream: `distinct`, no column twice in a row; and what the columns mean (see rows.CSR).
     # `named`: columns are the model's own features, by name or by hash.
     distinct: bool = False
     table: Any = None
     hash_bits: int | None = None
     named: bool = False
-    # All rows are well formed for sure. No argument: batches that are made of this one are looked at again.
-    sound: bool = field(default=False, init=False)
+    # All rows are known to be well formed. Not an argument: a batch made from this one is validated again.
+    validated: bool = field(default=False, init=False)
 
     def part(self, start: int, stop: int) -> Batch:
         """Some of the rows, without copying."""
@@ -44,7 +44,7 @@ class Batch:
         low, high = starts[start], starts[stop]
         csr = (data[low:high], indices[low:high], starts[start : stop + 1] - low)
         part = replace(self, rows=stop - start, csr=csr)
-        part.sound = self.sound
+        part.validated = self.validated
         return part
 
     def single(self) -> Any:
@@ -52,7 +52,7 @@ class Batch:
         if self.dense is not None:
             return self.dense[0].astype(np.float64)
         assert self.csr is not None
-        if self.columns == 0:  # of a stream whose features are still to come
+        if self.columns == 0:  # a stream that has shown no feature yet
             return {}
         import scipy.sparse
 
@@ -65,12 +65,12 @@ class Batch:
         return self.csr
 
     def merged(self) -> Batch:
-        """The same sparse rows, columns rising and none twice: what stands there twice is added up."""
+        """The same sparse rows with ascending columns, each once: duplicates are added up."""
         csr = sparse.merged(self.stored)
         return self if csr is self.csr else replace(self, csr=csr)
 
     def filled(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Some of the rows as contiguous doubles, zeros and all."""
+        """Some of the rows as a dense, contiguous array of doubles."""
         if self.dense is not None:
             return np.ascontiguousarray(self.dense[start:stop], dtype=np.float64)
         part = self.part(start, stop).merged()
@@ -80,7 +80,7 @@ class Batch:
         return out
 
     def at(self, indices: NDArray[np.int64], columns: int) -> Batch:
-        """The same rows with column j moved to indices[j] of a wider table; columns that meet there are added up."""
+        """The same rows with column j moved to indices[j] of a wider table; columns with equal indices are added up."""
         if self.dense is not None:
             starts = np.arange(0, self.dense.size + 1, max(1, self.columns), dtype=np.int64)
             csr = (np.ascontiguousarray(self.dense).ravel(), np.tile(indices, self.rows), starts)
@@ -89,12 +89,12 @@ class Batch:
             csr = (self.csr[0], indices[self.csr[1]], self.csr[2].astype(np.int64))
         return Batch(self.rows, columns, csr=csr)
 
-    def only(self, kept: NDArray[np.bool_], columns: int) -> Batch:
-        """The same rows with some of their stored elements."""
+    def only(self, mask: NDArray[np.bool_], columns: int) -> Batch:
+        """The same rows with the stored elements that `mask` selects."""
         assert self.csr is not None
         data, indices, starts = self.csr
-        counts = np.concatenate([[0], np.cumsum(kept)]).astype(starts.dtype)
-        return replace(self, columns=columns, csr=(data[kept], indices[kept], counts[starts]))
+        counts = np.concatenate([[0], np.cumsum(mask)]).astype(starts.dtype)
+        return replace(self, columns=columns, csr=(data[mask], indices[mask], counts[starts]))
 
     def take(self, order: NDArray[Any]) -> Batch:
         """The rows in another order, copied."""
@@ -104,7 +104,7 @@ class Batch:
         data, indices, starts = self.csr
         lengths = (starts[1:] - starts[:-1])[order]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(starts.dtype)
-        # Where each element of the new rows stood: its row's old start, and its place in the row.
+        # The old position of each element: its row's old start plus its offset in the row.
         at = np.repeat(starts[:-1][order] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=starts.dtype)
         csr = (data[at], indices[at], ends)
         return replace(self, rows=len(order), csr=csr)
@@ -114,11 +114,11 @@ class Batch:
         return Batch(self.rows, 0, csr=(np.empty(0), np.empty(0, np.int64), np.zeros(self.rows + 1, np.int64)))
 
     def require_finite(self) -> None:
-        """Raise what the loops raise of a malformed row, before any row is learned."""
+        """Raise the loops' error for NaN or infinity, before any row is learned."""
         data = self.dense if self.csr is None else self.csr[0]
         assert data is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            certain = np.isfinite(np.sum(data))  # far cheaper than a look at each; but large numbers overflow it
+            certain = np.isfinite(np.sum(data))  # far cheaper than testing each number, but large ones can overflow
         if not certain and not np.all(finite := np.isfinite(data)):
             at = int(np.argmin(finite))
             row, column = divmod(at, self.columns) if self.csr is None else self._place(at)
@@ -144,7 +144,7 @@ def is_mappings(X: Any) -> bool:
 
 
 def as_rows(X: Any) -> Rows:
-    """Rows in any shape: named ones as a list of mappings, all others as a batch."""
+    """Rows in any form: named ones as a list of mappings, all others as a batch."""
     if not is_mappings(X):
         return as_batch(X)
     for number, x in enumerate(X):
@@ -156,13 +156,13 @@ def as_rows(X: Any) -> Rows:
 def as_batch(X: Any, *, inside: bool = True) -> Batch:
     """A 2-D array, a SciPy sparse matrix, or a pandas or Polars frame, as a batch.
 
-    The arrays of a sparse matrix are checked here, once and for all that reads rows; NaN is left to `require_finite`.
-    Without `inside`, indices outside the shape are left to the loops of a `RuleModel`, which find them as they read.
+    The arrays of a sparse matrix are validated here, once for every reader; `require_finite` finds NaN.
+    With `inside=False`, the loops of a `RuleModel` find indices outside the shape while they read.
     """
     if isinstance(X, Batch):
         return X
     if hasattr(X, "tocsr"):
-        if getattr(X, "sound", False):  # rows of a stream that was checked when it was read
+        if getattr(X, "validated", False):  # rows of a stream, validated when it was read
             arrays, (rows, columns) = (X.data, X.indices, X.indptr), X.shape
         else:
             arrays, rows, columns = sparse.read_csr(X, inside=inside or getattr(X, "distinct", False))
@@ -178,7 +178,7 @@ def as_batch(X: Any, *, inside: bool = True) -> Batch:
         batch = Batch(rows, columns, csr=csr)
         if getattr(X, "distinct", False):  # rows of a stream
             batch.distinct, batch.table, batch.hash_bits = X.distinct, X.table, X.hash_bits
-            batch.sound = getattr(X, "sound", False)
+            batch.validated = getattr(X, "validated", False)
         else:
             _require_columns(columns)
         return batch
@@ -196,14 +196,13 @@ def as_batch(X: Any, *, inside: bool = True) -> Batch:
 
 
 def _require_columns(columns: int, what: str = "X") -> None:
-    """Rows of no columns say nothing, not even how wide the next may be."""
+    """Refuse rows without columns: they do not even say how wide the next rows may be."""
     if columns == 0:
         raise FeatureError(f"{what} has 0 features; expected at least one column (a mapping may be empty)")
 
 
 def column_names(X: Any) -> list[Any] | None:
-    """What the columns of a frame are called; None where they have places, not names: arrays, and the 0, 1, 2, … that
-    a frame has by default."""
+    """The column names of a frame; None for arrays, and for the default names 0, 1, 2, … of a frame."""
     columns = getattr(X, "columns", None)
     if columns is None or not hasattr(columns, "__len__"):
         return None
@@ -233,7 +232,7 @@ def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
 
 
 def as_base(given: Any, rows: int) -> NDArray[np.float64] | None:
-    """What the score of each row begins at, finite; None where all begin at 0."""
+    """The base score of each row, finite; None where all are 0."""
     if given is None:
         return None
     base = _one_each(given, rows, "base", "")
@@ -257,9 +256,9 @@ def _one_each(given: Any, rows: int, name: str, such: str) -> NDArray[np.float64
 
 
 def to_row(x: Any) -> Any:
-    """A single example that is neither a dict nor a float64 vector: as one of the two.
+    """Convert a single example to a dict or a float64 vector.
 
-    A row of a sparse matrix comes as (indices, values, columns), so that it is learned as the matrix would be.
+    A row of a sparse matrix becomes (indices, values, columns), so that it is learned as the matrix would be.
     """
     if isinstance(x, Mapping):
         return x
@@ -287,7 +286,7 @@ def to_row(x: Any) -> Any:
 
 
 def require_reals(X: Any) -> None:
-    """Refuse a table with values that convert to floats but are no numbers. What is no table is left to others."""
+    """Refuse a table whose values convert to floats but are not numbers. Input that is not a table passes."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return
     try:

@@ -1,7 +1,7 @@
-"""Sparse rows as users hold them, checked before anything reads them.
+"""Validate sparse rows as users give them, before anything reads them.
 
-SciPy, NumPy and the loops trust the arrays of a sparse matrix: a wrong one crashes the process. This is the one place
-where they are checked, in the format in which they came, before SciPy converts them.
+SciPy, NumPy and the loops trust the arrays of a sparse matrix: a wrong one crashes the process. Only this module
+validates them, in the format in which they came, before SciPy converts them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BUILD = "build it with scipy.sparse, which checks"
 
 
 def read_csr(X: Any, name: str = "X", inside: bool = True) -> tuple[Arrays, int, int]:
-    """The three arrays of a sparse matrix or a sparse row, well formed but for NaN; and how many rows and columns.
+    """The three arrays of a sparse matrix or row, well formed except for NaN, and the numbers of rows and columns.
 
-    Without `inside`, the loops look for indices outside the shape, as they read them.
+    With `inside=False`, the loops find indices outside the shape while they read.
     """
     shape = tuple(map(int, X.shape))
     if len(shape) not in (1, 2):
@@ -65,7 +65,7 @@ def _arrays(X: Any, name: str, rows: int, columns: int, inside: bool) -> Arrays:
 def _check(
     data: Any, indices: Any, starts: Any, major: int, minor: int, name: str, words: tuple[str, str], inside: bool = True
 ) -> Arrays:
-    """The arrays of a matrix compressed along `major`, cut to what the starts say is there."""
+    """The arrays of a matrix compressed along `major`, cut to the length that `starts` gives."""
     for array, what, kinds in ((starts, "indptr", "iu"), (indices, "indices", "iu"), (data, "data", KINDS)):
         _check_array(array, what, kinds, name)
     if len(starts) != major + 1:
@@ -103,7 +103,7 @@ def _check_array(array: Any, what: str, kinds: str, name: str) -> None:
 
 
 def _within(indices: NDArray[Any], size: int) -> bool:
-    """Are all from 0 to size − 1? In one pass where they are as wide as SciPy's: a negative one is huge unsigned."""
+    """Are all from 0 to size − 1? One pass for SciPy's integer types: read as unsigned, a negative index is huge."""
     unsigned = {"i4": np.uint32, "i8": np.uint64}.get(indices.dtype.str[1:])
     if unsigned is not None and size < np.iinfo(indices.dtype).max:
         return bool(indices.view(unsigned).max() < size)
@@ -135,7 +135,7 @@ def _check_blocks(X: Any, name: str, rows: int, columns: int) -> None:
 
 
 def _lists(X: Any, name: str, rows: int, columns: int) -> Arrays:
-    """A LIL matrix: read without SciPy, whose loops trust that the lists are of equal lengths."""
+    """A LIL matrix, read without SciPy, whose loops assume lists of equal lengths."""
     if len(X.rows) != rows or len(X.data) != rows:
         _refuse(name, f"there are {len(X.rows)} lists of columns and {len(X.data)} of values for {rows} rows")
     lengths = [len(row) for row in X.rows]
@@ -148,7 +148,7 @@ def _lists(X: Any, name: str, rows: int, columns: int) -> Arrays:
 
 
 def _diagonals(X: Any, name: str, rows: int, columns: int) -> Arrays:
-    """A DIA matrix: element j of a diagonal stands in column j, as many rows above the main one as its offset says."""
+    """A DIA matrix: element j of a diagonal is in column j, `offset` rows above the main diagonal."""
     data, offsets = X.data, X.offsets
     _check_array(offsets, "offsets", "iu", name)
     if not isinstance(data, np.ndarray) or data.ndim != 2 or len(data) != len(offsets):
@@ -169,7 +169,7 @@ def _refuse(name: str, why: str) -> NoReturn:
 
 
 def merged(arrays: Arrays) -> Arrays:
-    """Rows whose columns rise; what a row has twice in a column is added up, in the order in which it stands there."""
+    """Rows with ascending columns; duplicates within a row are added up in their order in the row."""
     data, indices, starts = arrays
     if len(indices) < 2:
         return arrays

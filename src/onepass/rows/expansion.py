@@ -33,7 +33,7 @@ MOST_TERMS = 8
 
 
 def read_interactions(given: Any) -> list[tuple[Term, ...]]:
-    """Each interaction as its terms; one that only orders the terms of another differently is left out."""
+    """Each interaction as its terms; one that repeats another in a different order is left out."""
     specs = [given] if isinstance(given, str) else given
     if specs is None or not isinstance(specs, Iterable):
         raise ParameterError(f"interactions={given!r}: expected a list such as ['ab', 'user*item']")
@@ -66,7 +66,7 @@ def _term(part: str, named: bool) -> Term:
 
 
 def make_expansion(interactions: Any = None, ngram: int = 1) -> Any:
-    """What the parsers are given; None where there is nothing to make."""
+    """The native expansion for the parsers; None where there is nothing to expand."""
     terms = [] if interactions is None else read_interactions(interactions)
     if not terms and ngram == 1:
         return None
@@ -74,7 +74,7 @@ def make_expansion(interactions: Any = None, ngram: int = 1) -> Any:
 
 
 def expand_one(expansion: Any, x: Mapping[Any, float]) -> dict[str, float]:
-    """A row of names and numbers with the features made of them."""
+    """A row of names and numbers, with its interactions and n-grams added."""
     names, values = expansion.expand([str(name) for name in x], list(x.values()))
     row: dict[str, float] = {}
     for name, value in zip(names, values, strict=True):
@@ -117,11 +117,11 @@ def as_number(name: Any, value: Any) -> float:
 
 
 def expand_rows(expansion: Any, X: CSR, hash_bits: int | None = None) -> CSR:
-    """Rows of named features with those made of theirs: in a table of their own, or hashed."""
+    """Rows of named features with their interactions added: in a table of their own, or hashed."""
     if X.table is None:
         raise FeatureError("interactions need names; hashes and numbers have none: give op.stream the interactions")
     bits = -1 if hash_bits is None else hash_bits
-    # Not in the stream's table: it is only asked here, and may serve rows without interactions too.
+    # Not in the stream's own table, which is only read here: other rows may use it without interactions.
     table = _native.Names() if hash_bits is None else None
     values = np.ascontiguousarray(X.data, dtype=np.float64)
     rows = expansion.rows(np.ascontiguousarray(X.indptr), np.ascontiguousarray(X.indices), values, X.table, bits, table)

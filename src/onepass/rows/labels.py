@@ -1,4 +1,4 @@
-"""What a label may be, wherever one is admitted; and what users hold as y, as labels, sets of labels or numbers."""
+"""What may be a label; and conversion of y as users give it to labels, sets of labels or numbers."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ __all__ = [
 
 
 def plain(label: Any) -> Any:
-    """NumPy's scalars as Python's; but not dates and durations, of which some would become whole numbers."""
+    """NumPy's scalars as Python's; except dates and durations, some of which would become whole numbers."""
     return label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
 
 
 def require_label(label: Any) -> None:
-    """Refuse what is no label, or one that no file can hold: now, not when saving."""
+    """Refuse a value that cannot be a label, or that no file can hold: now, not when the model is saved."""
     if label is None or (isinstance(label, float) and not math.isfinite(label)):
         raise LabelError(f"a label must not be {label!r}")
     try:
@@ -48,13 +48,13 @@ def require_label(label: Any) -> None:
         raise LabelError(str(error)) from None
 
 
-# Classes that nobody has declared: so many in all, and so many that are numbers but not whole ones. More of these are
-# measurements, of which each would become a class.
+# Limits on classes that were not declared: in all, and for numbers that are not whole. More of these are probably
+# measurements, each of which would become a class.
 MOST_CLASSES, MOST_FRACTIONS = 1_000_000, 100
 
 
 def require_few(label: Any, known: Collection[Any], max_classes: int | None, rows: int) -> None:
-    """Refuse one class too many; `known` are those so far, `rows` the examples up to this one."""
+    """Refuse one class too many; `known` are the classes so far, `rows` the examples up to this one."""
     most = MOST_CLASSES if max_classes is None else max_classes
     if len(known) >= most:
         raise LabelError(
@@ -84,8 +84,8 @@ def not_hashable(label: Any, row: int | None = None) -> LabelError:
 def alike(labels: Sequence[Any]) -> bool:
     """Are these of one kind that an array can hold as they are?
 
-    Not texts that end in NUL, which NumPy cuts off, and not integers beyond 64 bits with a sign: of these and smaller
-    ones it makes floats, which blurs them.
+    Not strings that end in NUL, which NumPy cuts off, and not integers beyond signed 64 bits: NumPy converts a mix of
+    these and smaller ones to floats, which loses digits.
     """
     if len({type(label) for label in labels}) != 1 or not isinstance(labels[0], (str, bool, int, float)):
         return False
@@ -129,14 +129,14 @@ def sorts_before(a: Any, b: Any) -> bool:
 
 
 def require_no_dates(y: NDArray[Any]) -> None:
-    """Refuse arrays of dates and durations, of which some would become whole numbers."""
+    """Refuse arrays of dates and durations, some of which would become whole numbers."""
     if y.dtype.kind in "mM":
         what = "dates" if y.dtype.kind == "M" else "durations"
         raise LabelError(f"y holds {what} ({y.dtype}), which are no labels; give them as strings: y.astype(str)")
 
 
 def as_labels(y: Any) -> NDArray[Any]:
-    """Labels as a vector, of whatever type they are."""
+    """Labels as a vector, whatever their type."""
     if isinstance(y, np.ndarray):
         if y.ndim != 1:
             raise LabelError(f"y must hold one label per row, got shape {y.shape}")
@@ -192,14 +192,14 @@ def as_target(y: Any) -> float:
 
 
 def _number(value: Any) -> float:
-    """Neither a text nor a date nor a row, of which NumPy and `float` would make numbers."""
+    """Not a string, date or row, which NumPy and `float` would convert to numbers."""
     if isinstance(value, (str, bytes)) or not is_real(value) or np.ndim(value):
         raise TypeError
     return float(value)
 
 
 class Distinct(NamedTuple):
-    """Labels told apart: the distinct ones as they appear, each row's place among them, the rows that bring one."""
+    """The distinct labels in order of appearance, each row's index among them, the rows where a new one appears."""
 
     values: list[Any]
     codes: NDArray[np.intp]
@@ -215,7 +215,7 @@ def distinct(labels: list[Any]) -> Distinct:
 
 
 def indices_of(labels: NDArray[Any], classes: list[Any]) -> NDArray[np.float64]:
-    """Each label's place among the classes, as the loops take it; -1 where it is none of them."""
+    """Each label's index among the classes, as the loops take it; -1 for other labels."""
     if not classes:
         return np.full(len(labels), -1.0)
     if _compare_as_arrays(labels, classes):

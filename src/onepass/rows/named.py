@@ -1,4 +1,4 @@
-"""Named features as columns: mappings become sparse rows, and a name gets the next column when it first comes."""
+"""Named features as columns: mappings become sparse rows, and a new name gets the next column."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class NamedColumns:
     def __iter__(self) -> Iterator[str | int]:
         return iter(self._column)
 
-    def forget(self, keep: int) -> None:
-        """Go back to the first `keep` names."""
-        self._column = dict(list(self._column.items())[:keep])
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` names only."""
+        self._column = dict(list(self._column.items())[:count])
 
     def read(self, X: Sequence[Any]) -> tuple[Batch, list[str | int], list[int]]:
-        """The rows, the names that are new in them (with columns after the known ones), and how many by each row."""
+        """The rows, their new names (whose columns follow the known ones), and how many were new up to each row."""
         fresh: dict[str | int, int] = {}
         data: list[float] = []
         indices: list[int] = []
@@ -60,7 +60,7 @@ class NamedColumns:
         csr = (np.array(data, dtype=np.float64), np.array(indices, dtype=np.int64), np.array(starts, dtype=np.int64))
         return Batch(len(X), len(self._column) + len(fresh), csr=csr), list(fresh), new_by_row
 
-    def admit(self, names: Iterable[str | int]) -> None:
+    def register(self, names: Iterable[str | int]) -> None:
         for name in names:
             self._column[name] = len(self._column)
 
@@ -69,13 +69,13 @@ def named_vector(x: Mapping[Any, Any], names: Sequence[Any]) -> NDArray[np.float
     """A mapping as a row of the frame whose columns had these names."""
     for name, value in x.items():
         if (name if not isinstance(value, str) else f"{name}={value}") not in names:
-            read_item(name, value)  # raises what is worse
+            read_item(name, value)  # a malformed feature is the more useful error
             raise FeatureError(f"x has feature {name!r:.80}, which the frame learned first did not have")
     return np.array([read_item(name, x.get(name, 0.0))[1] for name in names])
 
 
 def as_frame(rows: Sequence[Any], names: Sequence[Any]) -> Batch:
-    """Mappings as rows of that frame."""
+    """Mappings as rows of the frame whose columns had these names."""
     table = np.empty((len(rows), len(names)))
     for number, x in enumerate(rows):
         try:

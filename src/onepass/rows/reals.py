@@ -1,4 +1,4 @@
-"""What counts as a number: dates, durations and complex numbers convert to floats, but to none that means anything."""
+"""What counts as a number: dates, durations and complex numbers convert to floats, but to meaningless ones."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def is_real(value: Any) -> bool:
     return not isinstance(value, NO_REALS)
 
 
-def _spoken(value: Any) -> str:
+def _described(value: Any) -> str:
     """A value that is not real, for messages."""
     return f"{value!r:.60} ({type(value).__name__}), which is no number"
 
 
 def require_real(values: NDArray[Any], name: str) -> None:
-    """Raise TypeError for an array of dates, durations or complex numbers, or one that has such a value."""
+    """Raise TypeError for an array that is of, or contains, dates, durations or complex numbers."""
     if values.dtype.kind == "O":
         odd = {kind for kind in set(map(type, values.flat)) if hasattr(kind, "dtype") or issubclass(kind, NO_REALS)}
         for at, value in enumerate(values.flat) if odd else ():
             if type(value) in odd and not is_real(value):
                 place = ", ".join(map(str, np.unravel_index(at, values.shape)))
-                raise TypeError(f"got {values.dtype}: {name}[{place}] is {_spoken(value)}")
+                raise TypeError(f"got {values.dtype}: {name}[{place}] is {_described(value)}")
     elif values.dtype.kind == "c":
         raise TypeError(f"got {values.dtype}: Complex data not supported")
     elif values.dtype.kind in "mM":
@@ -42,7 +42,7 @@ def require_real(values: NDArray[Any], name: str) -> None:
 
 
 def as_reals(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """An array as doubles; raises TypeError, ValueError or OverflowError that says which of its values is no number."""
+    """An array as doubles; raises TypeError, ValueError or OverflowError that names the value that is not a number."""
     require_real(values, name)
     if values.dtype.kind not in KINDS + "O":
         raise TypeError(f"got {values.dtype}: such values have no one number")

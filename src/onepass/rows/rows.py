@@ -14,7 +14,7 @@ from ..errors import ParameterError
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["CSR", "cut", "dicts", "join", "known_sound", "take"]
+__all__ = ["CSR", "cut", "dicts", "join", "mark_validated", "take"]
 
 Array = NDArray[np.float64]
 
@@ -27,13 +27,13 @@ class CSR:
     indices: NDArray[np.int32]
     data: Array
     shape: tuple[int, int]
-    # Rows of an `op.stream`. No column stands twice in a row, so the order of a row is kept. Columns are those of a
-    # growing `table` of names, or hashes of names (`hash_bits`), or plain numbers of which larger ones may follow.
+    # Rows of an `op.stream`. No column is twice in a row, so a row keeps its order. Columns are those of a growing
+    # `table` of names, or hashes of names (`hash_bits`), or plain numbers, of which larger ones may follow.
     distinct: bool = False
     table: Any = None
     hash_bits: int | None = None
-    # No argument: rows that are made of these, by hand or with `replace`, are looked at again.
-    _sound: bool = dataclasses.field(default=False, init=False, repr=False, compare=False)
+    # Not an argument: rows made from these, by hand or with `replace`, are validated again.
+    _validated: bool = dataclasses.field(default=False, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -43,13 +43,13 @@ class CSR:
         return self.data.dtype
 
     @property
-    def sound(self) -> bool:
-        """Are the rows well formed for sure (`known_sound`)? Not if they can be written to, as a copy can."""
+    def validated(self) -> bool:
+        """Are the rows known to be well formed (`mark_validated`)? Not if they can be written to, as a copy can."""
         arrays = (self.indptr, self.indices, self.data)
-        return self._sound and not any(array.flags.writeable for array in arrays)
+        return self._validated and not any(array.flags.writeable for array in arrays)
 
     def tocsr(self) -> CSR:
-        """Itself: with this, what takes SciPy's matrices (`LinearModel`) takes these rows, without SciPy."""
+        """Itself: so `LinearModel`, which takes SciPy's matrices, takes these rows too, without SciPy."""
         return self
 
     def __getitem__(self, rows: slice) -> CSR:
@@ -65,7 +65,7 @@ class CSR:
             data=self.data[first:last],
             shape=(stop - start, self.shape[1]),
         )
-        return known_sound(part) if self.sound else part
+        return mark_validated(part) if self.validated else part
 
     def dicts(self, names: Sequence[str] | None = None) -> Iterator[dict[str, float]]:
         """Each row as a mapping from word to value; without `names` word j is called wj."""
@@ -89,17 +89,17 @@ class CSR:
         return matrix
 
 
-def known_sound(rows: CSR) -> CSR:
-    """Mark rows as well formed, which need no second look: starts rise, columns are inside the shape and none stands
-    twice in a row, numbers are finite. From here on nobody writes to them."""
+def mark_validated(rows: CSR) -> CSR:
+    """Mark rows as well formed, so that they are not validated again: starts ascend, columns are inside the shape and
+    distinct within a row, numbers are finite. The arrays become read-only."""
     for array in (rows.indptr, rows.indices, rows.data):
         array.flags.writeable = False
-    object.__setattr__(rows, "_sound", True)
+    object.__setattr__(rows, "_validated", True)
     return rows
 
 
 def dicts(X: Any, names: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Each row as a mapping; rows that are mappings, or texts, as they are."""
+    """Each row as a mapping; rows that are mappings or strings stay as they are."""
     if isinstance(X, list):
         yield from X
     elif isinstance(X, CSR):
@@ -118,7 +118,7 @@ def take(X: Any, rows: NDArray[Any]) -> Any:
 
 
 def cut(blocks: Iterable[tuple[Any, ...]], size: int) -> Iterator[tuple[Any, ...]]:
-    """Blocks of any length as parts of `size` rows; the last part holds what is left."""
+    """Blocks of any length as parts of `size` rows; the last part holds the remaining rows."""
     held: list[tuple[Any, ...]] = []
     count = 0
     for block in blocks:

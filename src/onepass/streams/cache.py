@@ -191,7 +191,7 @@ class _Reader:
                 arrays["index"].flags.writeable = False
             places = {name: head[name] for name in (*PLACES, "labels", "crc", "bad")}
             names = table if hash_bits is None else None
-            yield Part(**places, **arrays, table=names, hash_bits=hash_bits, sound=True)
+            yield Part(**places, **arrays, table=names, hash_bits=hash_bits, validated=True)
         if not met:
             yield from parsed
 

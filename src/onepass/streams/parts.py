@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
-from ..rows.rows import CSR, known_sound
+from ..rows.rows import CSR, mark_validated
 from .chunk import COLUMNS, Chunk, Position, whole
 from .sources import Block, too_long
 
@@ -65,7 +65,7 @@ class Part:
     labels: str = ""  # what they are, by the end of this part: see Position
     crc: int | None = None  # of its text; None where it is not of lines
     text: Any = None  # the block that it was parsed from, until the next part is taken
-    sound: bool = False  # are the rows known to be well formed?
+    validated: bool = False  # are the rows known to be well formed?
 
     def __len__(self) -> int:
         return len(self.y)
@@ -77,8 +77,8 @@ class Part:
         width = 1 << self.hash_bits if self.hash_bits is not None else int(index.max()) + 1 if len(index) else 0
         starts = self.starts[a : b + 1] - low if low else self.starts[a : b + 1]
         X = CSR(starts, index, self.value[low:high], (b - a, width), True, self.table, self.hash_bits)
-        if self.sound:
-            known_sound(X)
+        if self.validated:
+            mark_validated(X)
         columns: dict[str, Any] = {
             name: None if (column := getattr(self, name)) is None else column[a:b] for name in COLUMNS
         }
@@ -209,7 +209,7 @@ def _text_part(block: Block, rows: Any, names: Any, parsing: Parsing) -> Part:
         hash_bits=parsing.hash_bits,
         crc=block.crc if block.overlong else rows.crc,
         text=block,
-        sound=True,  # the parser sees to it
+        validated=True,  # by the native parser
     )
 
 

@@ -1,8 +1,8 @@
-"""What all transforms share: rows in every shape, one at a time or many, and scikit-learn's contract.
+"""What all transforms share: rows in every form, one at a time or many, and scikit-learn's contract.
 
-A transform learns from x (`learn_one`, `learn_many`, `partial_fit`, `fit`) and changes x (`transform_one`,
-`transform_many`, `transform`); changing never learns. What was learned is one `state`; a call that is refused leaves it
-as it was, so a chunk is learned on a copy that then takes the state's place.
+A transform learns from x (`learn_one`, `learn_many`, `partial_fit`, `fit`) and transforms x (`transform_one`,
+`transform_many`, `transform`), which never learns. What was learned is one `state`. A refused call leaves it unchanged:
+a chunk is learned on a copy, which then replaces the state.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def as_matrix(batch: Batch) -> Any:
 
 
 def stacked(parts: list[Rows]) -> Rows:
-    """Rows one by one as one chunk."""
+    """Concatenate chunks of one row."""
     if isinstance(parts[0], list):
         return [x for part in parts for x in part]  # type: ignore[union-attr]
     batches: list[Batch] = [part for part in parts if isinstance(part, Batch)]
@@ -74,9 +74,9 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
 
     # The result for a single row is a row of numbers even where it came as a mapping.
     _gives_rows: ClassVar[bool] = False
-    # Does learning change what a row becomes?
+    # Does learning change how a row is transformed?
     _changes: ClassVar[bool] = True
-    # Are there products of its numbers, of which ordinary ones may overflow?
+    # Does it multiply features, so that ordinary numbers may overflow?
     _multiplies: ClassVar[bool] = False
     _state: Any = None
     _takes_sparse: ClassVar[bool] = False
@@ -92,15 +92,15 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _one(self, state: Any, x: Mapping[Any, Any], learn: bool) -> tuple[Any, Callable[[], None]]:
-        """x as it becomes (after learning it, with `learn`), and what makes the state learn it."""
+        """x transformed (after learning it, with `learn`), and a function that commits the learning to the state."""
         raise NotImplementedError
 
     def _table(
         self, state: Any, batch: Batch, learn: bool, before: bool, after: bool = True
     ) -> tuple[Rows | None, Rows | None]:
-        """The batch before and after learning it row by row, where wanted; without `learn`, before alone.
+        """The batch transformed before and after learning it row by row, where wanted; without `learn`, before only.
 
-        The state is the caller's to throw away where this raises."""
+        If this raises, the caller must discard the state."""
         raise NotImplementedError
 
     def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -135,7 +135,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         self._state = state
 
     def transform_one(self, x: Any) -> Any:
-        """x as it becomes: a mapping or a row of numbers, as it came. Learns nothing."""
+        """x transformed: a mapping or a row of numbers, as it came. Learns nothing."""
         if isinstance(x, Mapping):
             return self._one(self._current(), x, False)[0]
         rows = self.transform_many(self._single(x))
@@ -148,7 +148,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         return single(x)
 
     def _read(self, X: Any) -> Rows:
-        """Rows in any shape that this transform takes."""
+        """Rows in any form that this transform takes."""
         return as_rows(X)
 
     def _current(self) -> Any:
@@ -161,7 +161,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         self._learn_rows(self._read(X))
 
     def transform_many(self, X: Any) -> Any:
-        """Rows as they become: a `Batch`, or a list of mappings. Learns nothing."""
+        """Rows transformed: a `Batch`, or a list of mappings. Learns nothing."""
         return self._apply(self._current(), self._read(X))
 
     def _apply(self, state: Any, rows: Rows) -> Rows:
@@ -173,7 +173,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         return before
 
     def _advance(self, rows: Rows, *, before: bool, after: bool) -> tuple[Any, Rows | None, Rows | None]:
-        """The state after all rows, and the rows as each was before and after it was learned."""
+        """The state after all rows, and each row transformed before and after it was learned."""
         state = self._copy(self._current())
         if not isinstance(rows, list):
             rows.require_finite()
@@ -197,7 +197,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
             raise
 
     def _apply_along(self, seen: Rows, rows: Rows) -> Rows:
-        """What `seen` becomes, row by row, just before the same row of `rows` is learned."""
+        """Transform each row of `seen` just before the same row of `rows` is learned."""
         if not self._changes:
             return self._apply(self._current(), seen)
         state = self._copy(self._current())
@@ -212,13 +212,13 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         return stacked(parts)
 
     def _joined(self, rows: list[Any]) -> Rows:
-        """What the rows one by one became, as rows."""
+        """Join transformed rows."""
         return rows
 
     # -- scikit-learn ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn afresh from a table."""
+        """Learn a table from scratch."""
         with self._all_or_nothing():
             batch = self._validated(X, reset=True)
             self._state = self._new_state()
@@ -233,7 +233,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """The table as it becomes: an array, or a CSR matrix."""
+        """The table transformed: an array, or a CSR matrix."""
         if self._state is None:
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: call fit, partial_fit or learn_one first"
@@ -246,7 +246,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
         return rows if isinstance(rows, list) else as_matrix(rows)
 
     def _column_names(self, batch: Batch) -> list[str]:
-        """What the columns of a table are called: as its frame does, or x0, x1, …"""
+        """The column names of a table: those of its frame, or x0, x1, …"""
         if batch.names is not None:
             return [str(name) for name in batch.names]
         return [f"x{j}" for j in range(batch.columns)]
@@ -310,7 +310,7 @@ def single(x: Any) -> Batch:
 
 
 def at_row(row: int, work: Callable[..., Any], *given: Any) -> Any:
-    """What `work` makes of what is given; its refusal says in which row."""
+    """Call `work`; an error from it gets the row number."""
     try:
         return work(*given)
     except InputError as error:
@@ -320,7 +320,7 @@ def at_row(row: int, work: Callable[..., Any], *given: Any) -> Any:
 
 
 class Vocabulary:
-    """Names and their columns, in the order of their coming: the table of the rows that a transform makes."""
+    """Names and their columns, in order of appearance: the table of the rows that a transform makes."""
 
     def __init__(self, names: list[str] | None = None) -> None:
         self.list: list[str] = list(names or [])
@@ -333,20 +333,20 @@ class Vocabulary:
         return self.list[start:stop]
 
     def require_few(self, names: Collection[str], most: int | None, *advice: str) -> None:
-        """Refuse names of which those that are new are too many; None: beyond the limit of the environment."""
-        if most is not None or len(self.list) + len(names) > FEW:  # or there is nothing to count
+        """Refuse too many new names; `most` is the limit, None the limit of the environment."""
+        if most is not None or len(self.list) + len(names) > FEW:  # else the limit cannot be reached
             require_few(len(self.list) + sum(name not in self.index for name in set(names)), most, *advice)
 
-    def admit(self, name: str) -> int:
+    def register(self, name: str) -> int:
         column = self.index.get(name)
         if column is None:
             column = self.index[name] = len(self.list)
             self.list.append(name)
         return column
 
-    def admit_all(self, names: Iterable[str]) -> None:
+    def register_all(self, names: Iterable[str]) -> None:
         for name in names:
-            self.admit(name)
+            self.register(name)
 
     def copy(self) -> Vocabulary:
         return Vocabulary(self.list)

@@ -21,7 +21,7 @@ from .learned_transform import LearnedTransform
 
 __all__ = ["CCIPCA", "IncrementalPCA", "OjaPCA"]
 
-# The Gram matrix squares singular values: below this part of the largest, a kept one would lose half its digits.
+# The Gram matrix squares singular values: one below this fraction of the largest would lose half its digits.
 CONDITION = 1e-4
 
 
@@ -58,7 +58,7 @@ class _Components(MiniBatchState):
     mean: Array = dataclasses.field(default_factory=lambda: np.empty(0))
     square: Array = dataclasses.field(default_factory=lambda: np.empty(0))  # Σ w (x − mean)² of every column
     components: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
-    values: Array = dataclasses.field(default_factory=lambda: np.empty(0))  # what each component explains
+    values: Array = dataclasses.field(default_factory=lambda: np.empty(0))  # the variance that each component explains
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         d, k = (self._reader.columns if self.seeded else 0), len(self.values)
@@ -113,7 +113,7 @@ class _PCA(LearnedTransform):
         return _native.inner(X - state.mean, np.ascontiguousarray(self._unit(state)))
 
     def inverse_transform(self, X: Any) -> Array:
-        """Rows of scores back among the features."""
+        """Rows of scores transformed back to features."""
         state = self._view(self._fitted())
         return np.asarray(np.asarray(X, dtype=np.float64) @ self._unit(state) + state.mean)
 
@@ -150,7 +150,7 @@ class IncrementalPCA(_PCA):
     ----------
     n_components : k.
     batch_size : m; rows wait until so many are there, so chunks do not matter.
-    forgetting : what n is multiplied by (and S by its root) before a step; below 1, old rows fade.
+    forgetting : factor of n (its root of S) before each step; below 1, old rows fade.
     passes : how often `fit` goes through its data.
     """
 
@@ -178,11 +178,11 @@ class IncrementalPCA(_PCA):
         root = np.ones(len(w)) if np.all(w == 1.0) else np.sqrt(w)
         parts = [(X - mean) * root[:, np.newaxis]]
         if n > 0:
-            kept = state.values > 0
+            used = state.values > 0
             shift = np.sqrt(n * mass / (n + mass)) * (before - mean)
-            parts = [state.values[kept, np.newaxis] * state.components[kept], *parts, shift[np.newaxis]]
+            parts = [state.values[used, np.newaxis] * state.components[used], *parts, shift[np.newaxis]]
         A = np.concatenate(parts)
-        # The mean is known to some ulps, and so are the rows around it: what is shorter than that is no direction.
+        # The mean, and so the centred rows, have rounding errors of some ulps: anything shorter is not a direction.
         size = np.linalg.norm(A) + np.sqrt(state.mass) * np.linalg.norm(state.mean)
         S, V = leading(A, int(self.n_components), float(np.finfo(np.float64).eps * max(A.shape) * size))
         state.values = np.zeros_like(state.values)
@@ -203,16 +203,15 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_taking_turns = threading.RLock()  # the number of threads is the process's: whoever sets it must put it back first
-if hasattr(os, "register_at_fork"):  # its holder may be a thread that the child does not have
-    os.register_at_fork(after_in_child=_taking_turns._at_fork_reinit)  # type: ignore[attr-defined]
+_thread_limit = threading.RLock()  # the number of BLAS threads is global: one caller at a time may change it
+if hasattr(os, "register_at_fork"):  # the thread that holds it may not exist in the child
+    os.register_at_fork(after_in_child=_thread_limit._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """For matrices so small that BLAS's threads would wait for each other longer than they work; and the bits do not
-    depend on how many there are."""
-    with _taking_turns, _blas().limit(limits=1, user_api="blas"):
+    """Limit BLAS to one thread: small matrices are faster so, and the bits do not depend on the number of threads."""
+    with _thread_limit, _blas().limit(limits=1, user_api="blas"):
         yield
 
 
@@ -254,7 +253,7 @@ class OjaPCA(_PCA):
     """A step along the mini-batch's covariance, then orthonormal directions again (Oja 1982; Oja and Karhunen 1985).
 
     V ← orth(V + η_t C V), C the covariance of the mini-batch around the running mean, η_t = eta k/(trace t^kappa): the
-    trace of all variances makes eta a number without a unit. O(dk) of memory.
+    trace of all variances makes eta independent of units. O(dk) of memory.
 
     Parameters
     ----------
@@ -298,11 +297,11 @@ class OjaPCA(_PCA):
             step = (rate / mass) * (centred.T @ (w[:, np.newaxis] * along))
         if np.all(np.isfinite(step)):
             V = V + step
-        else:  # beside such a step V is nothing: its direction alone counts
+        else:  # V is negligible beside such a step: only the step's direction counts
             step = centred.T @ ((w / mass)[:, np.newaxis] * along)
             V = step / np.abs(step).max() if step.any() else V
         Q, R = np.linalg.qr(V)
-        Q = Q * np.where(np.diag(R) < 0, -1.0, 1.0)  # the directions turn as little as can be
+        Q = Q * np.where(np.diag(R) < 0, -1.0, 1.0)  # keep the sign of each direction
         variance = (w @ along**2) / mass
         fade = 1.0 / state.steps**self.kappa
         state.values[:k] = (1.0 - fade) * state.values[:k] + fade * variance

@@ -46,7 +46,7 @@ class DictionaryLearning(LearnedTransform):
     """min ½‖x − Dᵀu‖² + α‖u‖₁ over sparse codes u and atoms D, ‖d_j‖ ≤ 1, in mini-batches.
 
     Codes by coordinate descent; A ← βA + UᵀU/b, B ← βB + UᵀX/b, where β makes codes of old dictionaries fade; then each
-    atom in turn d_j ← d_j + (B_j − A_j D)/A_jj, cut to length 1. An atom that no row uses begins anew at a row.
+    atom in turn d_j ← d_j + (B_j − A_j D)/A_jj, cut to length 1. An atom that no row uses restarts at a row.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class DictionaryLearning(LearnedTransform):
     max_sweeps : or after so many sweeps.
     dict_init : atoms to start from, an array; by default rows of the first mini-batch.
     passes : how often `fit` goes through its data.
-    random_state : of the atoms to start from and to begin anew.
+    random_state : of the initial and restarted atoms.
     """
 
     _Parameters = _Parameters
@@ -134,7 +134,7 @@ class DictionaryLearning(LearnedTransform):
         for j in range(len(D)):
             if A[j, j] > 1e-6:
                 D[j] += (B[j] - A[j] @ D) / A[j, j]
-            else:  # nobody uses it
+            else:  # no row uses it
                 random = np.random.default_rng([state.seed, state.steps, j])
                 D[j] = X[random.integers(len(X))] + 0.01 * spread(X) * random.normal(size=X.shape[1])
                 A[j], A[:, j], B[j] = 0.0, 0.0, 0.0
@@ -153,5 +153,5 @@ class DictionaryLearning(LearnedTransform):
 
 
 def spread(X: Array) -> float:
-    """How far numbers lie apart, for noise that is small among them."""
+    """The typical distance of numbers, for noise that is small compared with them."""
     return (float(X.std()) if X.size else 0.0) or 1.0

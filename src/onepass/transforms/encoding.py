@@ -1,4 +1,4 @@
-"""Names and categories as columns: `OneHotEncoder` gives each its own, `FeatureHasher` lets them share."""
+"""Names and categories as columns: one for each (`OneHotEncoder`), or hashed and shared (`FeatureHasher`)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = ["FeatureHasher", "OneHotEncoder"]
 class OneHotEncoder(Transform):
     """Each value of a feature becomes the feature name=value, as a model itself does with strings; categories grow.
 
-    A value that was not learned becomes nothing. Tables may hold numbers or strings; the result is a CSR matrix whose
+    A value that was not learned is dropped. Tables may hold numbers or strings; the result is a CSR matrix whose
     columns are in the order in which the categories came, so that a chunk with new ones adds columns at the end.
 
     Parameters
     ----------
-    features : the names of those to encode; by default all. The others must be numbers, and pass.
-    max_features : the most columns; without it what ONEPASS_MAX_FEATURES in the environment says, by default 2^26.
+    features : the names of those to encode; by default all. The others must be numbers and stay unchanged.
+    max_features : the most columns; by default ONEPASS_MAX_FEATURES in the environment, or else 2^26.
     """
 
     traits = dataclasses.replace(Transform.traits, forms=("rows", "names"))
@@ -65,7 +65,7 @@ class OneHotEncoder(Transform):
             return {name: value for name, value in z.items() if name in state.index}, lambda: None
         if self.max_features is not None or len(state.list) + len(z) > FEW:
             state.require_few(z, self.max_features)
-        return z, lambda: state.admit_all(z)
+        return z, lambda: state.register_all(z)
 
     def _table(
         self, state: Vocabulary, batch: Batch, learn: bool, before: bool, after: bool = True
@@ -79,7 +79,7 @@ class OneHotEncoder(Transform):
         if not (learn and before):
             rows_now = self._encoded(state, batch, learn)
             return (None, rows_now) if learn else (rows_now, None)
-        # What a row is before it is learned depends on the rows above it: a category counts from the next row on.
+        # A row transformed before learning depends on the rows above: a new category is known from the next row on.
         old, new = [], []
         for row, values in enumerate(_values(batch).tolist()):
             x = dict(zip(self._column_names(batch), values, strict=True))
@@ -97,29 +97,29 @@ class OneHotEncoder(Transform):
         table = _values(batch)
         names = self._column_names(batch)
         kinds: list[tuple[NDArray[Any], list[str], NDArray[Any]]] = []  # by column: code of each row, names, value
-        met: list[tuple[int, int, str]] = []  # row, column and name of what is new, where it first stands
+        new_names: list[tuple[int, int, str]] = []  # row and column of the first appearance, name
         for j, name in enumerate(names):
             codes, called, numbers = self._column(name, table[:, j])
             first = np.full(len(called), batch.rows, dtype=np.int64)
             there = np.flatnonzero(numbers != 0.0)[::-1]
             first[codes[there]] = there
-            met += [
+            new_names += [
                 (int(row), j, each)
                 for row, each in zip(first.tolist(), called, strict=True)
                 if row < batch.rows and each not in state.index
             ]
             kinds.append((codes, called, numbers))
         if learn:
-            state.require_few([name for _, _, name in met], self.max_features)
-            state.admit_all(name for _, _, name in sorted(met))
+            state.require_few([name for _, _, name in new_names], self.max_features)
+            state.register_all(name for _, _, name in sorted(new_names))
         places = np.full((batch.rows, len(names)), -1, dtype=np.int32)
         values = np.ones((batch.rows, len(names)))
         for j, (codes, called, numbers) in enumerate(kinds):
             places[:, j] = np.array([state.index.get(each, -1) for each in called], dtype=np.int32)[codes]
             values[:, j] = numbers
-        kept = (places >= 0) & (values != 0.0)
-        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))]).astype(np.int32)
-        csr = (values[kept], places[kept], starts)
+        known = (places >= 0) & (values != 0.0)
+        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))]).astype(np.int32)
+        csr = (values[known], places[known], starts)
         return Batch(batch.rows, len(state), csr=csr, distinct=True, table=state)
 
     def _column(self, name: str, column: NDArray[Any]) -> tuple[NDArray[Any], list[str], Array]:
@@ -152,7 +152,7 @@ class OneHotEncoder(Transform):
         return _Categories(1, len(x), dense=row)
 
     def _validated(self, X: Any, *, reset: bool) -> Batch:
-        column_names(X)  # refuses what could be taken for another column
+        column_names(X)  # refuses ambiguous column names
         try:
             table = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
         except InputError:
@@ -196,7 +196,7 @@ class _Categories(Batch):
     """A table whose values need not be numbers."""
 
     def require_finite(self) -> None:
-        pass  # each value is looked at when it is spelled
+        pass  # each value is checked when it is converted to text
 
 
 def _values(batch: Batch) -> NDArray[Any]:
@@ -217,15 +217,14 @@ def spelled(name: Any, value: Any) -> str:
 class FeatureHasher(Transform):
     """Each feature moves to the column hash(name) mod 2^hash_bits, as in `LinearModel(hash_bits=…)` and op.stream.
 
-    The hash is murmur3 of the name's UTF-8 bytes, and as in VW a name of digits is its number: the same everywhere,
-    always. Features that meet are added up. The
-    columns of an array are called x0, x1, …
+    The hash is murmur3 of the name's UTF-8 bytes, and as in VW a name of digits is its number: the same on every
+    machine. Features in the same column are added up. The columns of an array are called x0, x1, …
 
     Parameters
     ----------
     hash_bits : there are 2^hash_bits columns.
-    signed : half of the names, by all bits of their hash, change their sign, so that what meets
-        cancels on average.
+    signed : half of the names, by all bits of their hash, change their sign, so that collisions
+        cancel on average.
     keep_names : remember which names were learned, for `names_` and `collisions_`; at most as many as
         ONEPASS_MAX_FEATURES in the environment says, by default 2^26.
     """
@@ -266,7 +265,7 @@ class FeatureHasher(Transform):
 
         def commit() -> None:
             if self.keep_names:
-                state.admit_all(names)
+                state.register_all(names)
 
         return z, commit
 
@@ -296,7 +295,7 @@ class FeatureHasher(Transform):
         if learn and self.keep_names:
             names = [called[column] for column in used]
             state.require_few(names, None, "leave out keep_names")
-            state.admit_all(names)
+            state.register_all(names)
         return out if before or not learn else None, out if learn else None
 
     @property
@@ -316,7 +315,7 @@ class FeatureHasher(Transform):
 
     def _kept(self) -> list[str]:
         if not self.keep_names or self._state is None:
-            raise AttributeError("names are kept on request only: FeatureHasher(keep_names=True), then learn")
+            raise AttributeError("names are stored on request only: FeatureHasher(keep_names=True), then learn")
         return list(self._state.list)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -341,6 +340,6 @@ def bits_of(value: Any) -> int:
 
 
 def hashed_names(bits: int) -> NDArray[Any]:
-    """What 2^bits columns are called."""
+    """The names of 2^bits columns."""
     require_room(10 << bits, f"the names of 2^{bits} columns")
     return np.array([f"hash{slot}" for slot in range(1 << bits)], dtype=object)

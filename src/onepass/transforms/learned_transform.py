@@ -20,26 +20,26 @@ __all__ = ["LearnedTransform"]
 
 
 class LearnedTransform(MiniBatchLearner, Transform):
-    """A row becomes `_outputs()` numbers. `a | b` makes a pipeline; transforming never learns."""
+    """Transforms a row to `_outputs()` numbers. `a | b` makes a pipeline; transforming never learns."""
 
     _gives_rows: ClassVar[bool] = True
     _takes_sparse: ClassVar[bool] = True
     traits = LearnerTraits("row", frozenset({"transform_one"}), supervised=False)
 
     def _outputs(self) -> int:
-        """How many numbers a row becomes."""
+        """How many numbers a row is transformed to."""
         raise NotImplementedError
 
     def _transformed(self, state: Any, X: Array) -> Array:
-        """Rows as they become in a seeded state."""
+        """Rows transformed by a seeded state."""
         raise NotImplementedError
 
-    def _changed(self, state: Any, X: Array) -> Array:
+    def _transform_block(self, state: Any, X: Array) -> Array:
         if len(X) * self._outputs() > 2**17:  # a megabyte
             of = f"{len(X)} rows of {self._outputs()} numbers by {type(self).__name__}"
             require_room(len(X) * self._outputs(), of, "give fewer rows at a time" + self._large_options(1, 1))
         view = self._view(state)
-        if view is None:  # nothing is known yet
+        if view is None:  # nothing was learned yet
             return np.zeros((len(X), self._outputs()))
         if X.shape[1] < view.waiting.shape[1]:
             X = np.pad(X, ((0, 0), (0, view.waiting.shape[1] - X.shape[1])))
@@ -48,12 +48,12 @@ class LearnedTransform(MiniBatchLearner, Transform):
     # -- one and many --------------------------------------------------------------------------------------------------
 
     def transform_one(self, x: Any) -> Any:
-        """x as it becomes: a row of numbers. Learns nothing."""
+        """x transformed to a row of numbers. Learns nothing."""
         state = self._current()
-        return self._changed(state, self._vector(state, x, False)[np.newaxis])[0]
+        return self._transform_block(state, self._vector(state, x, False)[np.newaxis])[0]
 
     def _apply(self, state: Any, rows: Rows) -> Rows:
-        parts = [self._changed(state, block) for block, _ in self._blocks(state, rows, None, False)]
+        parts = [self._transform_block(state, block) for block, _ in self._blocks(state, rows, None, False)]
         return self._batch(parts)
 
     def _batch(self, parts: list[Array]) -> Batch:
@@ -68,22 +68,22 @@ class LearnedTransform(MiniBatchLearner, Transform):
         return dataclasses.replace(state, **copies, _provisional=None)
 
     def _advance(self, rows: Rows, *, before: bool, after: bool) -> tuple[Any, Rows | None, Rows | None]:
-        """The state after all rows, and the rows as each was before and after it was learned."""
+        """The state after all rows, and each row transformed before and after it was learned."""
         state = self._copy(self._current())
         old: list[Array] = []
         new: list[Array] = []
         for block, w in self._blocks(state, rows, None, True):
             i = 0
             while i < len(block):
-                # Rows that fill no mini-batch change nothing, and may be looked at together.
+                # Rows that do not complete a mini-batch change nothing, so they are transformed together.
                 quiet = min(self._batch_size() - state.filled - 1, len(block) - i) if state.seeded else 0
                 part = slice(i, i + max(quiet, 1))
                 if before or quiet:
-                    seen = self._changed(state, block[part]) if before or after else np.empty((0, 0))
+                    seen = self._transform_block(state, block[part]) if before or after else np.empty((0, 0))
                     old.append(seen)
                 self._absorb(state, block[part], w[part])
                 if after:
-                    new.append(old[-1] if quiet else self._changed(state, block[part]))
+                    new.append(old[-1] if quiet else self._transform_block(state, block[part]))
                 i = part.stop
         return state, self._batch(old) if before else None, self._batch(new) if after else None
 
@@ -91,14 +91,14 @@ class LearnedTransform(MiniBatchLearner, Transform):
         self._learn_rows_of(rows, None)
 
     def _apply_along(self, seen: Rows, rows: Rows) -> Rows:
-        """What `seen` becomes, row by row, just before the same row of `rows` is learned."""
+        """Transform each row of `seen` just before the same row of `rows` is learned."""
         state = self._copy(self._current())
         parts = []
-        looked = [row for block, _ in self._blocks(self._copy(state), seen, None, False) for row in block]
+        seen_rows = [row for block, _ in self._blocks(self._copy(state), seen, None, False) for row in block]
         at = 0
         for block, w in self._blocks(state, rows, None, True):
             for i in range(len(block)):
-                parts.append(self._changed(state, looked[at][np.newaxis]))
+                parts.append(self._transform_block(state, seen_rows[at][np.newaxis]))
                 self._absorb(state, block[i : i + 1], w[i : i + 1])
                 at += 1
         return self._batch(parts)
@@ -106,11 +106,11 @@ class LearnedTransform(MiniBatchLearner, Transform):
     # -- scikit-learn --------------------------------------------------------------------------------------------------
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn afresh from a table, and change it."""
+        """Learn a table from scratch, and transform it."""
         return self.fit(X, y, sample_weight).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the numbers that a row becomes."""
+        """The names of the output columns."""
         self._names_in(input_features)
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self._outputs())], dtype=object)
 

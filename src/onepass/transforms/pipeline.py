@@ -1,10 +1,10 @@
 """`Pipeline`: transforms and a model as one learner: `StandardScaler() | Interactions(["ab"]) | LinearClassifier()`.
 
-Learning an example (x, y): each transform learns x, then changes it, then hands it on; the model learns what comes out.
-So the model learns x as it looks once x is counted. Predicting changes nothing: x goes through the transforms as they
-are. (River's pipelines learn in the same order.) `partial_fit` and `learn_many` are that loop bit for bit: row i of a
-chunk is scaled by the statistics of the rows up to i, not of the chunk. `fit` is scikit-learn's: each transform learns
-all rows before any is changed.
+Learning an example (x, y): each transform learns x, transforms it and passes it on; the model learns the result.
+So the model learns x as the transforms see it after learning it. Predicting changes nothing: x goes through the
+transforms as they are. (River's pipelines learn in the same order.) `partial_fit` and `learn_many` are that loop bit
+for bit: row i of a chunk is scaled by the statistics of the rows up to i, not of the chunk. `fit` is scikit-learn's:
+each transform learns all rows before it transforms any.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     steps : pairs (name, step), as in scikit-learn; `a | b` names them after their classes.
     """
 
-    _checked: Any = None  # the steps that were found good
+    _checked: Any = None  # the steps that were validated
 
     def __init__(self, steps: list[tuple[str, Any]]) -> None:
         self.steps = steps
 
     @classmethod
     def of(cls, *parts: Any) -> Self:
-        """Steps in a row; a Pipeline among them is taken apart."""
+        """A pipeline of these steps; a Pipeline among them contributes its steps."""
         flat = [
             step for part in parts for step in ([s for _, s in part.steps] if isinstance(part, Pipeline) else [part])
         ]
@@ -131,7 +131,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     # -- one at a time ---------------------------------------------------------------------------------------------
 
     def learn_one(self, x: Any, y: Any = None, importance: float = 1.0) -> None:
-        """Learn one example: the transforms from x, then the model from what x becomes."""
+        """Learn one example: the transforms learn x, then the model learns x transformed."""
         transforms = self._transforms
         if not isinstance(x, Mapping) or any(step._gives_rows for step in transforms):
             self._learn(self._row(x), [y], None if importance == 1.0 else [importance])
@@ -144,30 +144,30 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         if self._model is not None:
             extra = () if importance == 1.0 else (importance,)
             self._model.learn_one(x, y, *extra)
-        for step, state, commit in learned:  # nothing can be refused any more
+        for step, state, commit in learned:  # nothing can fail from here on
             commit()
             step._state = state
 
     def transform_one(self, x: Any) -> Any:
-        """x as the transforms make it; changes nothing."""
+        """x transformed; changes nothing."""
         for step in self._transforms:
             x = step.transform_one(x)
         return x
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one example; changes nothing."""
-        return self._ask(x, "predict_one", "predict_many")
+        return self._predict_with(x, "predict_one", "predict_many")
 
     @_final_has("predict_proba_one")  # type: ignore[untyped-decorator]
     @locked
     def predict_proba_one(self, x: Any) -> Any:
         """label → probability, where the model has them; changes nothing."""
-        return self._ask(x, "predict_proba_one", None)
+        return self._predict_with(x, "predict_proba_one", None)
 
-    def _ask(self, x: Any, one: str, many: str | None) -> Any:
+    def _predict_with(self, x: Any, one: str, many: str | None) -> Any:
         if isinstance(x, Mapping) and not any(step._gives_rows for step in self._transforms):
             return getattr(self._final, one)(self.transform_one(x))
-        rows = self._changed(self._row(x))
+        rows = self._transformed(self._row(x))
         if isinstance(rows, list):
             return getattr(self._final, one)(rows[0])
         if rows.dense is not None:
@@ -185,7 +185,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         self._learn(self._transforms[0]._read(X), y, importance)
 
     def predict_many(self, X: Any) -> Any:
-        return self._final.predict_many(self._changed(self._transforms[0]._read(X)))
+        return self._final.predict_many(self._transformed(self._transforms[0]._read(X)))
 
     def predict_then_learn(self, X: Any, y: Any, importance: Any = None) -> Any:
         """For each row the prediction made just before that row is learned: a prequential run in one call."""
@@ -198,7 +198,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
                 self._learn(part_of(rows, 0, error.row), y[: error.row], part)
             raise
         try:
-            predictions = self._played(before, after, y, importance)
+            predictions = self._predict_and_learn(before, after, y, importance)
         except RowError as error:
             if error.row:
                 self._commit(self._advance(part_of(rows, 0, error.row))[0])
@@ -206,8 +206,8 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         self._commit(states)
         return predictions
 
-    def _played(self, before: Rows, after: Rows, y: Any, importance: Any) -> Any:
-        """Let the model predict each row as it is before, and learn it as it is after it changed the transforms."""
+    def _predict_and_learn(self, before: Rows, after: Rows, y: Any, importance: Any) -> Any:
+        """For each row, the model predicts it as transformed before learning, and learns it as transformed after."""
         model = self._final
         if hasattr(model, "predict_then_learn") and not any(step._changes for step in self._transforms):
             return model.predict_then_learn(after, y, importance)
@@ -224,22 +224,22 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         return np.array(predictions) if alike(predictions) else predictions
 
     def transform_many(self, X: Any) -> Any:
-        return self._changed(self._transforms[0]._read(X))
+        return self._transformed(self._transforms[0]._read(X))
 
-    def _changed(self, rows: Rows) -> Rows:
+    def _transformed(self, rows: Rows) -> Rows:
         for step in self._transforms:
             rows = step._apply(step._current(), rows)
         return rows
 
     def _advance(self, rows: Rows, *, before: bool = False) -> tuple[list[Any], Rows, Rows]:
-        """The states after the rows; and the rows as they are just before and after each is learned."""
+        """The states after the rows, and the rows transformed just before and just after each is learned."""
         states = []
         old = rows
         for step in self._transforms:
             state, earlier, later = step._advance(rows, before=before, after=True)
             states.append(state)
             if before:
-                # A later step sees what an earlier one made of a row before it was learned.
+                # A later step gets the row as the earlier step transformed it before learning it.
                 old = earlier if old is rows else step._apply_along(old, rows)
             assert later is not None
             rows = later
@@ -270,7 +270,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     # -- scikit-learn ----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn afresh from a table: each transform from all rows, then the model from what they become."""
+        """Learn a table from scratch: each transform learns all rows, then the model learns them transformed."""
         with self._all_or_nothing():
             for step in self._transforms:
                 X = step.fit(X).transform(X)
@@ -318,7 +318,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     @available_if(_ends_in_transform)  # type: ignore[untyped-decorator]
     @locked
     def transform(self, X: Any) -> Any:
-        """The table as the transforms make it."""
+        """The table transformed."""
         for step in self._transforms:
             X = step.transform(X)
         return X
@@ -329,15 +329,17 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
         return self.fit(X, y).transform(X)
 
     def _table(self, X: Any) -> Any:
-        """X as the model takes it."""
+        """X transformed, in the form that the model takes."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This Pipeline instance is not fitted yet: call fit, partial_fit or learn_one first")
-        if hasattr(self._model, "n_features_in_"):  # it has learned tables
+        if hasattr(self._model, "n_features_in_"):  # it was fitted on a table
             for step in self._transforms:
                 X = step.transform(X)
             return X
         first = self._transforms[0]
-        return self._changed(first._validated(X, reset=False) if hasattr(first, "n_features_in_") else first._read(X))
+        return self._transformed(
+            first._validated(X, reset=False) if hasattr(first, "n_features_in_") else first._read(X)
+        )
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -432,7 +434,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
 
 
 def is_transform(step: Any) -> bool:
-    """Is this step of ours one that changes rows? A whole pipeline is none: `|` joins its steps."""
+    """Is this a transform of ours? A pipeline is not one: `|` joins its steps."""
     traits = traits_of(step)
     return traits is not None and "transform_one" in traits.verbs and not isinstance(step, Pipeline)
 
@@ -442,7 +444,7 @@ def _fits(step: Any) -> bool:
 
 
 def _teach(model: Any, rows: Rows, y: Any, importance: Any) -> None:
-    """Rows to a model: ours take them as they are, River's learners one by one, scikit-learn's as tables."""
+    """Teach a model rows: ours take them as they are, River's one by one, scikit-learn's as tables."""
     if hasattr(model, "learn_many") and not hasattr(model, "_memory_usage"):  # River's wants data frames
         model.learn_many(rows, y, importance)
     elif isinstance(rows, list) and hasattr(model, "learn_one"):
@@ -476,7 +478,7 @@ def _learn_single(model: Any, rows: Rows, row: int, y: Any, importance: float) -
 
 @contextlib.contextmanager
 def _restored(model: Any) -> Iterator[None]:
-    """A refusal leaves the model as it was; where a row overflows, the rows before it stay learned."""
+    """A refused call leaves the model unchanged; where a row overflows, the rows before it stay learned."""
     before = copy.deepcopy(model.__dict__)
     try:
         yield

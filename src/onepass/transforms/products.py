@@ -26,7 +26,7 @@ __all__ = ["Interactions", "PolynomialFeatures"]
 
 
 class Stateless(Transform):
-    """A transform for which a row becomes the same whatever came before."""
+    """A transform that learns nothing: the result depends on the row alone."""
 
     _changes: ClassVar[bool] = False
 
@@ -37,7 +37,7 @@ class Stateless(Transform):
         return state
 
     def _made(self, x: Mapping[Any, Any]) -> Any:
-        """What a mapping becomes."""
+        """A mapping transformed."""
         raise NotImplementedError
 
     def _made_rows(self, batch: Batch) -> Rows:
@@ -64,12 +64,12 @@ class Interactions(Stateless):
 
     A feature called space^name is of that namespace. "ab" takes one feature of each namespace that begins with a and
     with b, ":" of any, " " of the nameless one; "user*item" takes namespaces, or columns of a table, by their whole
-    names. The product of p and q is called p*q, and hashes by that name. Features that may change places are taken
+    names. The product of p and q is called p*q, and hashes by that name. Pairs that differ in order only are taken
     once, in the order of their names, each with itself too, as VW does.
 
     Parameters
     ----------
-    interactions : a list of such words.
+    interactions : a list of such strings.
     """
 
     _multiplies = True
@@ -119,7 +119,7 @@ class Interactions(Stateless):
 class PolynomialFeatures(Stateless):
     """All products of up to `degree` features of a row. The product of a and b is called a*b, names in order.
 
-    Of an array, the columns are those of scikit-learn's, in the same order; of a mapping, products of what is there.
+    Of an array, the columns are those of scikit-learn's, in the same order; of a mapping, products of its features.
 
     Parameters
     ----------

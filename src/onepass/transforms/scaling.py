@@ -1,4 +1,4 @@
-"""Scales that are learned on the way: `StandardScaler`, `MinMaxScaler`."""
+"""Scales learned from the stream: `StandardScaler`, `MinMaxScaler`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["MinMaxScaler", "StandardScaler"]
 class Statistics:
     """Numbers of every column. `index` has the columns by name; None where they are positions."""
 
-    arrays: dict[str, Array]  # with room for more
-    start: dict[str, float]  # what a new column's numbers are
+    arrays: dict[str, Array]  # may be longer than `used`
+    start: dict[str, float]  # the initial values of a column
     rows: int = 0
     used: int = 0
     index: dict[Any, int] | None = None
-    fixed: bool = False  # are the columns those of one table?
-    most: int | None = None  # columns; None: what the environment says
+    fixed: bool = False  # are the columns exactly those of one table?
+    most: int | None = None  # columns; None: the limit of the environment
     lookup: StreamColumns = field(default_factory=StreamColumns)  # where a stream's names were found
 
     def copy(self) -> Statistics:
@@ -49,7 +49,7 @@ class Statistics:
         return {**self.__dict__, "lookup": StreamColumns()}
 
     def widen(self, columns: int) -> None:
-        """Have so many columns, if they are not too many."""
+        """Make room for so many columns, unless they are too many."""
         if columns > self.used:
             self.require_few(columns)
             self.make_room(columns)
@@ -69,12 +69,12 @@ class Statistics:
         self.used = columns
 
     def at(self, columns: Any) -> dict[str, Array]:
-        """The numbers of some columns, copied; −1 is a column of which nothing is known."""
+        """The statistics of some columns, copied; −1 is an unknown column."""
         if not self.used:
             return {key: np.full(len(columns), start) for key, start in self.start.items()}
         return {key: np.where(columns >= 0, array[columns], self.start[key]) for key, array in self.arrays.items()}
 
-    # What `StreamColumns` asks of a model.
+    # The interface that `StreamColumns` needs.
     @property
     def n_features(self) -> int:
         return self.used
@@ -87,7 +87,7 @@ class Statistics:
         index = self.index or {}
         return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
-    def admit(self, names: list[Any]) -> None:
+    def register(self, names: list[Any]) -> None:
         index = self.index = {} if self.index is None else self.index
         first = self.used
         self.widen(first + len(names))
@@ -96,7 +96,7 @@ class Statistics:
 
 
 class Running(Transform):
-    """Base of the scalers: statistics of every column, and numbers that they change."""
+    """Base of the scalers: statistics of every column, which scale its numbers."""
 
     _start: ClassVar[dict[str, float]]
     max_features: int | None
@@ -119,7 +119,7 @@ class Running(Transform):
         return dataclasses.replace(Transform.traits, forms=forms)
 
     def _refuse_sparse(self) -> str | None:
-        """Why sparse tables cannot be taken, if so."""
+        """The reason why sparse tables are not supported; None where they are."""
         return None
 
     def _new_state(self) -> Statistics:
@@ -137,7 +137,7 @@ class Running(Transform):
         state.most = read_max_features(self.max_features)
         if state.index is None and state.used:
             raise FeatureError("this transform has learned rows of unnamed features; x has names")
-        # Strings are categories: they have no scale, and pass.
+        # Strings are categories: they have no scale and stay unchanged.
         z = self._mapping(state.arrays, state.rows, state.index or {}, x, learn, False)
         if z is None:
             raise _overflow(type(self).__name__, 0)
@@ -148,7 +148,7 @@ class Running(Transform):
 
         def commit() -> None:
             index = state.index or {}
-            state.admit([name for name in z if name not in index and not isinstance(x[name], str)])
+            state.register([name for name in z if name not in index and not isinstance(x[name], str)])
             self._mapping(state.arrays, state.rows, state.index or {}, x, True, True)
             state.rows += 1
 
@@ -209,7 +209,7 @@ class Running(Transform):
             raise FeatureError("this transform has learned rows of unnamed features; the columns of X have names")
         columns = state.find(names).astype(np.intp)
         if learn and (columns < 0).any():
-            state.admit([name for name, column in zip(names, columns.tolist(), strict=True) if column < 0])
+            state.register([name for name, column in zip(names, columns.tolist(), strict=True) if column < 0])
             columns = state.find(names).astype(np.intp)
         state.fixed = state.fixed or len(names) == state.used
         return None if np.array_equal(columns, np.arange(state.used)) else columns
@@ -300,15 +300,15 @@ class Running(Transform):
 class StandardScaler(Running):
     """x becomes (x − mean) / deviation, of the values seen so far (Welford 1962; population variance, as elsewhere).
 
-    With `with_mean`, an absent feature is one that was not measured: it is not counted, and stays absent, as if it had
-    its mean. Without, an absent feature is a zero: it counts, and stays zero; so the rows of text streams and CSR
-    matrices keep their zeros, at a cost in proportion to what is there. A feature that has not varied keeps its scale.
+    With `with_mean`, an absent feature was not measured: it is not counted and stays absent, as if it had its
+    mean. Without, an absent feature is a zero: it counts, and stays zero; so the rows of text streams and CSR
+    matrices keep their zeros, at a cost in proportion to the stored values. A constant feature is not scaled.
 
     Parameters
     ----------
     with_mean : subtract the mean. Not for sparse tables.
     with_std : divide by the standard deviation.
-    max_features : the most columns; without it what ONEPASS_MAX_FEATURES in the environment says, by default 2^26.
+    max_features : the most columns; by default ONEPASS_MAX_FEATURES in the environment, or else 2^26.
     """
 
     _start: ClassVar[dict[str, float]] = {"count": 0.0, "mean": 0.0, "squares": 0.0}
@@ -356,7 +356,7 @@ class StandardScaler(Running):
 
     @property
     def scale_(self) -> Array:
-        """What a value is divided by."""
+        """The divisor of each value."""
         spread = np.sqrt(self.var_) if self.with_std else np.ones_like(self._learned("mean"))
         noise = 10.0 * np.finfo(float).eps * np.abs(self._learned("mean"))
         return np.where(spread > noise, spread, 1.0)
@@ -370,7 +370,7 @@ class StandardScaler(Running):
 class MinMaxScaler(Running):
     """x becomes (x − least) / (greatest − least) of the values seen so far, in `feature_range`.
 
-    A value outside what was seen falls outside the range, unless `clip`. An absent feature is not counted and stays
+    A value outside those seen so far falls outside the range, unless `clip`. An absent feature is not counted and stays
     absent. `max_features` is the most columns there may be, as of `StandardScaler`.
     """
 
@@ -435,5 +435,5 @@ def flag(name: str, value: Any) -> None:
         raise ParameterError(f"{name}={value!r}: expected True or False")
 
 
-def _overflow(who: str, row: int) -> NumericalError:
-    return NumericalError(f"row {row}: the statistics of {who} overflow; scale the features down", row)
+def _overflow(name: str, row: int) -> NumericalError:
+    return NumericalError(f"row {row}: the statistics of {name} overflow; scale the features down", row)

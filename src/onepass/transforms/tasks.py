@@ -34,7 +34,7 @@ class TaskFeatures(Stateless):
 
     Parameters
     ----------
-    task : the name of the feature that says which task an example is of; of a table, the number of its column.
+    task : the name of the feature that holds the task of an example; for a table, the number of its column.
     share : how much the tasks have in common, from 0 to 1.
     tasks : all values of that feature, for tables, whose number of columns must be known.
     """
@@ -84,14 +84,14 @@ class TaskFeatures(Stateless):
         if isinstance(at, bool) or not isinstance(at, int | np.integer) or not 0 <= at < batch.columns:
             raise InputError(f"task={self.task!r}: expected the name or the number of a column of {batch.columns}")
         X = np.asarray(batch.dense, dtype=np.float64)
-        known, said = np.asarray(self.tasks, dtype=np.float64), X[:, at]
-        strange = ~np.isin(said, known)
+        known, given = np.asarray(self.tasks, dtype=np.float64), X[:, at]
+        strange = ~np.isin(given, known)
         if strange.any():
             row = int(np.argmax(strange))
-            raise InputError(f"row {row}: task {said[row]:g} is not one of tasks={list(self.tasks)!r}")
+            raise InputError(f"row {row}: task {given[row]:g} is not one of tasks={list(self.tasks)!r}")
         common, own = self._scales()
         rest = np.delete(X, at, axis=1)
-        blocks = [common * rest, *(own * rest * (said == task)[:, np.newaxis] for task in known)]
+        blocks = [common * rest, *(own * rest * (given == task)[:, np.newaxis] for task in known)]
         return replace(batch, dense=np.concatenate(blocks, axis=1), columns=rest.shape[1] * len(blocks), names=None)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

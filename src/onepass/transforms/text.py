@@ -34,9 +34,9 @@ class NGrams(Stateless):
     ----------
     ngram : the longest run; or (shortest, longest).
     of : "words" (letters, digits and _), or "characters" (blanks count as one space each).
-    lower : take capital letters for small ones.
+    lower : convert to lower case.
     features : the names of the texts; by default all strings of a mapping.
-    binary : 1 for what is there, instead of how often.
+    binary : 1 for each word that occurs, instead of its count.
     hash_bits : tables have 2^hash_bits columns.
     """
 

@@ -1,4 +1,4 @@
-"""Continual learning: tasks that come one after the other, how much of them is kept, and learners that keep more.
+"""Continual learning: tasks in sequence, measures of forgetting, and learners that forget less.
 
 >>> from onepass.compose.continual import TaskMatrix
 >>> kept = TaskMatrix(["a", "b", "c"], [[.9, .2, .1], [.6, .8, .1], [.5, .7, .9]], [.1, .1, .1])

@@ -1,4 +1,4 @@
-"""Learners for tasks that come one after the other: plain, with replay, with anchored weights, with kept promises."""
+"""Learners for tasks in sequence: plain SGD, experience replay, A-GEM, elastic weight consolidation."""
 
 from __future__ import annotations
 
@@ -46,34 +46,34 @@ class _WithAnchor(_Parameters):
 
 @dataclasses.dataclass
 class _Weights(LabelledState):
-    """A row of weights for each class; column 0 is the intercept's. The rows kept for replay have no such column."""
+    """A row of weights for each class; column 0 is the intercept's. Rows stored for replay have no such column."""
 
     W: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 1)))
     memory: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     memory_codes: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
     offered: int = 0
-    # What can be computed again is in no file: frequencies, those scaled for so many columns, the features of `memory`.
+    # Not in files, since it can be computed again: frequencies, scaled frequencies, the features of `memory`.
     _omega: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     _scaled: tuple[int, Array] = (-1, np.empty((0, 0)))
     _past: tuple[int, Array] = (-1, np.empty((0, 0)))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        kept = len(self.memory_codes)
-        if self.memory_codes.dtype != np.int64 or not 0 <= kept <= self.offered:
+        stored = len(self.memory_codes)
+        if self.memory_codes.dtype != np.int64 or not 0 <= stored <= self.offered:
             raise ValueError("the memory holds more than it was offered")
-        if kept and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.W):
+        if stored and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.W):
             raise ValueError("the memory has codes without a class")
         if self.W.ndim != 2 or len(self.W) > len(self.classes) or self.W.shape[1] < 1:
             raise ValueError("there are weights without a class")
         if self.memory.ndim != 2 or self.memory.shape[1] > self._reader.columns:
             raise ValueError("the memory has more columns than were learned")
-        return {"W": self.W.shape, "memory": (kept, self.memory.shape[1]), "memory_codes": (kept,)}
+        return {"W": self.W.shape, "memory": (stored, self.memory.shape[1]), "memory_codes": (stored,)}
 
     def resize(self, classes: int, columns: int) -> None:
         self.W = _grown(self.W, classes, columns)
 
     def tables(self) -> dict[str, Array]:
-        """All that `resize` makes room in."""
+        """All arrays that `resize` makes larger."""
         return {"W": self.W}
 
 
@@ -102,7 +102,7 @@ def _grown(table: Array, rows: int, columns: int) -> Array:
 class SoftmaxSGD(LabelledLearner):
     """Multinomial logistic regression by gradient steps, one example at a time: W ← W − η (p − e_y) zᵀ.
 
-    It keeps nothing: on tasks that come one after the other it shows catastrophic forgetting.
+    It stores no examples: on tasks in sequence it shows catastrophic forgetting.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class SoftmaxSGD(LabelledLearner):
         return W - self.eta * weight * self._gradient(W, z[np.newaxis], np.array([code]))
 
     def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
-        """Remember an example that was learned."""
+        """Store an example that was learned."""
 
     @staticmethod
     def _gradient(W: Array, Z: Array, codes: NDArray[np.int64]) -> Array:
@@ -210,7 +210,7 @@ class SoftmaxSGD(LabelledLearner):
     def _scores(self, state: Any, X: Array) -> Array:
         Z = self._features(state, X)
         W = state.W
-        columns = min(Z.shape[1], W.shape[1])  # names that came with no lesson, or are missing here, weigh nothing
+        columns = min(Z.shape[1], W.shape[1])  # names without weights, or missing in the rows, count 0
         scores = Z[:, :columns] @ W[:, :columns].T
         return np.pad(scores, [(0, 0), (0, len(state.classes) - len(W))])
 
@@ -228,7 +228,7 @@ class SoftmaxSGD(LabelledLearner):
         return np.array(self._learned().W[:, 0])
 
     def end_task(self) -> None:
-        """A task is over, another will begin."""
+        """Tell the learner that a task is over and another begins."""
 
     def _memory(self, state: Any, room: int) -> Memory:
         return Memory(room, int(state.seed), state.memory, state.memory_codes, state.offered)
@@ -241,7 +241,7 @@ class SoftmaxSGD(LabelledLearner):
 
 
 class _Remembering(SoftmaxSGD):
-    """Keeps a reservoir of the past."""
+    """Stores a reservoir sample of past examples."""
 
     _Parameters = _WithMemory
 
@@ -276,10 +276,10 @@ class _Remembering(SoftmaxSGD):
             if place < len(state._past[1]):
                 state._past[1][place] = z
             else:
-                state._past = (-1, np.empty((0, 0)))  # no room: made anew when it is next asked for
+                state._past = (-1, np.empty((0, 0)))  # no room: computed again at the next use
 
     def _remembered(self, state: Any, d: int) -> Array:
-        """The features of all that is kept, row by row as when it came; with room for as many again."""
+        """The features of all stored examples, computed row by row as when they came; with room for as many again."""
         if state._past[0] != d or len(state._past[1]) < len(state.memory):
             rows = widened(state.memory, d) if state.memory.shape[1] < d else state.memory
             each = [self._features(state, row[np.newaxis])[0] for row in rows]
@@ -300,7 +300,7 @@ class Replay(_Remembering):
 
     Parameters
     ----------
-    memory : how many examples are kept.
+    memory : how many examples are stored.
     replayed : how many of them each step learns again.
     eta, kernel, D, passes, random_state : see `SoftmaxSGD`.
     """
@@ -310,15 +310,15 @@ class Replay(_Remembering):
 
 
 class AGEM(_Remembering):
-    """Averaged gradient episodic memory: no step may raise the loss of what is remembered, to first order.
+    """Averaged gradient episodic memory: no step may raise the loss of stored examples, to first order.
 
-    With g of the new example and g_ref of the remembered ones: where ⟨g, g_ref⟩ < 0, g ← g − ⟨g, g_ref⟩/‖g_ref‖² g_ref.
+    With g of the new example and g_ref of the stored ones: where ⟨g, g_ref⟩ < 0, g ← g − ⟨g, g_ref⟩/‖g_ref‖² g_ref.
     (Chaudhry, Ranzato, Rohrbach and Elhoseiny 2019.)
 
     Parameters
     ----------
-    memory : how many examples are kept.
-    replayed : how many of them g_ref is taken from.
+    memory : how many examples are stored.
+    replayed : how many of them g_ref is computed from.
     eta, kernel, D, passes, random_state : see `SoftmaxSGD`.
     """
 
@@ -393,7 +393,7 @@ class EWC(SoftmaxSGD):
         self._remember(state, self._memory(state, int(self.samples)), x, code)
 
     def end_task(self) -> None:
-        """Anchor the weights where they are, each as firmly as the examples of this task need it."""
+        """Anchor each weight at its current value, with the Fisher information of this task as its strength."""
         state = self._state
         if state is None or not len(state.memory_codes):
             return

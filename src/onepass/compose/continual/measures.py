@@ -1,4 +1,4 @@
-"""How well tasks that come one after the other are learned, and kept."""
+"""How well tasks in sequence are learned and retained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Task", "TaskMatrix", "learn_tasks", "permuted_tasks", "split_tasks"]
 
 
 class Task(NamedTuple):
-    """What is learned, and what it is judged by."""
+    """Training rows and test rows of a task."""
 
     name: str
     X: Any
@@ -83,7 +83,7 @@ def learn_tasks(
     """Let a model learn tasks in order, `size` rows at a time, and judge it by all of them after each.
 
     The model has `learn_many` and `predict_many`; `classes` are declared to scikit-learn's `partial_fit` instead, where
-    they are given. A model with `end_task` is told where a task ends.
+    they are given. `end_task` is called at the end of each task, where the model has it.
     """
     tasks = list(tasks)
     if not tasks:
@@ -112,9 +112,9 @@ def learn_tasks(
 
 def _accuracy(model: Any, task: Task, learned: bool = True) -> float:
     if not learned and getattr(model, "t_", 0) == 0:
-        return 0.0  # it has no answer yet
-    said = model.predict_many(task.X_test)
-    return float(np.mean([a == b for a, b in zip(said, np.asarray(task.y_test).tolist(), strict=True)]))
+        return 0.0  # the model cannot predict yet
+    predicted = model.predict_many(task.X_test)
+    return float(np.mean([a == b for a, b in zip(predicted, np.asarray(task.y_test).tolist(), strict=True)]))
 
 
 def permuted_tasks(X: Any, y: Any, n: int = 5, *, test: float = 0.25, passes: int = 1, seed: int = 0) -> list[Task]:

@@ -19,7 +19,7 @@ KEPT, DRAWN = 0, 1  # streams of random numbers
 
 @dataclasses.dataclass
 class Memory:
-    """Reservoir sampling (Vitter 1985, algorithm R): each of the n examples offered is kept with probability m/n.
+    """Reservoir sampling (Vitter 1985, algorithm R): each of n examples offered is in the sample with probability m/n.
 
     Draws depend on the seed and on the number of examples offered alone, so that chunks and files change nothing.
     """
@@ -38,7 +38,7 @@ class Memory:
         return len(self.codes)
 
     def offer(self, x: Array, code: int) -> int | None:
-        """The place that the example got; None where it is not kept."""
+        """The slot in which the example is stored; None where it is not."""
         place: int | None = len(self)
         if len(x) > self.rows.shape[1]:
             self.rows = widened(self.rows, len(x))

@@ -43,7 +43,7 @@ class AdaGrad(Player):
         step = np.divide(z, H, out=np.zeros_like(z), where=H > 0)
         if not np.any(z):
             return
-        # A coordinate that never had a gradient may go anywhere at no cost; a metric of next to nothing says so.
+        # A coordinate that never had a gradient may move at no cost: its metric is almost 0.
         self.w = self.set.project_diagonal(
             self._finite(self.w - self.eta * step), np.where(H > 0, H, np.max(H) * 1e-12)
         )
@@ -64,7 +64,7 @@ class ONS(Player):
 
     For α-exp-concave losses with ‖z‖ ≤ G on a set of diameter D: γ = ½ min(1/(4GD), α), ε = 1/(γ²D²), and then
     R_T ≤ (1/(2γ)) ln det(A_T/ε) + γεD²/2, of order (1/α + GD) d ln T. `gamma` and `eps`, or G and alpha, are given; D
-    is the set's unless given. A⁻¹ is kept by Sherman and Morrison's formula.
+    is the set's unless given. A⁻¹ is updated by the Sherman–Morrison formula.
     """
 
     name = "ons"

@@ -1,4 +1,4 @@
-"""What every player does: play a point, hear a loss, move."""
+"""The base of players: play a point, observe a loss, update."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Player"]
 class Player:
     """Base of the players. `w` is the point played next; `learn(z)` takes a subgradient of the loss there.
 
-    A refused z leaves the player as it was. Subclasses write `_begin` and `_move`, which replace arrays and never
+    A refused z leaves the player unchanged. Subclasses write `_begin` and `_move`, which replace arrays and never
     change one in place, and `bounds(u, Z)`: an entry for every prefix of the subgradients Z (rows), bounding the regret
-    against u ∈ S after so many rounds; None where nothing is promised.
+    against u ∈ S after so many rounds; None where there is no bound.
     """
 
     name = ""
     squares_kept = 0  # tables of d × d numbers
-    linear = True  # does it see the losses through their subgradients only?
+    linear = True  # does it use only subgradients of the losses?
 
     def __init__(self, d: int, set: DecisionSet | None = None) -> None:
         if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
@@ -43,14 +43,14 @@ class Player:
         return f"{type(self).__name__}({self.d}, {self.set!r})"
 
     def learn(self, z: ArrayLike) -> None:
-        """Move after a round whose loss has the subgradient z at `w`."""
+        """Update after a round whose loss has the subgradient z at `w`."""
         z = point(z, "z")
         if len(z) != self.d:
             raise InputError(f"z has {len(z)} coordinates; expected {self.d}")
         self._attempt(lambda: self._move(z))
 
     def learn_loss(self, f: RoundLoss) -> None:
-        """Move after a round with loss f. Players that are not `linear` need the loss itself."""
+        """Update after a round with loss f. Players that are not `linear` need the loss itself."""
         self.learn(f.gradient(self.w))
 
     def _attempt(self, move: Any) -> None:
@@ -77,7 +77,7 @@ class Player:
         return None
 
     def constants(self, u: Array, Z: Array) -> dict[str, float]:
-        """The numbers of this game that the bound speaks of."""
+        """The constants of this game that appear in the bound."""
         return {
             "‖u − w₁‖": float(np.linalg.norm(u - self.set.start(self.d))),
             "G": float(np.max(np.linalg.norm(Z, axis=1))),

@@ -18,7 +18,7 @@ class OGD(Player):
     """w ← Π_S(w − η_t z_t): online gradient descent, and with subgradients online subgradient descent.
 
     eta: a number, a `StepSize`, or "theory": D/(G√t), D the diameter of the set and G the promised largest ‖z‖, or the
-    largest so far with G="observed". Every step size brings its bound.
+    largest so far with G="observed". Every step size has its bound.
     """
 
     name = "ogd"

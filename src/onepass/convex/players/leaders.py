@@ -1,4 +1,4 @@
-"""Follow the leader, and the leader kept steady by a regulariser (Shalev-Shwartz 2012, ch. 2)."""
+"""Follow the leader, and the leader stabilised by a regulariser (Shalev-Shwartz 2012, ch. 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FTL(Player):
 
     ½‖w − z‖²: the projected mean; linear: `linear_argmin`, where Σz = 0 the point stays; squared predictions on ℝᵈ:
     least squares of minimum norm. Quadratic losses with ‖z‖ ≤ L (and those points in S): regret ≤ 4L²(1 + ln T).
-    Linear losses may make it lose every round: nothing is promised.
+    With linear losses it may lose every round: there is no bound.
     """
 
     name = "ftl"
@@ -121,7 +121,7 @@ class EntropicFTRL(Player):
     def __init__(self, d: int, set: DecisionSet | None = None, eta: float = 0.1) -> None:
         super().__init__(d, Simplex() if set is None else set)
         if not isinstance(self.set, Simplex):
-            raise ParameterError(f"{type(self).__name__}: the entropy lives on a simplex, not on {self.set!r}")
+            raise ParameterError(f"{type(self).__name__}: the entropy is defined on a simplex, not on {self.set!r}")
         self.eta = positive(type(self).__name__, "eta", eta)
         self.theta = np.zeros(self.d)
 

@@ -1,1 +1,1 @@
-"""Regret: the best fixed comparator in hindsight, and what the papers promise."""
+"""Regret: the best fixed comparator in hindsight, and the bounds of the papers."""

@@ -47,12 +47,12 @@ def _class_curves(loss: Loss, S: Array, y: Codes, h: float) -> tuple[Array, Arra
         return 0.5 * np.sum(over**2, axis=1), over
     if loss.name not in RIVALS:
         raise ParameterError(
-            f"the loss {loss.name} has no best weights for more than two classes that can be found for sure"
+            f"the best weights for the loss {loss.name} cannot be found reliably for more than two classes"
         )
     squared = loss.name == "squared_hinge"
     short = _reach(loss) + S - S[at, y][:, np.newaxis]
     short[at, y] = -np.inf
-    if h == 0.0:  # the pull is on the best rival
+    if h == 0.0:  # only the best rival has a slope
         rival = short.argmax(axis=1)
         over = np.maximum(0.0, short[at, rival])
         alpha = np.zeros_like(S)

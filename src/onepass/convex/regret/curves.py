@@ -1,4 +1,4 @@
-"""Regret: what was lost beyond the best fixed comparator in hindsight, beside what theory promises.
+"""Regret: the loss beyond that of the best fixed comparator in hindsight, and its theoretical bound.
 
 `op.regret(run)` of a `prequential(…, regret=True)`, `op.regret(game)` of a `convex.play`.
 """
@@ -29,8 +29,8 @@ Array = NDArray[np.float64]
 class Regret:
     """Curves over t: `loss`, cumulative, of the learner; `best`, of the comparator; `bound` on their difference.
 
-    The comparator is the best of *all* rounds, fixed: `bound` holds for it at every t, so the two curves may be laid
-    over each other. `bound` is None where the rule has none here; `reason` says why.
+    The comparator is the best of *all* rounds, fixed: `bound` holds for it at every t, so the two curves can be
+    compared. `bound` is None where the rule has none here; `reason` says why.
     """
 
     t: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Regret:
     comparator: Comparator | None = None
     constants: dict[str, float] = dataclasses.field(default_factory=dict)
     who: str = ""
-    what: str = "loss"  # what is summed up: "mistakes" against "hinge", say
+    what: str = "loss"  # what is summed, for instance "mistakes" against "hinge"
     against: str = ""
     formula: str = ""
     reason: str = ""
@@ -74,7 +74,7 @@ class Regret:
     def holds(self, slack: float = 1e-9) -> bool:
         """Is the regret within the bound at every t? (Some bounds are attained: hence a relative slack.)"""
         if self.bound is None:
-            raise ParameterError(f"there is no bound to hold: {self.reason or 'nothing is promised here'}")
+            raise ParameterError(f"there is no bound to check: {self.reason or 'none is known here'}")
         return bool(np.all(self.regret <= self.bound + slack * np.maximum(1.0, np.abs(self.bound))))
 
     def thinned(self, points: int = 400) -> Regret:
@@ -95,13 +95,13 @@ class Regret:
         return "\n".join(f"{name:<12}{text}" for name, text in self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
-        """What there is to say, as (name, text)."""
+        """The results, as (name, text)."""
         out = [("regret", f"{self.final:.6g} = {self.loss[-1]:.6g} − {self.best[-1]:.6g}  ({self.what})")]
         out.append(("average", f"{self.average[-1]:.6g} a round over {int(self.t[-1]):,} rounds"))
         if self.bound is not None:
             out.append(("bound", f"{self.bound[-1]:.6g}" + (f"  {self.formula}" if self.formula else "")))
         else:
-            out.append(("bound", f"none: {self.reason or 'nothing is promised here'}"))
+            out.append(("bound", f"none: {self.reason or 'none is known here'}"))
         if self.constants:
             out.append(("with", ", ".join(f"{name} = {value:.5g}" for name, value in self.constants.items())))
         if self.comparator is not None:
@@ -144,7 +144,7 @@ class Regret:
         return ax
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it, thinned; of the comparator all but its coordinates."""
+        """As JSON, with fewer points, and without the coordinates of the comparator."""
         thin = self.thinned()
         comparator = None
         if self.comparator is not None:

@@ -1,11 +1,11 @@
-"""What the best fixed comparator loses at least, by Fenchel duality, rounding included.
+"""A lower bound on the loss of the best fixed comparator, by Fenchel duality, rounding included.
 
 For a slope α_i in the domain of the conjugate, ℓ_i(s) ≥ α_i s + e_i(α_i) for every s. So with g = Σ c_i α_i x_i
 
     Σ c_i ℓ_i(⟨v, x_i⟩) ≥ ⟨g, v⟩ + Σ c_i e_i(α_i)        for every v,
 
-and on a bounded set the right side has a least value. On all of ℝᵈ it has one only where g = 0: `balanced` moves the
-slopes until that is so but for rounding, which is counted for every v with |v_j| ≤ `REACH` max(|u_j|, 1/max_i |x_ij|).
+and on a bounded set the right side has a least value. On all of ℝᵈ it has one only where g = 0: `balanced` changes the
+slopes until that holds up to rounding, which is bounded for every v with |v_j| ≤ `REACH` max(|u_j|, 1/max_i |x_ij|).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def balanced(problem: Problem, alpha: Array) -> Array:
     alpha = problem.inside(alpha)
     size = norm(problem.pull(alpha))
     for _ in range(ROUNDS):
-        if size <= EPS * len(alpha) * norm(problem.sums(alpha)):  # nothing but rounding
+        if size <= EPS * len(alpha) * norm(problem.sums(alpha)):  # only rounding errors
             break
         rooms = problem.room(alpha)
         step = descent(problem, rooms, problem.pull(alpha))

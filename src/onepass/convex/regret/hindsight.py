@@ -29,7 +29,7 @@ PROJECTED = 1e-11  # how near a projection is to the nearest point, as a part of
 
 @dataclasses.dataclass
 class Comparator:
-    """u, what it would have lost in all, and how sure that is: no point of the set loses less than `value` − `gap`.
+    """u, its total loss, and the accuracy of that: no point of the set loses less than `value` − `gap`.
 
     A gap counts the rounding of both, in ℝᵈ for points up to `duality.REACH` times as far as u.
     """
@@ -80,7 +80,7 @@ def _curves(loss: Loss, s: Array, y: Array, h: float) -> tuple[Array, Array]:
         down, dd = _ramp(-r - epsilon, h)
         a, b = (1.0, 1.0) if tau is None else (tau, 1.0 - tau)
         return a * up + b * down, -a * du + b * dd
-    raise ParameterError(f"the loss {name} is not convex: it has no best comparator that can be found for sure")
+    raise ParameterError(f"the loss {name} is not convex: its best comparator cannot be found reliably")
 
 
 def _ramp(z: Array, h: float) -> tuple[Array, Array]:
@@ -112,7 +112,7 @@ def _pieces(loss: Loss, y: Array) -> list[tuple[Array, Array]] | None:
 
 
 def best_linear(Z: Array, set: DecisionSet) -> Comparator:
-    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. What rounding leaves of coordinates that cancel out is 0: it has no direction."""
+    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. Coordinates that cancel up to rounding count as 0: their direction is arbitrary."""
     noise = duality.EPS * len(Z) * np.sum(np.abs(Z), axis=0)
     theta = np.sum(Z, axis=0)
     theta = np.where(np.abs(theta) > noise, theta, 0.0)

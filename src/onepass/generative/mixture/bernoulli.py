@@ -36,7 +36,7 @@ class _Patterns(MixtureState):
 class BernoulliMixture(Mixture):
     """p(x) = Σ_k π_k Π_i μ_ki^x_i (1 − μ_ki)^(1 − x_i), learned by stepwise EM from a stream or batch EM from a table.
 
-    Numbers between 0 and 1 are taken as parts of a one. Patterns start at random: equal ones would never part.
+    Numbers between 0 and 1 count as fractions of a one. Patterns start at random: equal ones would stay equal.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class BernoulliMixture(Mixture):
     schedule : η_n of step n: "1/n" is 1/(n + 1); "power" is (n + 2)^−kappa; "constant" is eta, which follows change.
     kappa, eta : of the schedule.
     batch_size : rows to a step; they wait until so many are there, so chunks do not matter.
-    burn_in : rows before the parameters first move; the statistics gather from the start.
+    burn_in : rows before the first change of the parameters; the statistics are collected from the start.
     init_size : rows that wait before the first step; max(10 K, 100) by default.
-    revive : a component whose weight falls below this begins again at the row explained worst; 0 never.
+    revive : a component whose weight falls below this restarts at the row with the lowest likelihood; 0 never.
     binarize : a number above it is a one, any other a zero; None takes rows as they are, from 0 to 1.
     p_floor : probabilities stay this far from 0 and 1.
     means_init, weights_init : parameters to start from.
@@ -108,7 +108,7 @@ class BernoulliMixture(Mixture):
         if self._bounded and values.size and (values.min() < 0 or values.max() > 1):
             bad = values[(values < 0) | (values > 1)][0]
             raise InputError(
-                f"BernoulliMixture wants numbers from 0 to 1, got {bad:g}; give binarize= a threshold. "
+                f"BernoulliMixture needs numbers from 0 to 1, got {bad:g}; give binarize= a threshold. "
                 "Nothing of this call was learned"
             )
 

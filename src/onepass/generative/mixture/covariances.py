@@ -1,4 +1,4 @@
-"""Covariances of a Gaussian mixture: full, tied, diagonal, spherical. Each says what it keeps and how it is used.
+"""Covariances of a Gaussian mixture: full, tied, diagonal, spherical. Each defines its statistics and how it is used.
 
 s2 is ⟨r x xᵀ⟩ or the part of it that the covariance needs; from it Σ = s2/s0 − μμᵀ. No eigenvalue stays below `floor`.
 """
@@ -53,7 +53,7 @@ class Covariance:
         raise NotImplementedError
 
     def free(self, K: int, d: int) -> int:
-        """How many numbers can be chosen."""
+        """The number of free parameters."""
         raise NotImplementedError
 
     def widen(self, cov: Array, columns: int, variance: float) -> Array:

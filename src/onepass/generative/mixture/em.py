@@ -50,7 +50,7 @@ class MixtureState(MiniBatchState):
     means: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     s0: Array = dataclasses.field(default_factory=lambda: np.empty(0))
     s1: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
-    learned: float = 0.0  # importance that steps have seen
+    learned: float = 0.0  # sum of importances in all steps
     likelihood: float = 0.0  # Σ w ln p(x), each row before it was learned
     last_likelihood: float = 0.0  # the mean of the last mini-batch
     starved: int = 0
@@ -62,7 +62,7 @@ class MixtureState(MiniBatchState):
 
 
 class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
-    """Base of the mixtures. A subclass says what a component is."""
+    """Base of the mixtures. A subclass defines a component."""
 
     n_components: int
     schedule: str
@@ -82,7 +82,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
     # -- what a mixture defines ----------------------------------------------------------------------------------------
 
     def _responsibilities(self, state: Any, X: Array) -> tuple[Array, Array]:
-        """ln p(x) of every row, and r; each row's whatever others there are."""
+        """ln p(x) of every row, and r; each row's result is independent of the other rows."""
         raise NotImplementedError
 
     def _statistics(self, state: Any, X: Array, R: Array) -> dict[str, Array]:
@@ -94,16 +94,16 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         raise NotImplementedError
 
     def _to_statistics(self, state: Any) -> None:
-        """The statistics that the parameters stand for."""
+        """The statistics equivalent to the parameters."""
         state.s0 = state.weights.copy()
         state.s1 = state.weights[:, np.newaxis] * state.means
 
     def _start(self, state: Any, X: Array, w: Array, random: np.random.Generator) -> None:
-        """Parameters from a prefix; the weights are there."""
+        """Initial parameters from a prefix; the weights are set already."""
         raise NotImplementedError
 
     def _put(self, state: Any, k: int, x: Array) -> None:
-        """Start component k again at a row."""
+        """Restart component k at a row."""
         raise NotImplementedError
 
     def _draw(self, state: Any, k: int, n: int, random: np.random.Generator) -> Array:
@@ -119,7 +119,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         state = super()._new_state()
         if self.schedule == "constant" and self.eta >= 0.25 and self.batch_size < 20 * self.n_components:
             warnings.warn(
-                f"eta={self.eta:g} with batch_size={self.batch_size} forgets components before they come again; "
+                f"eta={self.eta:g} with batch_size={self.batch_size} forgets components before their rows occur again; "
                 f"use a batch_size of 20 n_components = {20 * self.n_components} or more, or a smaller eta",
                 UserWarning,
                 stacklevel=3,
@@ -149,7 +149,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
             return np.asarray(np.log(state.weights))
 
     def _rate(self, step: int) -> float:
-        """η of a step, counted from 1. Never 1: that would forget all that came before."""
+        """η of a step, counted from 1. Never 1, which would forget all earlier rows."""
         if self.schedule == "constant":
             return float(self.eta)
         return 1.0 / (step + 1) if self.schedule == "1/n" else float((step + 2) ** -self.kappa)
@@ -181,7 +181,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         self._refresh(state, alive)
 
     def _revive(self, state: Any, X: Array, likelihood: Array) -> None:
-        """A component whose weight fell below `revive` begins again at the row that is explained worst."""
+        """Restart a component whose weight fell below `revive` at the row with the lowest likelihood."""
         dead = np.flatnonzero(state.weights < self.revive)
         K = len(state.weights)
         if len(dead) == 0 or len(dead) == K:
@@ -223,14 +223,14 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
             if len(self.log_likelihoods_) > 1 and self.log_likelihoods_[-1] - self.log_likelihoods_[-2] < self.tol:
                 self.converged_ = True
                 break
-        # A stream may go on from here: as if these rows had come in mini-batches.
+        # A stream may continue from here, as if these rows had come in mini-batches.
         state.t, state.learned = len(rows), float(w.sum())
         state.steps = -(-len(rows) // self._batch_size())
         self._state = state
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------------
 
-    def _ask(self, X: Any) -> tuple[Array, Array]:
+    def _explain(self, X: Any) -> tuple[Array, Array]:
         state = self._fitted()
         if hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
@@ -243,25 +243,25 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The component of each row with the largest responsibility. Its number means nothing beyond this model."""
-        return np.asarray(np.argmax(self._ask(X)[1], axis=1))
+        return np.asarray(np.argmax(self._explain(X)[1], axis=1))
 
     def predict_proba(self, X: Any) -> Array:
         """r: the responsibility of each component for each row."""
-        return self._ask(X)[1]
+        return self._explain(X)[1]
 
     def score_samples(self, X: Any) -> Array:
         """ln p(x) of each row."""
-        return self._ask(X)[0]
+        return self._explain(X)[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of ln p(x)."""
         return float(self.score_samples(X).mean())
 
     def anomaly_score(self, X: Any) -> Array:
-        """−ln p(x): the larger, the stranger a row."""
+        """−ln p(x): the larger, the more anomalous the row."""
         return -self.score_samples(X)
 
-    def _ask_one(self, x: Any) -> tuple[float, Array] | None:
+    def _explain_one(self, x: Any) -> tuple[float, Array] | None:
         state = self._state
         if state is None or not state.t:
             return None
@@ -272,8 +272,8 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     def predict_one(self, x: Any) -> int | None:
         """The component with the largest responsibility; None before any example came. Changes nothing."""
-        said = self._ask_one(x)
-        return None if said is None else int(np.argmax(said[1]))
+        explained = self._explain_one(x)
+        return None if explained is None else int(np.argmax(explained[1]))
 
     def predict_many(self, X: Any) -> Any:
         """The component of each row with the largest responsibility; None before any example came."""
@@ -281,13 +281,13 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     def predict_proba_one(self, x: Any) -> dict[int, float]:
         """component → responsibility; empty before any example came. Changes nothing."""
-        said = self._ask_one(x)
-        return {} if said is None else dict(enumerate(said[1].tolist()))
+        explained = self._explain_one(x)
+        return {} if explained is None else dict(enumerate(explained[1].tolist()))
 
     def anomaly_score_one(self, x: Any) -> float:
         """−ln p(x); 0 before any example came. Changes nothing."""
-        said = self._ask_one(x)
-        return 0.0 if said is None else -said[0]
+        explained = self._explain_one(x)
+        return 0.0 if explained is None else -explained[0]
 
     def sample(self, n_samples: int = 1, random_state: Any = 0) -> tuple[Array, NDArray[np.int64]]:
         """Rows drawn from the mixture, and the component of each."""
@@ -298,7 +298,7 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         return np.concatenate([self._draw(view, k, int(n), random) for k, n in enumerate(counts)]), labels
 
     def bic(self, X: Any) -> float:
-        """−2 ln L + p ln n on rows: the smaller, the better a number of components."""
+        """−2 ln L + p ln n on rows: a smaller value means a better number of components."""
         likelihood = self.score_samples(X)
         p = self._free_parameters(self._fitted()._reader.columns)
         return float(-2 * likelihood.sum() + p * np.log(len(likelihood)))
@@ -309,18 +309,18 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         return float(-2 * self.score_samples(X).sum() + 2 * p)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int64]:
-        """Learn afresh from a table; the component of each row."""
+        """Learn a table from scratch; the component of each row."""
         fitted: Self = self.fit(X, y, sample_weight)
         return fitted.predict(X)
 
     @property
     def weights_(self) -> Array:
-        """π: how much of all rows each component has."""
+        """π: the fraction of the rows in each component."""
         return np.array(self._view(self._learned()).weights)
 
     @property
     def log_likelihood_(self) -> float:
-        """The mean of ln p(x) over the stream, each row asked before it was learned."""
+        """The mean of ln p(x) over the stream, each row evaluated before it was learned."""
         view = self._view(self._learned())
         return float(view.likelihood / max(view.learned, 1e-300))
 
@@ -331,12 +331,12 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
 
     @property
     def n_revived_(self) -> int:
-        """How often a component began again."""
+        """How often a component was restarted."""
         return int(self._view(self._learned()).revived)
 
 
 def fitting(X: Array, columns: int) -> Array:
-    """Rows as wide as the model that answers."""
+    """Rows cut or padded to the width of the model."""
     if X.shape[1] >= columns:
         return X[:, :columns]
     return np.pad(X, ((0, 0), (0, columns - X.shape[1])))

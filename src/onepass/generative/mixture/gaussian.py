@@ -61,9 +61,9 @@ class GaussianMixture(Mixture):
     schedule : η_n of step n: "1/n" is 1/(n + 1); "power" is (n + 2)^−kappa; "constant" is eta, which follows change.
     kappa, eta : of the schedule.
     batch_size : rows to a step; they wait until so many are there, so chunks do not matter.
-    burn_in : rows before the parameters first move; the statistics gather from the start.
+    burn_in : rows before the first change of the parameters; the statistics are collected from the start.
     init_size : rows to seed from (k-means++), then learned like all others; max(10 K, 100) by default.
-    revive : a component whose weight falls below this begins again at the row explained worst; 0 never.
+    revive : a component whose weight falls below this restarts at the row with the lowest likelihood; 0 never.
     cov_floor : the least variance in any direction; by default 1e-3 of the prefix's mean variance, at least 1e-6.
     means_init, weights_init, covariances_init : parameters to start from instead of seeding.
     mode : `fit` by stepwise EM, `passes` times through the table ("online"), or by batch EM ("batch").

@@ -28,7 +28,7 @@ def log_prior(mass: Array, fit_prior: bool, class_prior: Any) -> Array:
         return np.full(len(mass), -np.log(max(1, len(mass))))
     if not mass.any():  # every example had importance 0
         return np.full(len(mass), -np.log(max(1, len(mass))))
-    with np.errstate(divide="ignore"):  # a class that was declared and never came
+    with np.errstate(divide="ignore"):  # a class that was declared but had no example
         return np.asarray(np.log(mass) - np.log(mass.sum()))
 
 
@@ -89,7 +89,7 @@ class BayesLearner(LabelledLearner):
 
 
 class _CounterReader(Reader):
-    """The counter's own names and columns, in the place of a reader of dense rows."""
+    """The native counter's names and columns, with the interface of a reader of dense rows."""
 
     def __init__(self, counter: _native.Counter) -> None:
         self.native = counter  # type: ignore[assignment]
@@ -97,13 +97,13 @@ class _CounterReader(Reader):
 
 @dataclasses.dataclass
 class CountingState(LabelledState):
-    """A native counter, and tables made of it that are kept until it learns again."""
+    """A native counter, and tables computed from it, cached until it learns again."""
 
     _counter: Any = None
     _tables: Any = None
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {}  # the counter checks its own
+        return {}  # the native counter checks its own arrays
 
 
 class CountingLearner(BayesLearner):
@@ -123,7 +123,7 @@ class CountingLearner(BayesLearner):
         raise NotImplementedError
 
     def _tables_of(self, learned: Mapping[str, Array], unit: float) -> Any:
-        """What scoring a table needs of the counts."""
+        """The tables that scoring needs, from the counts."""
         raise NotImplementedError
 
     def _likelihood(self, tables: Any, X: Any) -> Array:
@@ -133,7 +133,7 @@ class CountingLearner(BayesLearner):
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _numbers(self, columns: int, classes: int) -> int:
-        return (3 if self._keeps == "moments" else 1) * columns * classes  # of single rows the counter sees to it
+        return (3 if self._keeps == "moments" else 1) * columns * classes  # the native counter checks single rows
 
     def _new_state(self) -> CountingState:
         state: CountingState = super()._new_state()
@@ -157,7 +157,7 @@ class CountingLearner(BayesLearner):
         code, x = state._index.get(label, len(state.classes)), state.mapping(x)
         if not state._counter.learn_one(x, code, weight):
             state._counter.learn_one(self._plain_row(x), code, weight)
-        state.admit(label)
+        state.register(label)
         state.t += 1
 
     def _plain_row(self, x: Any) -> Any:
@@ -178,42 +178,42 @@ class CountingLearner(BayesLearner):
             return
         self._settled(state, batch, True)
         w = np.ones(batch.rows) if weights is None else weights
-        sound = require_moderate(batch)
-        self._add_classes(state, int(codes[:sound].max(initial=-1)) + 1)
+        accepted = require_moderate(batch)
+        self._add_classes(state, int(codes[:accepted].max(initial=-1)) + 1)
         if batch.csr is None:
-            X = np.ascontiguousarray(batch.dense, dtype=np.float64)[:sound]
-            state._counter.learn(X, codes[:sound], w[:sound])
-        elif sound:
-            data, indices, starts = merged(batch.part(0, sound))
+            X = np.ascontiguousarray(batch.dense, dtype=np.float64)[:accepted]
+            state._counter.learn(X, codes[:accepted], w[:accepted])
+        elif accepted:
+            data, indices, starts = merged(batch.part(0, accepted))
             csr = (data, indices.astype(np.int64), starts.astype(np.int64))
-            state._counter.learn_csr(*csr, batch.columns, codes[:sound], w[:sound])
-        state.t += sound
-        if sound < batch.rows:
-            raise too_large(sound)
+            state._counter.learn_csr(*csr, batch.columns, codes[:accepted], w[:accepted])
+        state.t += accepted
+        if accepted < batch.rows:
+            raise too_large(accepted)
 
     def _learn_mappings(
         self, state: CountingState, X: list[Any], codes: NDArray[np.int64], weights: Array | None
     ) -> None:
-        sound = len(X)
+        accepted = len(X)
         for row, x in enumerate(X):
             if not isinstance(x, Mapping):
                 raise InputError(f"X[{row}] must be a mapping of names to numbers, like those before it")
             try:
                 state._counter.score_one(dict(x), self._formula()[0], 1.0)
             except NumericalError:
-                sound = min(sound, row)
+                accepted = min(accepted, row)
             except InputError as error:
                 raise type(error)(f"row {row}: {error}") from None
-        for row, x in enumerate(X[:sound]):
+        for row, x in enumerate(X[:accepted]):
             state._counter.learn_one(dict(x), int(codes[row]), 1.0 if weights is None else float(weights[row]))
             state.t += 1
-        if sound < len(X):
-            raise too_large(sound)
+        if accepted < len(X):
+            raise too_large(accepted)
 
     def _require_domain(self, values: Array) -> None:
         if self._positive and values.size and values.min() < 0:
             raise InputError(
-                f"Negative values in data passed to {type(self).__name__}: it counts, and wants numbers >= 0; "
+                f"Negative values in data passed to {type(self).__name__}: it counts, so numbers must be >= 0; "
                 "use GaussianNB, or shift the features"
             )
 
@@ -235,9 +235,9 @@ class CountingLearner(BayesLearner):
         if isinstance(batch, list):
             return np.array([self._score_single(state, x) for x in batch])
         self._settled(state, batch, False)
-        sound = require_moderate(batch)
-        if sound < batch.rows:
-            raise too_large(sound)
+        accepted = require_moderate(batch)
+        if accepted < batch.rows:
+            raise too_large(accepted)
         if state._tables is None or state._tables[0] != (state.t, state._counter.features):
             learned = state._counter.state()
             tables = self._tables_of(learned, state._counter.unit)
@@ -294,7 +294,7 @@ class CountingLearner(BayesLearner):
 
 
 def merged(batch: Batch) -> Any:
-    """The three arrays of sparse rows, columns rising and none twice, of doubles."""
+    """The three arrays of sparse rows as doubles, columns ascending and distinct."""
     csr = batch.merged().stored
     return np.asarray(csr[0], dtype=np.float64), *csr[1:]
 

@@ -23,7 +23,7 @@ from .base import BayesLearner
 
 __all__ = ["CategoricalNB"]
 
-MOST = 1_000_000  # values of a feature of a table: a larger number is hardly a category
+MOST = 1_000_000  # the most values of a feature of a table: larger numbers are probably not categories
 
 
 @dataclasses.dataclass(repr=False)
@@ -33,7 +33,7 @@ class _Parameters(Parameters):
 
 @dataclasses.dataclass
 class _Categories(LabelledState):
-    """A cell is a value of a feature: `cells` names them, `count` has a row of them for each class."""
+    """A cell is a value of a feature: `cells` names them, `count` has their counts, a row for each class."""
 
     cells: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
     count: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
@@ -79,7 +79,7 @@ class _Categories(LabelledState):
 
     def config(self) -> Any:
         numbers, arrays = super().config()
-        # The columns of a table may have met their values in any order, which chunks would change.
+        # Sorted: the order in which columns of a table saw their values depends on chunks.
         order = sorted(range(len(self.cells)), key=self.cells.__getitem__) if self.columns else range(len(self.cells))
         arrays["count"] = np.ascontiguousarray(arrays["count"][:, list(order)])
         return {**numbers, "cells": store.encode_values([self.cells[at] for at in order])}, arrays
@@ -88,10 +88,10 @@ class _Categories(LabelledState):
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         cells = store.decode_values(config["cells"])
         if not all(isinstance(cell, tuple) and len(cell) == 2 for cell in cells) or len(set(cells)) < len(cells):
-            raise DamagedFileError("the values counted are not pairs of a feature and a value, each once")
+            raise DamagedFileError("the counted values are not distinct pairs of a feature and a value")
         made = super().from_config({**config, "cells": cells}, arrays)
         if made.columns and cells != [(j, value) for j, each in sorted(made._of.items()) for value in range(len(each))]:
-            raise DamagedFileError("the values counted are not those of a table's columns")
+            raise DamagedFileError("the counted values are not those of a table's columns")
         if made.columns and max(made._of, default=0) >= made.columns:
             raise DamagedFileError("there are values of columns that were not learned")
         return made
@@ -101,7 +101,7 @@ class CategoricalNB(BayesLearner):
     """P(x_i = v | c) = (N_civ + α)/(N_ci + α V_i), V_i the number of values that feature i has shown.
 
     Tables hold whole numbers ≥ 0, of which all up to the largest seen are values, as in scikit-learn. Mappings hold
-    anything hashable. A value never seen counts as one that came 0 times; a feature that x lacks is left out.
+    anything hashable. An unseen value has count 0; a feature that x lacks is ignored.
 
     Parameters
     ----------
@@ -152,11 +152,11 @@ class CategoricalNB(BayesLearner):
         x = state.mapping(x)
         if isinstance(x, Mapping):
             items = self._items(state, x)
-            self._count(state, items, state.admit(label), weight)
+            self._count(state, items, state.register(label), weight)
             return
         row = vector_of(x)[np.newaxis]
-        self._values(state, row)  # refuses before the label is let in
-        self._learn_table(state, row, np.array([state.admit(label)]), np.array([weight]))
+        self._values(state, row)  # validates before the label is registered
+        self._learn_table(state, row, np.array([state.register(label)]), np.array([weight]))
 
     def _count(self, state: _Categories, items: list[tuple[Any, Any]], code: int, weight: float) -> None:
         fresh = sum(item not in state._at for item in items)

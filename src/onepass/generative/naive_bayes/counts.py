@@ -34,7 +34,7 @@ class _Bernoulli(_Smoothing):
 class MultinomialNB(CountingLearner):
     """Rows are counts: ln P(c, x) = ln P(c) + Σ_i x_i ln θ_ci, θ_ci = (N_ci + α)/(Σ_j N_cj + α d).
 
-    d is the number of features seen so far, so it grows with the names. A name never learned has N = 0 in every class.
+    d is the number of features seen so far, so it grows with the names. An unknown name has N = 0 in every class.
 
     Parameters
     ----------
@@ -125,14 +125,14 @@ class ComplementNB(MultinomialNB):
 
 
 class BernoulliNB(CountingLearner):
-    """Features are there or not: p_ci = (N_ci + α)/(n_c + 2α), N_ci how often x_i > `binarize` in class c.
+    """Features are present or absent: p_ci = (N_ci + α)/(n_c + 2α), N_ci how often x_i > `binarize` in class c.
 
-    A feature that is absent speaks too: ln P(c, x) = ln P(c) + Σ_i [b_i ln p_ci + (1 − b_i) ln(1 − p_ci)].
+    An absent feature counts too: ln P(c, x) = ln P(c) + Σ_i [b_i ln p_ci + (1 − b_i) ln(1 − p_ci)].
 
     Parameters
     ----------
     alpha : α, added to both counts.
-    binarize : a number above it is "there"; at least 0, for what a row lacks is 0.
+    binarize : a number above it means "present"; at least 0, since absent features are 0.
     fit_prior : is P(c) how often the class came? False makes it uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
     forgetting : what every count is multiplied by at each example; below 1, old examples fade.
@@ -176,6 +176,6 @@ class BernoulliNB(CountingLearner):
 
     @property
     def feature_count_(self) -> Array:
-        """N: in how many examples of each class the feature was there."""
+        """N: in how many examples of each class the feature was present."""
         state = self._learned()
         return np.asarray(state._counter.state()["count"] / state._counter.unit)

@@ -14,8 +14,8 @@ from .base import CountingLearner
 
 __all__ = ["GaussianNB"]
 
-# A feature without variance counts as one with hardly any: its own value is all but certain, all others are equally
-# strange. So a score is finite, whatever the row.
+# The least variance of a feature that never varied: scores of all rows stay finite, and every value other than its own
+# is extremely improbable.
 SMALLEST_VARIANCE, FARTHEST = np.finfo(np.float64).tiny, 1e290
 
 

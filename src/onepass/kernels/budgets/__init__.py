@@ -1,4 +1,4 @@
-"""Budgets: kernel learning in bounded memory. Each is one `admit`, which takes a round's step or another in its place.
+"""Budgets: kernel learning in bounded memory. Each is one method, `admit`, which takes the round's step or replaces it.
 
 The Python here is the reference; `budgets.cpp`, `projection.cpp` and `merging.cpp` in `native/kernels/` do the same
 with inverses, margins and neighbours that are updated, not recomputed. |S| ≤ B holds after every round.

@@ -1,4 +1,4 @@
-"""Budgets that look at age, chance or nothing; and what all budgets share."""
+"""The base of all budgets, and those that remove by age, at random or never."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Memory = dict[str, Any]
 
 @dataclasses.dataclass(repr=False)
 class Budget(Parameters):
-    """Base of all budgets. `rules` are the rules it is defined for ("any" where it does not care).
+    """Base of all budgets. `rules` are the rules it supports, or "any".
 
-    `code` is its place in native/kernels/budgets.cpp.
+    `code` is its number in native/kernels/budgets.cpp.
     """
 
     family = "budget"
@@ -33,8 +33,8 @@ class Budget(Parameters):
     code: ClassVar[int] = -1
     rules: ClassVar[Sequence[str]] = ("any",)
     tasks: ClassVar[Sequence[str]] = ("binary", "multiclass", "regression")
-    every_round: ClassVar[bool] = False  # is it asked also where the rule does not add?
-    inverts: ClassVar[bool] = False  # does it need K⁻¹, and so a definite kernel?
+    every_round: ClassVar[bool] = False  # is it called also where the rule adds nothing?
+    inverts: ClassVar[bool] = False  # does it need K⁻¹, and so a positive definite kernel?
 
     def limit(self) -> int | None:
         """B, or None where it has none."""
@@ -49,7 +49,7 @@ class Budget(Parameters):
         return {}
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
-        """Take the step or another; True where f has changed."""
+        """Take the rule's step or replace it; True where f has changed."""
         raise NotImplementedError
 
     def numbers(self) -> list[float]:
@@ -57,7 +57,7 @@ class Budget(Parameters):
         return []
 
     def rule_numbers(self, rule: Rule) -> list[float]:
-        """What it reads of the rule."""
+        """The parameters of the rule that it reads."""
         return []
 
     def seed_number(self) -> int:
@@ -89,7 +89,7 @@ def mistake_driven(rule: Rule, budget: Budget, margin: bool) -> None:
 
 @dataclasses.dataclass(repr=False)
 class Unlimited(Budget):
-    """No budget: every update is kept. `merge_duplicates` adds to the coefficient of a row that is there already."""
+    """No budget: every update adds a vector. `merge_duplicates` adds to the coefficient of an equal row instead."""
 
     name = "unlimited"
     code = 0
@@ -119,7 +119,7 @@ class Stoptron(Budget):
 
 @dataclasses.dataclass(repr=False)
 class Oldest(Budget):
-    """When full, the oldest vector goes: Remove-Oldest; with the Perceptron, LBP (Cavallanti et al. 2007)."""
+    """When full, the oldest vector is removed: Remove-Oldest; with the Perceptron, LBP (Cavallanti et al. 2007)."""
 
     name = "oldest"
     code = 2
@@ -133,7 +133,7 @@ class Oldest(Budget):
 
 @dataclasses.dataclass(repr=False)
 class Random(Budget):
-    """When full, a vector drawn at random goes: RBP with the Perceptron (Cavallanti et al. 2007), PA+Rnd with PA-I.
+    """When full, a random vector is removed: RBP with the Perceptron (Cavallanti et al. 2007), PA+Rnd with PA-I.
 
     The step is computed before the removal. The generator is saved with the model.
     """
@@ -189,7 +189,7 @@ class Reservoir(Budget):
 
 
 def _exchange(f: Expansion, r: Round, gone: int) -> bool:
-    """The round's step, in the place of a vector that goes."""
+    """Take the round's step in the slot of a vector that is removed."""
     f.c = r.scale * f.c
     f.replace(gone, r)
     return True
@@ -207,7 +207,7 @@ def _uniform(memory: Memory) -> float:
 
 @dataclasses.dataclass(repr=False)
 class Shrinking(Budget):
-    """The shrinking Perceptron: on a mistake f ← φ f + y K(x, ·). No limit by itself: old vectors fade, none goes."""
+    """The shrinking Perceptron: on a mistake f ← φ f + y K(x, ·). Old vectors fade, none is removed."""
 
     name = "shrinking"
     code = 4

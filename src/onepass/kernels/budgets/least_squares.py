@@ -27,7 +27,7 @@ class ALD(Budget):
 
     â = K⁻¹k, δ = K(x, x) − kᵀâ, e = y − f(x). δ > ν K(x, x), and room: c ← [c − âe/δ; e/δ], P ← diag(P, 1). Otherwise
     q = Pâ/(1 + âᵀPâ), P ← P − q âᵀP, c ← c + K⁻¹q e. An importance w replaces the two 1s by 1/w. O(m²).
-    c = K⁻¹ argmin_b ‖A b − y‖², row t of A being â_t. The rule ("adaline") only says that squares are meant; its ρ is
+    c = K⁻¹ argmin_b ‖A b − y‖², row t of A being â_t. The rule ("adaline") only selects the squared loss; its ρ is
     not used.
     """
 

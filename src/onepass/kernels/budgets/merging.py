@@ -26,7 +26,7 @@ class Merge(Budget):
     """When full, the vector of the smallest coefficient and the one it fits best become one (Wang et al. 2012).
 
     For the Gaussian kernel: z = h xᵢ + (1 − h) xⱼ with the h ∈ [0, 1] that keeps most, |cᵢκ^((1−h)²) + cⱼκ^(h²)|²,
-    κ = K(xᵢ, xⱼ), by golden sections; j loses least among those that pull the same way. O(B).
+    κ = K(xᵢ, xⱼ), by golden-section search; j is the one that loses least among coefficients of the same sign. O(B).
     The merged vector is as old as the older of the two.
     """
 
@@ -38,7 +38,7 @@ class Merge(Budget):
         super().require(rule, task, kernel)
         if kernel.name != "rbf":
             raise ParameterError(
-                f"{self!r} places a merged vector on the way between two, which suits rbf, not {kernel!r}"
+                f"{self!r} merges two vectors into one between them, which is supported for rbf, not {kernel!r}"
             )
         if rule.uses_ww():
             raise ParameterError(f"{self!r} changes ‖f‖² by more than {rule!r} can follow")
@@ -54,9 +54,9 @@ class Merge(Budget):
             mixed, kappa = float(f.c[i] @ f.c[j]), float(f.gram[i, j])
             if j == i or mixed <= 0 or kappa <= 0:
                 continue
-            kept = functools.partial(_kept, f, i, j, kappa)
-            h = golden_section(kept)
-            lost = sizes[i] + sizes[j] + 2 * mixed * kappa - kept(h)
+            retained = functools.partial(_retained, f, i, j, kappa)
+            h = golden_section(retained)
+            lost = sizes[i] + sizes[j] + 2 * mixed * kappa - retained(h)
             if best is None or (lost, f.birth[j]) < best[:2]:
                 best = (lost, f.birth[j], j, h)
         if best is None:
@@ -76,12 +76,12 @@ def _merged(f: Expansion, i: int, j: int, kappa: float, h: float) -> Array:
     return np.asarray(f.c[i] * kappa ** ((1 - h) ** 2) + f.c[j] * kappa ** (h**2))
 
 
-def _kept(f: Expansion, i: int, j: int, kappa: float, h: float) -> float:
+def _retained(f: Expansion, i: int, j: int, kappa: float, h: float) -> float:
     return float(np.sum(_merged(f, i, j, kappa, h) ** 2))
 
 
 def golden_section(function: Callable[[float], float], steps: int = 30) -> float:
-    """Where on [0, 1] a function with one hill is highest."""
+    """The maximum of a unimodal function on [0, 1]."""
     golden = 0.6180339887498949
     low, high = 0.0, 1.0
     a, b = high - golden * (high - low), low + golden * (high - low)

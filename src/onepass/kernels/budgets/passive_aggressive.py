@@ -109,7 +109,7 @@ class BPAS(BudgetPA):
 
 @dataclasses.dataclass(repr=False)
 class BPANN(BudgetPA):
-    """BPA-NN, V = {t, NN(r)}: what is dropped is spread over the new vector and its nearest neighbour. O(B)."""
+    """BPA-NN, V = {t, NN(r)}: r is projected on the new vector and r's nearest neighbour. O(B)."""
 
     name = "bpann"
     code = 9
@@ -148,7 +148,7 @@ class BPANN(BudgetPA):
 
 @dataclasses.dataclass(repr=False)
 class BPAP(BudgetPA):
-    """BPA-P, V = S ∪ {t} ∖ {r}: what goes is projected on all others; r costs ½c_r²/M_rr, M = K⁻¹ with t. O(B²)."""
+    """BPA-P, V = S ∪ {t} ∖ {r}: r is projected on all others; r costs ½c_r²/M_rr, M = K⁻¹ with t. O(B²)."""
 
     name = "bpap"
     code = 10

@@ -30,7 +30,7 @@ def solve(f: Expansion, k: Array) -> Array:
 class Projectron(Budget):
     """Projectron (Orabona, Keshet and Caputo 2009): a mistake within η of the span of S is projected, c ← c + y K⁻¹k.
 
-    Farther away the vector is added, up to B (None: as many as come, finitely many on compact inputs). For any
+    Farther away the vector is added, up to B (None: without limit, finitely many on compact inputs). For any
     ‖g‖ < 1/η, K ≤ 1, κ = 1/(1 − η‖g‖): M ≤ (κ‖g‖)² + κL + κ‖g‖√(κL), unless B forced a projection.
     """
 
