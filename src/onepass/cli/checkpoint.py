@@ -7,7 +7,6 @@ It lies inside the model file (`model.extra["learn"]`), so a model and its place
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,10 @@ from ..streams import Position
 from ..streams.fingerprint import ResumePoint, require_unchanged
 
 if TYPE_CHECKING:
-    from ..evaluation import Run
-    from ..evaluation.recorder import RunRecorder
-    from ..metrics import Labels
     from ..models.linear import LinearModel
     from ..streams.sources import Source
 
-__all__ = ["Checkpoint", "check_sources", "keeper_from", "keeper_state", "read", "write"]
+__all__ = ["Checkpoint", "check_sources", "read", "write"]
 
 MODELS = ("LinearModel", "KernelModel", "EnsembleModel")  # what the command can go on with
 KEY = "learn"
@@ -40,7 +36,7 @@ class Checkpoint:
     finished: bool
     seen: list[Any]  # of each source, how many bytes were read and their checksum; None where nothing was
     passes: list[dict[str, Any]]  # runs of the passes that are done
-    keepers: dict[str, Any]  # the current pass: evaluation, hold-out
+    loop: dict[str, Any]  # of the current pass: what was measured so far (`Loop.state`)
     counts: dict[str, int]
     lengths: dict[str, int | None]  # bytes of the files written beside: what is behind them is written again
     # What is not the same from run to run, and so is not in the file of a finished run.
@@ -76,51 +72,6 @@ def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint 
         raise DamagedFileError(
             f"{path}: its run cannot be read ({error}); --start-from takes the model alone"
         ) from None
-
-
-# -- the evaluation so far -------------------------------------------------------------------------------------------
-
-
-def keeper_state(keeper: RunRecorder, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    from ..metrics.saving import save
-    from ..metrics.tables import BINS
-
-    config, mine = save(keeper.recorder)
-    arrays.update({f"{name}.{key}": array for key, array in mine.items()})
-    return {
-        "recorder": config,
-        "run": without_times(keeper.run),
-        "metrics": keeper.run.metrics,
-        "calibrates": BINS in keeper.recorder.extra,
-    }
-
-
-def keeper_from(kept: dict[str, Any], name: str, arrays: dict[str, Any], labels: Labels | None = None) -> RunRecorder:
-    """`labels`: those of another keeper, which this one shares."""
-    from .. import metrics
-    from ..evaluation.recorder import RunRecorder
-    from ..evaluation.run import Run
-    from ..metrics.saving import restore
-
-    run = Run.from_json(json.dumps(kept["run"]))
-    before = run.values, run.curves
-    keeper = RunRecorder(run, [metrics.make(metric) for metric in kept["metrics"]], calibrate=kept["calibrates"])
-    run.values, run.curves = before
-    if labels is not None:
-        keeper.recorder.labels = labels
-    prefix = f"{name}."
-    restore(
-        keeper.recorder,
-        kept["recorder"],
-        {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
-    )
-    return keeper
-
-
-def without_times(run: Run) -> dict[str, Any]:
-    """A run as JSON, without what a clock said."""
-    content: dict[str, Any] = json.loads(run.to_json())
-    return {**content, "seconds": 0.0, "throughput": [0.0] * len(run.t)}
 
 
 # -- is it the same stream? ------------------------------------------------------------------------------------------

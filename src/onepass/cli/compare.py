@@ -19,10 +19,10 @@ from .source_options import add_source_options, source_options_of
 from .variants import Tuning, as_json
 
 if TYPE_CHECKING:
-    from ..evaluation.recorder import RunRecorder
+    from ..evaluation.model_loop import ModelLoop
+    from ..evaluation.run import Run
     from ..models.linear import LinearModel
     from ..streams import Chunk
-    from .judge import Judge
 
 __all__ = ["command"]
 
@@ -102,7 +102,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
         click.echo("no labelled example; nothing was compared")
         return
     click.echo(race.words(), file=summary_stream())
-    runs = {entry.name: entry.keeper.run for entry in race.ranked()}
+    runs = {entry.name: entry.run for entry in race.ranked()}
     if given["report"]:
         report.write(given["report"], runs)
     if given["plot"]:
@@ -118,18 +118,28 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 class Entry:
     """One rule in the race. `asked`: the rule that it is a variant of, as it was given."""
 
-    def __init__(self, asked: str, name: str, model: LinearModel, keeper: RunRecorder, judge: Judge) -> None:
-        self.asked, self.name, self.model, self.keeper, self.judge = asked, name, model, keeper, judge
+    def __init__(self, asked: str, name: str, loop: ModelLoop) -> None:
+        self.asked, self.name, self.loop = asked, name, loop
         self.lost = ""  # why it cannot go on: its update overflowed
 
     @property
+    def model(self) -> LinearModel:
+        model: LinearModel = self.loop.model
+        return model
+
+    @property
+    def run(self) -> Run:
+        return self.loop.recording.run
+
+    @property
     def value(self) -> float:
-        return float("nan") if self.lost else self.keeper.run.value
+        return float("nan") if self.lost else self.run.value
 
     def so_far(self) -> float:
         """The first metric over all examples, those since the last report too."""
-        self.keeper.recorder.settle()
-        return float("nan") if self.lost else float(self.keeper.recorder.values("cumulative")[0])
+        recorder = self.loop.recording.recorder
+        recorder.settle()
+        return float("nan") if self.lost else float(recorder.values("cumulative")[0])
 
 
 class Race:
@@ -170,7 +180,7 @@ class Race:
             self._choose()
         self.skipped = stream.skipped
         for entry in self.entries:
-            entry.keeper.close()
+            entry.loop.recording.close()
 
     def feed(self, chunk: Chunk) -> None:
         """The chunk, cut where choosing ends."""
@@ -189,7 +199,7 @@ class Race:
 
     def take(self, chunk: Chunk) -> None:
         from ..errors import NumericalError
-        from .rows import check_bases
+        from .rows import check_bases, rows_of
 
         if not self.entries:
             self._begin(chunk)
@@ -201,14 +211,14 @@ class Race:
             try:
                 if entry.lost:
                     raise NumericalError(entry.lost)
-                outcomes, _ = entry.judge.take(chunk)
+                outcomes, _ = entry.loop.learn(rows_of(chunk, entry.loop.kind))
             except NumericalError as error:
                 entry.lost = str(error)
                 losses.append(np.full(len(chunk), np.nan))
                 continue
             seconds = perf_counter() - began
             losses.append(self.loss(outcomes))
-            entry.keeper.add(outcomes, seconds)
+            entry.loop.record(outcomes, seconds)
         if all(entry.lost for entry in self.entries):
             raise NumericalError(self.entries[0].lost)
         assert self.pairs is not None
@@ -217,15 +227,14 @@ class Race:
 
     def _begin(self, chunk: Chunk) -> None:
         from .. import metrics, rules
-        from ..evaluation.answers import Asker, needs_of
-        from ..evaluation.recorder import RunRecorder
+        from ..evaluation.answers import needs_of
+        from ..evaluation.model_loop import ModelLoop, kind_of
         from ..evaluation.run import Run
         from ..models import portfolio
-        from .judge import Judge, kind_of, new_model, usual_metrics
         from .learn import _metrics
         from .progress import USUAL
         from .rows import declare_sides, usual_every
-        from .tasks import decide
+        from .tasks import decide, new_model, usual_metrics
 
         asked = self.given["task"]
         admitting = [rules.make(name.partition("@")[0]) for name in self.names if name != "auto"]
@@ -248,9 +257,9 @@ class Race:
             declare_sides(model, chunk)
             run = Run(every=every, window_size=self.given["window"])
             run.settings = {"model": repr(model.rule), "stream": ", ".join(self.reading.sources[:3])}
-            keeper = RunRecorder(run, made)
-            judge = Judge(model, Asker(model, needs_of(made, False)), keeper.labels)
-            self.entries.append(Entry(asked, name, model, keeper, judge))
+            loop = ModelLoop(model, needs_of(made, False))
+            loop.begin(run, made)
+            self.entries.append(Entry(asked, name, loop))
         self.pairs = Pairs(len(self.entries))
         self.higher = made[0].higher_is_better
 
@@ -286,11 +295,11 @@ class Race:
         ranked = self.ranked()
         order = [self.entries.index(entry) for entry in ranked]
         p = self.pairs.against(order[0], order[1:])
-        first = ranked[0].keeper.run
+        first = ranked[0].run
         test = "differs, p" if len(ranked) > 1 else ""
         cells = [["rule", *first.metrics, f"last {min(first.window_size, first.examples):,}", "examples/s", test]]
         for place, entry in enumerate(ranked):
-            run = entry.keeper.run
+            run = entry.run
             values = [run.show(run.values[metric], metric) for metric in run.metrics]
             if entry.lost:
                 cells.append([entry.name, *("—" for _ in values), "—", "", "overflows"])
@@ -308,12 +317,12 @@ class Race:
         """The table as data; of each rule also what was tried for it, and how it did on the first examples."""
         tried = {} if self.tuning is None else self.tuning.tried
         table = [
-            {"rule": entry.name, "asked": entry.asked, "lost": entry.lost, "seconds": entry.keeper.run.seconds,
-             "values": {key: as_json(value) for key, value in entry.keeper.run.values.items()},
+            {"rule": entry.name, "asked": entry.asked, "lost": entry.lost, "seconds": entry.run.seconds,
+             "values": {key: as_json(value) for key, value in entry.run.values.items()},
              "tried": {key: as_json(value) for key, value in tried.get(entry.asked, {}).items()}}
             for entry in self.ranked()
         ]  # fmt: skip
-        first = self.ranked()[0].keeper.run
+        first = self.ranked()[0].run
         tuned_on = 0 if self.tuning is None else self.tuning.examples
         return json.dumps({"examples": first.examples, "tuned_on": tuned_on, "rules": table}, indent=1)
 
@@ -331,13 +340,13 @@ class Board:
         if not self.live or monotonic() - self.shown < 0.2:
             return
         self.shown = monotonic()
-        ranked = [entry for entry in race.ranked() if entry.keeper.run.examples]
+        ranked = [entry for entry in race.ranked() if entry.run.examples]
         if not ranked:
             return
-        first = ranked[0].keeper.run
+        first = ranked[0].run
         cells = [["rule", first.metric, f"{first.examples:,} examples".ljust(20)]]
         for entry in ranked[: max(1, shutil.get_terminal_size().lines - 3)]:
-            cells.append([entry.name[:40], entry.keeper.run.show(entry.keeper.run.value), _bar(entry, ranked)])
+            cells.append([entry.name[:40], entry.run.show(entry.run.value), _bar(entry, ranked)])
         self._clear()
         text = text_table(cells, left=1)
         self.out.write(text + "\n")
@@ -355,8 +364,8 @@ class Board:
 
 
 def _bar(entry: Entry, ranked: list[Entry]) -> str:
-    worst = max((abs(e.keeper.run.value) for e in ranked), default=1.0) or 1.0
-    value = entry.keeper.run.value
+    worst = max((abs(e.run.value) for e in ranked), default=1.0) or 1.0
+    value = entry.run.value
     return ("▇" * max(1, round(20 * abs(value) / worst))).ljust(20) if value == value else " " * 20
 
 

@@ -125,8 +125,8 @@ def _history(path: str, kept: Checkpoint) -> list[str]:
         options = [str(word) for word in kept.passing.get("beside", [])]
         lines.append(f"go on with: {shlex.join(command_of(path, [], options))}")
     runs = [_run(Run, run) for run in kept.passes]
-    if not kept.finished and "keeper" in kept.keepers:
-        runs.append(_run(Run, kept.keepers["keeper"]["run"]))
+    if not kept.finished and "recorder" in kept.loop:
+        runs.append(_run(Run, kept.loop["recorder"]["run"]))
     for number, run in enumerate(runs):
         if run.t:
             lines += ["", *([f"pass {number + 1}"] if len(runs) > 1 else [])]

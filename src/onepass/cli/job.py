@@ -15,23 +15,22 @@ from .. import _native
 from .. import metrics as metrics_module
 from ..errors import InputError, LabelError, NumericalError, ParameterError
 from ..evaluation.answers import needs_of
-from ..evaluation.recorder import RunRecorder
+from ..evaluation.model_loop import ModelLoop, kind_of, predictions_of
 from ..evaluation.run import Run
 from ..metrics import Outcomes
+from ..rows.batches import as_base
 from ..streams import Position
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
-from .judge import Judge, asker_of, kind_of, predictions_of, usual_metrics
 from .kernels import learner_of
 from .outputs import merged
 from .pace import Pace
 from .progress import Display, Losses, memory_note
 from .radius import Distances
-from .rows import check_bases, cut, declare_sides, inside, part_of, runs_of_labels, some, usual_every, whole_queries
+from .rows import check_bases, cut, declare_sides, inside, part_of, rows_of, runs_of_labels, usual_every, whole_queries
 
 if TYPE_CHECKING:
-    from ..evaluation.regret_recorder import RegretRecorder
     from ..models.linear import LinearModel
     from ..scheme.rounds import Rule
     from ..streams import Chunk, Stream
@@ -90,13 +89,10 @@ class Job:
         self.resume_point: ResumePoint | None = None
         self.pass_number = 0
         self.runs: list[Run] = []  # of the passes that are done
-        self.keeper: RunRecorder | None = None
-        self.held: RunRecorder | None = None
-        self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0, "before this pass": 0}
+        self.loop: ModelLoop | None = None  # of this pass
+        self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0}
         self.decided = ""  # how the task was chosen
         self.stopped_whole = False  # was everything before malformed input saved?
-        self.judge: Judge | None = None
-        self.regret_recorder: RegretRecorder | None = None  # a resumed run has not kept what came before
         self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.stream: Stream | None = None  # that is read, once there is one
@@ -125,21 +121,15 @@ class Job:
         self.pass_number, self.counts = kept.pass_number, dict(kept.counts)
         self.examples_before = self.counts["examples"]
         self.runs = [Run.from_json(json.dumps(run)) for run in kept.passes]
-        if "keeper" in kept.keepers:
-            self.keeper = saved.keeper_from(kept.keepers["keeper"], "keeper", arrays)
-        if "held" in kept.keepers and self.keeper is not None:
-            self.held = saved.keeper_from(kept.keepers["held"], "held", arrays, self.keeper.labels)
         if "spelled" in arrays:
             met = json.loads(arrays["spelled"].tobytes())
             self.spelled = {int(hashed): [str(name) for name in names] for hashed, names in met.items()}
         if kept.finished and self.pass_number + 1 >= self.options.passes and self.runs:
             self.runs.pop()  # its last pass is open again: the stream may have grown
-        if self.keeper is not None:
-            for i, run in enumerate(kept.passing.get("throughput", [])):
-                self.keeper.run.throughput[i] = run
-            self.keeper.run.seconds = kept.passing.get("seconds", 0.0)
+        if "recorder" in kept.loop:
             made = self._metrics()
-            self.judge = Judge(model, asker_of(model, needs_of(made, False)), self.keeper.labels)
+            self.loop = ModelLoop(model, needs_of(made, False))
+            self.loop.restore(kept.loop, arrays)
             self.display.begin(Losses.of(made[0]))
             self.display.restore(kept.passing.get("display", {}))
 
@@ -160,7 +150,6 @@ class Job:
                         self.seen = self._seen(all_of_them=True)
                         self.pass_number += 1
                         self.position = None
-                        self.counts["before this pass"] = self.counts["examples"]
                     interrupts.check()
                 interrupts.hold()  # what comes from here on finds the run finished
                 self._end_pass(last=True)
@@ -233,8 +222,8 @@ class Job:
             self._decide(*tasks.decide(known.y, self.rule))
         if self.model is not None:
             declare_sides(self.model, chunk)
-        if self.keeper is None and self.model is not None:
-            self._keep()
+        if self.loop is None and self.model is not None:
+            self._begin_loop()
 
     def take(self, chunk: Chunk, interrupts: Interrupts) -> Chunk:
         """Predict, judge and learn the rows of a chunk; returns them, or the first of them where a signal came."""
@@ -276,14 +265,21 @@ class Job:
 
     def _predict(self, chunk: Chunk) -> None:
         if self.predictions is not None:
-            self.predictions.add(predictions_of(self.model, chunk), chunk.id)
+            self.predictions.add(self._unlearned(chunk), chunk.id)
+
+    def _unlearned(self, chunk: Chunk) -> Any:
+        if self.model is None:
+            return [None] * len(chunk)
+        return predictions_of(self.model, chunk.X, as_base(chunk.base, len(chunk)))
 
     def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any, Any]:
         """Labelled rows, in one go; with which of them are held out, and what to write as predictions."""
-        assert self.judge is not None
-        held = self._held_out(len(chunk))
+        assert self.loop is not None
+        nth = self.options.holdout
+        held = self.loop.is_held_out(nth, len(chunk)) if nth else None
         try:
-            outcomes, said = self.judge.take(chunk, held, self.options.test_only)
+            rows = rows_of(chunk, self.loop.kind)
+            outcomes, said = self.loop.learn(rows, held, test_only=self.options.test_only)
         except (LabelError, NumericalError, ParameterError) as error:
             raise InputError(f"{self._where()}: {error}") from error
         self.counts["examples"] += len(chunk)
@@ -291,7 +287,7 @@ class Job:
 
     def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, rows: Chunk) -> None:
         """Outcomes to the metrics and the display, together: parts of a chunk may be small."""
-        assert self.keeper is not None
+        assert self.loop is not None
         outcomes = Outcomes.join([each for each, _ in judged])
         starts = rows.X.indptr
         if outcomes.kind == "rankings":  # one outcome for each query, with the features of its rows
@@ -301,24 +297,12 @@ class Job:
             self.distances = self.distances or Distances(self.model.radius)
             self.distances.add(outcomes.predicted + self.model.radius)
         self.display.add(outcomes, starts, self._fraction(rows.position), self._title())
-        if self.held is None:
-            self.keeper.add(outcomes, seconds)
-        else:
-            held = np.concatenate([each for _, each in judged])
-            self.keeper.add(some(outcomes, ~held), seconds)
-            self.held.add(some(outcomes, held), 0.0)
+        held = None if self.loop.held_out is None else np.concatenate([each for _, each in judged])
+        self.loop.record(outcomes, seconds, held)
 
     def _where(self) -> str:
         at = self.position or Position()
         return f"{self.names[at.file]}, in the rows after example {at.example:,}"
-
-    def _held_out(self, rows: int) -> Any:
-        """Which of the next rows are held out: every n-th of a pass; None where none is."""
-        n = self.options.holdout
-        if not n:
-            return None
-        number = self.counts["examples"] - self.counts["before this pass"] + np.arange(1, rows + 1)
-        return number % n == 0
 
     # -- what is kept ----------------------------------------------------------------------------------------------
 
@@ -332,30 +316,28 @@ class Job:
     def _metrics(self) -> list[Any]:
         assert self.model is not None
         kind = kind_of(self.model.task)
-        made = metrics_module.make_all(self.options.metrics or usual_metrics(self.model.task))
+        made = metrics_module.make_all(self.options.metrics or tasks.usual_metrics(self.model.task))
         if made[0].kind != kind:
             raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task_name()}")
         return made
 
-    def _keep(self) -> None:
+    def _begin_loop(self) -> None:
+        assert self.model is not None
         made = self._metrics()
-        wanted = needs_of(made, False)
+        wanted, regret = needs_of(made, False), None
         if self.options.regret and not self.runs and not self.counts["examples"]:
             from ..evaluation.regret_recorder import Hindsight, RegretRecorder
 
-            self.regret_recorder = RegretRecorder(self.model, Hindsight())
-            wanted += [] if self.regret_recorder.regression else ["margins"]
-        assert self.model is not None
-        asker = asker_of(self.model, wanted)
-        calibrate = any(metric.needs == "probabilities" for metric in made)
-        run = Run(every=self.options.every, window_size=self.options.window)
-        self.keeper = RunRecorder(run, made, calibrate=calibrate)
-        self.judge = Judge(self.model, asker, self.keeper.labels, self.regret_recorder)
-        run.settings = self.settings()
+            regret = RegretRecorder(self.model, Hindsight())
+            wanted += [] if regret.regression else ["margins"]
+        self.loop = ModelLoop(self.model, wanted, regret)
+        run = Run(every=self.options.every, window_size=self.options.window, settings=self.settings())
+        held_out = None
         if self.options.holdout:
             every = max(1, self.options.every // self.options.holdout)
-            self.held = RunRecorder(Run(every=every, window_size=self.options.window), made)
-            self.held.recorder.labels = self.keeper.labels
+            held_out = Run(every=every, window_size=self.options.window)
+        calibrate = any(metric.needs == "probabilities" for metric in made)
+        self.loop.begin(run, made, calibrate=calibrate, held_out=held_out)
         if self.display.losses is None:
             self.display.begin(Losses.of(made[0]))
 
@@ -376,36 +358,35 @@ class Job:
         return named.get(task, "classification")
 
     def _end_pass(self, last: bool = False) -> None:
-        if self.keeper is None:
+        if self.loop is None:
             return
-        self.keeper.close()
-        run = self.keeper.run
-        if self.held is not None:
-            self.held.close()
-            n, curves = self.options.holdout, self.held.run
+        run = self.loop.recording.run
+        self.loop.recording.close()
+        if self.loop.held_out is not None:
+            self.loop.held_out.close()
+            n, curves = self.options.holdout, self.loop.held_out.run
             run.holdout = {"t": [n * t for t in curves.t]}
             run.holdout |= {metric: list(curves.curves[metric]["cumulative"]) for metric in curves.metrics}
-        if self.regret_recorder is not None:
-            run.regret, self.regret_recorder = self.regret_recorder.finish(), None
+        if self.loop.regret is not None:  # a resumed run has not recorded what came before
+            run.regret, self.loop.regret = self.loop.regret.finish(), None
         elif self.counts["examples"] > self.examples_before:
             run.regret = None  # of rows before those that came since
         run.settings = self.settings()  # an ensemble has learned whom to believe
         self.runs.append(run)
         if not last:
-            self.keeper = self.held = None
+            self.loop = None
 
     @property
     def run(self) -> Run:
         """The first pass: the only one in which every example was new."""
-        return self.runs[0] if self.runs else self.keeper.run if self.keeper is not None else Run()
+        return self.runs[0] if self.runs else Run() if self.loop is None else self.loop.recording.run
 
     def save(self, finished: bool = False) -> bool:
         """The model and the place; False where there is nothing to save, or nowhere to."""
         if self.save_path is None or self.model is None or self.stream is None:
             return False
         arrays: dict[str, Any] = {}
-        both = {"keeper": self.keeper, "held": self.held}
-        keepers = {name: saved.keeper_state(k, name, arrays) for name, k in both.items() if k is not None}
+        loop = {} if self.loop is None else self.loop.state(arrays, times=not finished)
         passing: dict[str, Any] = {}
         if self.predictions is not None:
             self.predictions.flush()
@@ -414,8 +395,6 @@ class Job:
             if self.stream.keep_names:
                 met = self.spelled if self.pass_number else merged(self.spelled, self.stream.hashes)
                 arrays["spelled"] = np.frombuffer(json.dumps(met).encode(), dtype=np.uint8)
-            if self.keeper is not None:
-                passing |= {"seconds": self.keeper.run.seconds, "throughput": self.keeper.run.throughput}
         position = self.position
         content = saved.Checkpoint(
             reading=dataclasses.asdict(self.reading),
@@ -424,8 +403,8 @@ class Job:
             pass_number=self.pass_number,
             finished=finished,
             seen=self._seen(),
-            passes=[saved.without_times(run) for run in self.runs],
-            keepers=keepers,
+            passes=[run.content(times=False) for run in self.runs],
+            loop=loop,
             counts=self.counts,
             lengths={
                 "predictions": None if self.predictions is None else self.predictions.length(),

@@ -246,7 +246,7 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
     _fits_task(task, given)
 
     def make(task: str, bits: int | None = bits) -> Any:
-        from .judge import new_model
+        from .tasks import new_model
 
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
         if kernels.asked(given):
@@ -284,7 +284,7 @@ def _auto_run(given: dict[str, Any]) -> Job:
         raise click.UsageError("--regret is of one learner, --rule auto has many: name a rule, as --rule arow")
 
     def make(task: str) -> Any:
-        from .judge import new_model
+        from .tasks import new_model
 
         return new_model(
             "auto",

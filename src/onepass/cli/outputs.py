@@ -88,10 +88,11 @@ class Audit:
         self.out = out
 
     def show(self, model: LinearModel, chunk: Chunk) -> None:
-        from .judge import predictions_of
+        from ..evaluation.model_loop import predictions_of
+        from ..rows.batches import as_base
 
         places, w, intercept = model.met_weights()
-        said = predictions_of(model, chunk) if model.started else [None] * len(chunk)
+        said = predictions_of(model, chunk.X, as_base(chunk.base, len(chunk))) if model.started else [None] * len(chunk)
         for row in range(len(chunk)):
             low, high = int(chunk.X.indptr[row]), int(chunk.X.indptr[row + 1])
             tag = "" if chunk.id is None or chunk.id[row] is None else f" {chunk.id[row]}"

@@ -137,8 +137,9 @@ class Judged:
 
     def __init__(self, model: LinearModel) -> None:
         from .. import metrics
+        from ..evaluation.model_loop import kind_of
         from ..evaluation.queries import Queries
-        from .judge import kind_of, usual_metrics
+        from .tasks import usual_metrics
 
         self.kind = kind_of(model.task)
         self.labels_are_none = model.task == "oneclass"  # judged by where they lie
@@ -189,7 +190,8 @@ class Judged:
 
 
 def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table: str) -> Judged:
-    from .judge import members, scores_of
+    from ..evaluation.model_loop import label_sets, scores_of
+    from ..rows.batches import as_base
     from .outputs import _word
     from .rows import check_bases, inside
 
@@ -204,8 +206,8 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table:
         check_bases(model, chunk, learned=False)
         if model.task == "oneclass":
             chunk = inside(chunk)
-        scores = scores_of(model, chunk)
-        said = members(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
+        scores = scores_of(model, chunk.X, as_base(chunk.base, len(chunk)))
+        said = label_sets(model.classes, scores) if model.task == "multilabel" else model._predictions(scores)
         judged.add(chunk, said)
         if not table:
             out.add(said, chunk.id)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..metrics import Outcomes
+from ..evaluation.examples import Rows, equal_runs
+from ..rows.batches import as_base
 from ..streams.chunk import COLUMNS, join, known
 from ..streams.row_stream import BLOCK
 from .tasks import as_labels
@@ -25,8 +26,8 @@ __all__ = [
     "inside",
     "part_of",
     "round_up",
+    "rows_of",
     "runs_of_labels",
-    "some",
     "split",
     "usual_every",
     "whole_queries",
@@ -84,6 +85,12 @@ def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
     return dataclasses.replace(chunk, X=chunk.X[start:stop], position=position, **columns)
 
 
+def rows_of(chunk: Chunk, kind: str) -> Rows:
+    """The rows as the loop takes them; `kind`: of what is judged."""
+    y = as_labels(chunk.y) if kind == "classes" else chunk.y
+    return Rows(chunk.X, y, chunk.weight, None, chunk.query, as_base(chunk.base, len(chunk)))
+
+
 def inside(chunk: Chunk) -> Chunk:
     """For one-class learning every row, labelled or not, is one that should be inside: ‖x − w‖ − radius ≤ 0."""
     return dataclasses.replace(chunk, y=np.zeros(len(chunk)))
@@ -119,10 +126,8 @@ def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chu
         yield chunk, True
         return
     there = known(chunk.y)
-    edges = [0, *(np.flatnonzero(np.diff(there)) + 1).tolist(), len(chunk)]
-    if one_by_one:
-        edges = list(range(len(chunk) + 1))
-    for start, stop in itertools.pairwise(edges):
+    runs = itertools.pairwise(range(len(chunk) + 1)) if one_by_one else equal_runs(there)
+    for start, stop in runs:
         yield _part(chunk, start, stop, chunk.position), bool(there[start])
 
 
@@ -156,9 +161,3 @@ def _queries(chunk: Chunk) -> Any:
 def _back(position: Position, rows: int) -> Position:
     """The place so many rows before: rows of a chunk follow each other in one block of their file."""
     return dataclasses.replace(position, skip=position.skip - rows, example=position.example - rows)
-
-
-def some(outcomes: Outcomes, rows: Any) -> Outcomes:
-    columns = ("truth", "predicted", "weight", "scores", "probabilities")
-    kept: dict[str, Any] = {name: None if (c := getattr(outcomes, name)) is None else c[rows] for name in columns}
-    return Outcomes(outcomes.kind, labels=outcomes.labels, **kept)

@@ -1,4 +1,4 @@
-"""What kind of answers a stream has: the first labels decide, unless --task or the rule does."""
+"""The task of a stream (the first labels decide, unless --task or the rule does), and what follows from it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import LabelError
+from ..errors import LabelError, ParameterError
 
 if TYPE_CHECKING:
     from ..scheme.rounds import Rule
 
-__all__ = ["FEW", "as_labels", "decide"]
+__all__ = ["FEW", "as_labels", "decide", "new_model", "usual_metrics"]
 
 FEW = 20  # whole numbers: up to so many different ones in the first chunk are classes
+METRICS = {
+    "regression": ["mae", "rmse"],
+    "oneclass": ["excess", "above"],
+    "multilabel": ["hamming", "set_error"],
+    "ranking": ["ndcg"],
+}
 
 
 def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
@@ -47,3 +53,24 @@ def as_labels(y: NDArray[Any]) -> NDArray[Any]:
     out = np.empty(len(y), dtype=object)
     out[:] = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in y.tolist()]
     return out
+
+
+def usual_metrics(task: str) -> list[str]:
+    """What is measured without --metrics."""
+    return METRICS.get(task, ["error"])
+
+
+def new_model(rule: Any, task: str, **options: Any) -> Any:
+    """A model of a rule, or of many ("auto"). For sets of labels, its scores are divided by 0 where the rule can."""
+    from ..models.linear import LinearModel
+
+    if rule == "auto":
+        from ..models.ensemble import EnsembleModel
+
+        return EnsembleModel(task=task, **options)
+    if task == "multilabel":
+        try:
+            return LinearModel(rule, task, threshold="calibrated", **options)
+        except ParameterError:
+            pass
+    return LinearModel(rule, task, **options)

@@ -25,7 +25,7 @@ class Tuning:
 
     def choose(self, entries: list[Entry], higher: bool) -> list[int]:
         """Which go on, by index: of each rule the best, the first of equals; one that overflowed only if all did."""
-        self.over, self.examples = True, max(entry.keeper.seen for entry in entries)
+        self.over, self.examples = True, max(entry.loop.recording.seen for entry in entries)
         best: dict[str, tuple[float, int]] = {}
         for i, entry in enumerate(entries):
             value = entry.so_far()

@@ -50,27 +50,9 @@ class Asker:
     def __init__(self, model: Any, needs: Iterable[str], by_scores: bool = False) -> None:
         self.model = model
         self.by_scores = by_scores
-        if not hasattr(model, "predict_then_learn") and not (
-            hasattr(model, "predict_one") and hasattr(model, "learn_one")
-        ):
-            raise ParameterError(
-                f"model={model!r:.80}: expected predict_one and learn_one, or predict_then_learn for chunks"
-            )
         wanted = set(needs) - {""}
+        _require_answers(model, wanted)
         has_scores = hasattr(model, "score_one")
-        has_probabilities = _has_probabilities(model)
-        if "probabilities" in wanted and not has_probabilities:
-            raise ParameterError(
-                f"log_loss and calibration need probabilities, and {_name(model)} has no predict_proba_one; "
-                "use a rule whose loss gives them (sgd:loss=logistic), or another metric"
-            )
-        if "margins" in wanted and not has_scores:
-            raise ParameterError(f"hinge needs scores, and {_name(model)} has no score_one")
-        if "scores" in wanted and not (has_scores or has_probabilities):
-            raise ParameterError(
-                f"auc, average_precision and top_k need scores, and {_name(model)} has neither score_one nor "
-                "predict_proba_one"
-            )
         self.with_scores = bool(wanted & {"scores", "margins"}) and has_scores
         self.with_probabilities = "probabilities" in wanted or ("scores" in wanted and not has_scores)
         self._learn_weight = _weight_name(model, "learn_one")
@@ -250,6 +232,28 @@ class Rounds:
         )
         self.truth, self.predicted, self.weight, self.answers = [], [], [], []
         return out
+
+
+def _require_answers(model: Any, wanted: set[str]) -> None:
+    """Raise where the model cannot give what the metrics want."""
+    if not hasattr(model, "predict_then_learn") and not (hasattr(model, "predict_one") and hasattr(model, "learn_one")):
+        raise ParameterError(
+            f"model={model!r:.80}: expected predict_one and learn_one, or predict_then_learn for chunks"
+        )
+    has_scores = hasattr(model, "score_one")
+    has_probabilities = _has_probabilities(model)
+    if "probabilities" in wanted and not has_probabilities:
+        raise ParameterError(
+            f"log_loss and calibration need probabilities, and {_name(model)} has no predict_proba_one; "
+            "use a rule whose loss gives them (sgd:loss=logistic), or another metric"
+        )
+    if "margins" in wanted and not has_scores:
+        raise ParameterError(f"hinge needs scores, and {_name(model)} has no score_one")
+    if "scores" in wanted and not (has_scores or has_probabilities):
+        raise ParameterError(
+            f"auc, average_precision and top_k need scores, and {_name(model)} has neither score_one nor "
+            "predict_proba_one"
+        )
 
 
 def margins(raw: Array, classes: int) -> Array:

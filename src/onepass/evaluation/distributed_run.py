@@ -23,8 +23,8 @@ from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
 from .answers import Asker, Rounds, answer_kind, needs_of
+from .driver import DEFAULTS
 from .examples import CHUNK, as_examples, has_no_label, takes_mappings_only
-from .job import DEFAULTS
 from .recorder import Progress, RunRecorder
 from .run import Run
 
@@ -101,48 +101,68 @@ def distributed(
     k = whole("copies", copies, least=2)
     every, window, fading = whole("every", every), whole("window", window), factor("fading", fading)
     asked = None if metrics is None else metrics_module.make_all(metrics)
-    askers = [Asker(copy.deepcopy(model), needs_of(asked or [], False)) for _ in range(k)]
-    runs = [Run(every=every, window_size=window, fading_factor=fading) for _ in range(k)]
+    needs = needs_of(asked or [], False)
+    tested = []
+    for _ in range(k):
+        run = Run(every=every, window_size=window, fading_factor=fading)
+        tested.append(_Copy(copy.deepcopy(model), needs, run, repeat))
     generator = np.random.Generator(np.random.PCG64(whole("seed", seed, least=0)))
-    keepers: list[RunRecorder] = []
-    rounds: list[Rounds] = []
-    seconds = [0.0] * k
     examples = 0
-
-    def flush(j: int) -> None:
-        keepers[j].add(rounds[j].take(), seconds[j])
-        seconds[j] = 0.0
-
-    for x, y, weight, _, _, base in as_examples(stream, takes_mappings_only(model), askers[0].no_base):
+    for x, y, weight, _, _, base in as_examples(stream, takes_mappings_only(model), tested[0].asker.no_base):
         if has_no_label(y, examples + 1):
             continue
-        if not keepers:
-            kind = asked[0].kind if asked else answer_kind(model, y, askers[0].model.predict_one(x))
+        if not examples:
+            kind = asked[0].kind if asked else answer_kind(model, y, tested[0].asker.model.predict_one(x))
             asked = asked or [metrics_module.make(DEFAULTS[kind])]
-            keepers = [RunRecorder(run, asked, progress if j == 0 else None) for j, run in enumerate(runs)]
-            rounds = [Rounds(keeper.kind, keeper.labels) for keeper in keepers]
-        for j, times in enumerate(_trainings(scheme, k, examples, deterministic, generator).tolist()):
-            began = perf_counter()
-            if times == 0:
-                rounds[j].add(askers[j].answer(x, base), y, weight)
-            elif times == 1:
-                askers[j].learn(x, y, weight, base)
-            elif repeat or not askers[j].takes_weights:
-                for _ in range(times):
-                    askers[j].learn(x, y, weight, base)
-            else:
-                askers[j].learn(x, y, times * (1.0 if weight is None else weight), base)
-            seconds[j] += perf_counter() - began
-            if len(rounds[j]) == min(every, CHUNK):
-                flush(j)
+            for j, each in enumerate(tested):
+                each.begin(asked, progress if j == 0 else None)
+        trainings = _trainings(scheme, k, examples, deterministic, generator).tolist()
+        for each, times in zip(tested, trainings, strict=True):
+            each.take(x, y, weight, base, times)
         examples += 1
-    for j, keeper in enumerate(keepers):
-        flush(j)
-        keeper.close()
-    if not keepers and asked:
-        for run in runs:
-            RunRecorder(run, asked)
-    return Distributed(scheme, runs, examples)
+    for each in tested:
+        each.close(asked or [])
+    return Distributed(scheme, [each.run for each in tested], examples)
+
+
+class _Copy:
+    """One copy of the learner, and the run of the examples on which it is tested."""
+
+    def __init__(self, model: Any, needs: list[str], run: Run, repeat: bool) -> None:
+        self.asker, self.run = Asker(model, needs), run
+        self.repeat = repeat or not self.asker.takes_weights
+        self.seconds = 0.0
+        self.recorder: RunRecorder | None = None
+
+    def begin(self, metrics: Sequence[Metric], progress: Progress | None) -> None:
+        self.recorder = RunRecorder(self.run, metrics, progress)
+        self.rounds = Rounds(self.recorder.kind, self.recorder.labels)
+
+    def take(self, x: Any, y: Any, weight: float | None, base: float, times: int) -> None:
+        """Learn an example so many times; a test where it is 0."""
+        began = perf_counter()
+        if times == 0:
+            self.rounds.add(self.asker.answer(x, base), y, weight)
+        elif times == 1 or self.repeat:
+            for _ in range(times):
+                self.asker.learn(x, y, weight, base)
+        else:
+            self.asker.learn(x, y, times * (1.0 if weight is None else weight), base)
+        self.seconds += perf_counter() - began
+        if len(self.rounds) == min(self.run.every, CHUNK):
+            self._flush()
+
+    def _flush(self) -> None:
+        assert self.recorder is not None
+        self.recorder.add(self.rounds.take(), self.seconds)
+        self.seconds = 0.0
+
+    def close(self, metrics: Sequence[Metric]) -> None:
+        if self.recorder is not None:
+            self._flush()
+            self.recorder.close()
+        elif metrics:
+            RunRecorder(self.run, metrics)  # an empty run still names its metrics
 
 
 def _trainings(scheme: str, k: int, t: int, deterministic: bool, generator: np.random.Generator) -> Any:

@@ -1,4 +1,4 @@
-"""Streams as users hold them, as chunks of rows or as single examples.
+"""Streams in any form, as chunks of rows or as single examples.
 
 A stream is one of: an object with `batches(size)`, whose chunks have X, y and perhaps weight, query, id, time, base; an
 object with `chunks(size)` of (X, y); an iterable of (x, y) or (x, y, weight); an iterable of such chunks.
@@ -19,7 +19,7 @@ from ..rows.batches import as_base, as_batch, as_importance
 
 __all__ = ["Example", "Rows", "as_chunks", "as_examples", "is_event", "unlabelled"]
 
-CHUNK = 4096  # rows asked for at once: enough to drown the cost of a call, few enough to stay in cache
+CHUNK = 4096  # rows of a call: enough that its cost does not count, few enough to stay in the processor's cache
 
 
 class Example(NamedTuple):
@@ -86,6 +86,11 @@ def chunks_of(items: Iterator[Any], size: int) -> Iterator[Rows]:
             yield rows if rows.size() <= size else rows.part(start, min(start + size, rows.size()))
 
 
+def equal_runs(kinds: NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """(start, stop) of consecutive entries that are equal."""
+    yield from itertools.pairwise([0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)])
+
+
 def is_event(item: Any) -> bool:
     """Is this ("x", id, x) or ("y", id, y)? Of the former, an importance and an initial prediction may follow."""
     return isinstance(item, tuple) and len(item) in (3, 4, 5) and isinstance(item[0], str) and item[0] in ("x", "y")
@@ -141,7 +146,7 @@ def _one_by_one(chunks: Iterator[Rows], named: bool) -> Iterator[Example]:
 
 
 def single(X: Any, named: bool) -> Iterator[Any]:
-    """The rows of a table, or its mappings."""
+    """The rows of a table, one at a time; as mappings where they are `named`, or have names."""
     if isinstance(X, list | tuple):
         yield from X
     elif hasattr(X, "iloc"):
@@ -150,23 +155,29 @@ def single(X: Any, named: bool) -> Iterator[Any]:
         from ..streams.chunk import mappings
 
         yield from mappings(X)
-    elif hasattr(X, "dicts") and named:
-        yield from X.dicts()
-    elif hasattr(X, "tocsr") and named:
-        data, indices, starts = (array.tolist() for array in as_batch(X).merged().stored)
-        for start, stop in itertools.pairwise(starts):
-            yield dict(zip(indices[start:stop], data[start:stop], strict=True))
+    elif named:
+        yield from _as_mappings(X)
     elif hasattr(X, "format"):  # SciPy's
         batch = as_batch(X)
         yield from (batch.part(row, row + 1).single() for row in range(batch.rows))
     elif hasattr(X, "tocsr"):
         for row in range(X.shape[0]):
             yield X[row : row + 1]
-    elif named:
-        for row in np.asarray(X):
-            yield dict(enumerate(row.tolist()))
     else:
         yield from X
+
+
+def _as_mappings(X: Any) -> Iterator[dict[Any, Any]]:
+    """Rows of numbers as mappings from the column to the value."""
+    if hasattr(X, "dicts"):
+        yield from X.dicts()
+    elif hasattr(X, "tocsr"):
+        data, indices, starts = (array.tolist() for array in as_batch(X).merged().stored)
+        for start, stop in itertools.pairwise(starts):
+            yield dict(zip(indices[start:stop], data[start:stop], strict=True))
+    else:
+        for row in np.asarray(X):
+            yield dict(enumerate(row.tolist()))
 
 
 def _listed(values: Any) -> Any:

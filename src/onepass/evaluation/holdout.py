@@ -50,15 +50,15 @@ class Holdout:
         rounds.add(answer, y, weight)
         self._kept.add(rounds.take(), 0.0)
 
-    def report(self, asker: Asker, keeper: RunRecorder, metrics: list[Metric], *, end: bool = False) -> None:
+    def report(self, asker: Asker, recorder: RunRecorder, metrics: list[Metric], *, end: bool = False) -> None:
         """Called after every step: adds a row where one is due."""
-        seen, done = keeper.seen, self.run.holdout.get("t", [])
+        seen, done = recorder.seen, self.run.holdout.get("t", [])
         if self._fixed and seen and (seen % self.every == 0 or end) and (not done or done[-1] != seen):
-            rounds = Rounds(keeper.kind, keeper.labels)
+            rounds = Rounds(recorder.kind, recorder.labels)
             for x, y, base in self._fixed:
                 rounds.add(asker.answer(x, base), y, None)
             outcomes = rounds.take()
-            self._add(seen, [metric.value(metric.statistic().of(outcomes), keeper.labels) for metric in metrics])
+            self._add(seen, [metric.value(metric.statistic().of(outcomes), recorder.labels) for metric in metrics])
         elif self._kept is not None and self.run.t and (not done or done[-1] != self.run.t[-1]):
             self._kept.recorder.settle()
             self._add(self.run.t[-1], self._kept.recorder.values("cumulative"))

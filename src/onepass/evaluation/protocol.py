@@ -11,9 +11,10 @@ from ..drift.registry import make_detector
 from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import factor, whole
-from .answers import StreamModel
+from .answers import Asker, StreamModel, needs_of
+from .driver import Driver
 from .holdout import Holdout
-from .job import Job
+from .loop import Loop
 from .recorder import Progress
 from .regret_recorder import Hindsight, RegretRecorder
 from .run import Run
@@ -48,10 +49,10 @@ def prequential(
 ) -> Run:
     """Predict, reveal, learn, for every example of `stream`; report each `every` examples and at the end.
 
-    `stream` yields (x, y) or (x, y, weight), or chunks, or has `batches(size)` or `chunks(size)`. When the model has
-    `predict_then_learn(X, y)` (and `score_then_learn` where scores are wanted), whole chunks go through it, with the
-    same results. Weights count in learning and in every metric. Rows without a label (None, NaN) are predicted and
-    counted in `unlabelled`, not learned.
+    `stream` yields (x, y) or (x, y, weight), or chunks, or has `batches(size)` or `chunks(size)`. Models that have
+    `predict_then_learn(X, y)` (and `score_then_learn` where a metric needs scores) take whole chunks, with the same
+    results. Weights count in learning and in every metric. Rows without a label (None, NaN) are predicted and counted
+    in `unlabelled`, but not learned.
 
     metrics: names such as "error", "auc", "f1:average=macro" (see `onepass.metrics`); by default "error" for classes,
         "mae" for numbers, "ndcg" for queries.
@@ -63,36 +64,40 @@ def prequential(
     holdout: n: every n-th example is judged but never learned; or a set (X, y) or list of (x, y), judged every
         `holdout_every` examples (by default `every`). Results in `run.holdout`.
     calibration: keep the calibration curve; by default where a metric asks for probabilities anyway.
-    regret: True, or a `Hindsight`: keep the rows (at most its `limit` of numbers; beyond, the first that fit) and at
-        the end compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, of classes
-        or numbers.
-    drift: a detector of `onepass.drift` or its name, which hears the losses (0 or 1 of a label, |y − ŷ| of a number);
-        its alarms become `run.marks`, as do those of a model with `drifts_`.
+    regret: True, or a `Hindsight`: keep the rows (the first that fit within its `limit` of numbers) and at the end
+        compare with the best fixed weights of the rule's loss: `run.regret`. For linear models, of classes or numbers.
+    drift: a detector of `onepass.drift` or its name, fed with the losses (0 or 1 of a label, |y − ŷ| of a number). Its
+        alarms become `run.marks`, as do those of a model with `drifts_`.
     on_predictions: called with (rows, predictions), in order, for rows as they came.
     progress: called with the run at least every few thousand examples.
-
     Memory: one row for each report, the last `window` examples' answers, and with `regret` the rows.
     """
     run = Run(every=whole("every", every), window_size=whole("window", window), fading_factor=factor("fading", fading))
     asked = None if metrics is None else metrics_module.make_all(metrics)
     if calibration is None:
-        calibration = asked is not None and any(metric.needs == "probabilities" for metric in asked)
-    regret_recorder = _looking(model, regret, delay, time)
-    kept_out = Holdout(holdout, holdout_every, model, run)
-    watch = None if drift is None else make_detector(drift)
-    job = Job(model, run, asked, bool(calibration), progress, on_predictions, kept_out, regret_recorder, watch)
+        calibration = any(metric.needs == "probabilities" for metric in asked or [])
+    loop = _loop(model, asked, calibration, _regret_recorder(model, regret, delay, time), drift)
+    driver = Driver(loop, run, asked, Holdout(holdout, holdout_every, model, run), calibrate=calibration,
+                    progress=progress, on_predictions=on_predictions)  # fmt: skip
     run.settings = _settings(model, stream, delay, time, holdout)
     try:
-        job.go(stream, delay, time, max_pending)
+        driver.go(stream, delay, time, max_pending)
     except Exception as error:
-        error.add_note(f"prequential: {job.through} examples were through before this")
+        error.add_note(f"prequential: {loop.examples} examples were through before this")
         raise
-    if regret_recorder is not None:
-        run.regret = regret_recorder.finish()
+    if loop.regret is not None:
+        run.regret = loop.regret.finish()
     return run
 
 
-def _looking(model: Any, regret: bool | Hindsight, delay: Any, time: Any) -> RegretRecorder | None:
+def _loop(model: Any, metrics: list[Metric] | None, calibrate: bool, regret: RegretRecorder | None, drift: Any) -> Loop:
+    needs = needs_of(metrics or [], calibrate)
+    if regret is not None and not regret.regression:
+        needs.append("margins")
+    return Loop(Asker(model, needs), regret=regret, drift=None if drift is None else make_detector(drift))
+
+
+def _regret_recorder(model: Any, regret: bool | Hindsight, delay: Any, time: Any) -> RegretRecorder | None:
     if not isinstance(regret, bool | Hindsight):
         raise ParameterError(f"regret={regret!r:.60}: expected True, False or a Hindsight")
     if regret is False:

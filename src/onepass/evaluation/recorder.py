@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .. import metrics as metrics_module
 from ..metrics import VIEWS, Labels, Metric, Outcomes, Recorder, calibration, per_class
 from ..metrics.tables import BINS, CONFUSION
 from .run import Run
 
-__all__ = ["RunRecorder"]
+__all__ = ["Progress", "RunRecorder"]
 
 Progress = Callable[[Run], object]
 
@@ -19,8 +21,15 @@ class RunRecorder:
     """Keeps a `Run` up to date with the outcomes it is given."""
 
     def __init__(
-        self, run: Run, metrics: Sequence[Metric], progress: Progress | None = None, *, calibrate: bool = False
+        self,
+        run: Run,
+        metrics: Sequence[Metric],
+        progress: Progress | None = None,
+        *,
+        calibrate: bool = False,
+        labels: Labels | None = None,
     ) -> None:
+        """`labels`: those of another recorder, which this one shares."""
         self.run, self.progress = run, progress
         run.metrics = [metric.label for metric in metrics]
         run.values = dict.fromkeys(run.metrics, math.nan)
@@ -32,6 +41,8 @@ class RunRecorder:
         self.recorder = Recorder(
             metrics, every=run.every, window=run.window_size, fading=run.fading_factor, extra=extra
         )
+        if labels is not None:
+            self.recorder.labels = labels
 
     @property
     def labels(self) -> Labels:
@@ -96,3 +107,35 @@ class RunRecorder:
                 run.curves[metric][view].append(value)
         run.throughput.append(run.speed)
         self.recorder.begin_period()
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    def state(self, name: str, arrays: dict[str, Any], *, times: bool = True) -> dict[str, Any]:
+        """What `from_state` needs, as JSON; large columns go to `arrays`, under names that begin with `name`."""
+        from ..metrics.saving import save
+
+        config, mine = save(self.recorder)
+        arrays.update({f"{name}.{key}": array for key, array in mine.items()})
+        return {
+            "recorder": config,
+            "run": self.run.content(times=times),
+            "metrics": self.run.metrics,
+            "calibrates": BINS in self.recorder.extra,
+        }
+
+    @classmethod
+    def from_state(
+        cls, content: Mapping[str, Any], name: str, arrays: Mapping[str, Any], labels: Labels | None = None
+    ) -> RunRecorder:
+        """A recorder that goes on where the one was whose `state` this is."""
+        from ..metrics.saving import restore
+
+        run = Run.from_json(json.dumps(content["run"]))
+        values, curves = run.values, run.curves
+        made = [metrics_module.make(metric) for metric in content["metrics"]]
+        recorder = cls(run, made, calibrate=content["calibrates"], labels=labels)
+        run.values, run.curves = values, curves
+        prefix = f"{name}."
+        mine = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+        restore(recorder.recorder, content["recorder"], mine)
+        return recorder

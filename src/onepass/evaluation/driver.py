@@ -1,8 +1,7 @@
-"""One evaluation at work: the three ways through a stream (in chunks, one by one, by events), and what is kept."""
+"""How `prequential` brings a stream to the loop: in chunks, one by one, or by events (examples now, labels later)."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import metrics as metrics_module
-from ..drift.base import Detector
 from ..errors import InputError
 from ..metrics import Metric, Outcomes
-from .answers import Answer, Asker, Rounds, answer_kind, needs_of
+from .answers import Answer, Rounds, answer_kind
 from .delays import DelayedStream, PendingLabels
 from .examples import (
     CHUNK,
@@ -21,6 +19,7 @@ from .examples import (
     as_chunks,
     as_examples,
     chunks_of,
+    equal_runs,
     has_no_label,
     is_chunk,
     is_event,
@@ -30,42 +29,35 @@ from .examples import (
     unlabelled,
 )
 from .holdout import Holdout
+from .loop import Loop
 from .queries import Queries
 from .recorder import Progress, RunRecorder
-from .regret_recorder import RegretRecorder
 from .run import Run
 
-__all__ = ["DEFAULTS", "Job"]
+__all__ = ["DEFAULTS", "Driver"]
 
 RANKINGS = "needs chunks with a query for each row (and a Ranker), or with a table of label sets as y"
 DEFAULTS = {"classes": "error", "numbers": "mae", "rankings": "ndcg"}
 
 
-class Job:
-    """One evaluation at work."""
+class Driver:
+    """One evaluation. Where no metric says what is judged, the first answer does."""
 
     def __init__(
         self,
-        model: Any,
+        loop: Loop,
         run: Run,
         metrics: list[Metric] | None,
-        calibrate: bool,
-        progress: Progress | None,
-        on_predictions: Callable[[Any, Any], object] | None,
         holdout: Holdout,
-        regret_recorder: RegretRecorder | None = None,
-        drift: Detector | None = None,
+        *,
+        calibrate: bool = False,
+        progress: Progress | None = None,
+        on_predictions: Callable[[Any, Any], object] | None = None,
     ) -> None:
-        self.holdout, self.regret_recorder, self.drift = holdout, regret_recorder, drift
-        self.before = int(getattr(model, "t_", 0))  # examples the model has seen before this run
-        self.model, self.run, self.metrics, self.calibrate = model, run, metrics, calibrate
+        self.loop, self.asker, self.model = loop, loop.asker, loop.asker.model
+        self.run, self.metrics, self.holdout, self.calibrate = run, metrics, holdout, calibrate
         self.progress, self.on_predictions = progress, on_predictions
-        wanted = needs_of(metrics or [], calibrate)
-        if regret_recorder is not None and not regret_recorder.regression:
-            wanted.append("margins")
-        self.asker = Asker(model, wanted)
-        self.keeper: RunRecorder | None = None
-        self.through = 0  # labelled examples through the model
+        self.learned_before = int(getattr(self.model, "t_", 0))
 
     @property
     def ranks(self) -> bool:
@@ -76,24 +68,20 @@ class Job:
     def go(self, stream: Any, delay: Any, time: Any, max_pending: int) -> None:
         store = PendingLabels(max_pending)
         named = takes_mappings_only(self.model)
-        at_once = isinstance(delay, int) and delay == 0 and time is None
-        if not at_once:
+        if not (isinstance(delay, int) and delay == 0 and time is None):
             stream = DelayedStream(stream, delay, time=time, named=named)
-        chunks = (
-            None
-            if isinstance(stream, DelayedStream)
-            else as_chunks(stream, min(self.run.every, CHUNK), self.asker.no_base)
-        )
-        first = None
+        size = min(self.run.every, CHUNK)
+        chunks, first = as_chunks(stream, size, self.asker.no_base), None
         if chunks is None and hasattr(stream, "__iter__"):
             first, stream = split(stream)
-        in_chunks = chunks is not None or is_chunk(first)
-        if self.ranks and first is not None and not (in_chunks and self.asker.takes_chunks()):
+            chunks = chunks_of(stream, size) if is_chunk(first) else None
+        whole_chunks = chunks is not None and self.asker.takes_chunks()
+        if self.ranks and first is not None and not whole_chunks:
             raise InputError(f"{self.metrics[0].label} {RANKINGS}")  # type: ignore[index]
         if is_event(first):
             self.by_event(stream, store)
-        elif in_chunks and self.asker.takes_chunks():
-            self.by_chunk(chunks_of(stream, min(self.run.every, CHUNK)) if chunks is None else chunks)
+        elif chunks is not None and whole_chunks:
+            self.by_chunk(chunks)
         else:
             self.one_by_one(stream, named)
         self.close()
@@ -112,7 +100,7 @@ class Job:
             if self.ranks:
                 self.chunk_of_label_sets(rows)
                 continue
-            missing = unlabelled(rows.y, count, self.through)
+            missing = unlabelled(rows.y, count, self.loop.examples)
             for start, stop, learned in self.segments(count, missing):
                 part = rows if stop - start == count else rows.part(start, stop)
                 if missing is not None and missing[start]:
@@ -127,13 +115,12 @@ class Job:
         """Consecutive rows of which all have a label or none, all are learned or none: (start, stop, learned)."""
         kind = np.zeros(count, dtype=np.int64) if missing is None else missing.astype(np.int64)
         if self.holdout.nth:
-            number = self.through + np.cumsum(kind == 0)
-            kind[(number % self.holdout.nth == 0) & (kind == 0)] = 2
-        edges = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), count]
-        for start, stop in itertools.pairwise(edges):
+            labelled = np.flatnonzero(kind == 0)
+            kind[labelled[self.loop.is_held_out(self.holdout.nth, len(labelled))]] = 2
+        for start, stop in equal_runs(kind):
             while start < stop:
                 learned = bool(kind[start] == 0)
-                seen = self.keeper.seen if self.keeper is not None else 0
+                seen = self.loop.recorder.seen if self.loop.recorder is not None else 0
                 until = min(stop, start + self.holdout.next_judging(seen)) if learned else stop
                 yield start, until, learned
                 start = until
@@ -147,51 +134,45 @@ class Job:
         if self.asker.asks_more and isinstance(rows.X, list):
             self.learn_mappings(rows)
             return
-        if self.regret_recorder is not None:
-            self.regret_recorder.require_no_base(rows)
         began = perf_counter()
-        said = self.asker.predict_then_learn(rows)
+        said = self.loop.predict_then_learn(rows)
         seconds = perf_counter() - began
-        if self.regret_recorder is not None:
-            self.regret_recorder.add(rows, said)
-        if self.keeper is None:
+        if self.loop.recorder is None:
             self.begin(rows.y[0], None if self.asker.asks_more else said[0])
-            assert self.keeper is not None
-        outcomes = self.asker.outcomes_of(self.keeper.kind, self.keeper.labels, said, rows.y, rows.weight)
+        outcomes = self.loop.judge(rows, said)
         if self.on_predictions is not None:
             self.tell(rows.X, said if not self.asker.asks_more else _labels_of(outcomes))
-        self.through += len(outcomes)
+        self.loop.examples += len(outcomes)
         self.account(outcomes, seconds)
 
     def learn_mappings(self, rows: Rows) -> None:
         """A list of mappings whose scores are wanted: one by one, as no call gives them for many."""
-        if self.keeper is None:
+        if self.loop.recorder is None:
             self.begin(rows.y[0], None)
-        assert self.keeper is not None
-        rounds, said = Rounds(self.keeper.kind, self.keeper.labels), []
+        rounds, said = Rounds(self.loop.kind, self.loop.labels), []
         began = perf_counter()
         for x, y, weight, base in zip(rows.X, _listed(rows.y), _weights(rows), _bases(rows), strict=True):
             answer = self.asker.answer(x, base)
             said.append(answer.prediction)
             rounds.add(answer, y, weight)
-            if self.regret_recorder is not None:
-                self.regret_recorder.add_one(x, y, weight, base, self.model)
+            if self.loop.regret is not None:
+                self.loop.regret.add_one(x, y, weight, base, self.model)
             self.asker.learn(x, y, weight, base)
         seconds = perf_counter() - began
         self.tell(rows.X, said)
-        self.through += len(rounds)
+        self.loop.examples += len(rounds)
         self.account(rounds.take(), seconds)
 
     def chunk_of_queries(self, rows: Rows, queries: Queries) -> None:
         """Rows of a ranking: judged by query, once the whole of it has come."""
-        if unlabelled(rows.y, rows.size(), self.through) is not None:
+        if unlabelled(rows.y, rows.size(), self.loop.examples) is not None:
             raise InputError("rows of a query need a relevance each; some have none")
         began = perf_counter()
         said = self.asker.predict_then_learn(rows)
         seconds = perf_counter() - began
         if self.on_predictions is not None:
             self.tell(rows.X, said)
-        self.through += rows.size()
+        self.loop.examples += rows.size()
         self.add_queries(queries.add(rows, np.asarray(said, dtype=np.float64)), seconds)
 
     def chunk_of_label_sets(self, rows: Rows) -> None:
@@ -201,20 +182,19 @@ class Job:
         began = perf_counter()
         [(_, scores)] = self.model.score_then_learn(rows.X, rows.y)
         seconds = perf_counter() - began
-        if self.keeper is None:
+        if self.loop.recorder is None:
             self.begin_with("rankings")
         count = rows.size()
         weight = np.ones(count) if rows.weight is None else rows.weight
-        self.through += count
+        self.loop.examples += count
         self.account(Outcomes("rankings", np.asarray(rows.y, np.float64), np.zeros(count), weight, scores), seconds)
 
     def add_queries(self, outcomes: Outcomes | None, seconds: float) -> None:
-        if self.keeper is None:
+        if self.loop.recorder is None:
             self.begin_with("rankings")
-            assert self.keeper is not None
             self.run.unit = "queries"
         if outcomes is not None:
-            self.keeper.add(outcomes, seconds)
+            self.loop.recording.add(outcomes, seconds)
         else:
             self.run.seconds += seconds
 
@@ -229,26 +209,25 @@ class Job:
             seconds += clock() - began
             if self.on_predictions is not None:
                 self.tell([x], [answer.prediction])
-            if has_no_label(y, self.through + 1):
+            if has_no_label(y, self.loop.examples + 1):
                 self.run.unlabelled += 1
                 continue
-            if self.keeper is None:
+            if self.loop.recorder is None:
                 self.begin(y, answer.prediction)
-            assert self.keeper is not None
             if rounds is None:
-                rounds = Rounds(self.keeper.kind, self.keeper.labels)
-            if self.holdout.is_due(self.through + 1):
+                rounds = Rounds(self.loop.kind, self.loop.labels)
+            if self.holdout.is_due(self.loop.examples + 1):
                 self.hold_out(answer, y, weight)
                 continue
             # Judged before the model hears y: what it returned may be a thing that learning changes.
             rounds.add(answer, y, weight)
-            if self.regret_recorder is not None:
-                self.regret_recorder.add_one(x, y, weight, base, self.model)
+            if self.loop.regret is not None:
+                self.loop.regret.add_one(x, y, weight, base, self.model)
             began = clock()
             learn(x, y, weight, base)
             seconds += clock() - began
-            self.through += 1
-            if len(rounds) >= min(flush, self.holdout.next_judging(self.keeper.seen)):
+            self.loop.examples += 1
+            if len(rounds) >= min(flush, self.holdout.next_judging(self.loop.recording.seen)):
                 self.account(rounds.take(), seconds)
                 seconds = 0.0
         if rounds:
@@ -286,18 +265,18 @@ class Job:
                 continue
             x, weight, base, answer = waited
             y = event[2]
-            if has_no_label(y, self.through + 1):
+            if has_no_label(y, self.loop.examples + 1):
                 self.run.unlabelled += 1
                 continue
             if rounds is None:
                 self.begin(y, answer.prediction)
-                assert self.keeper is not None and self.metrics is not None
+                assert self.metrics is not None
                 self.run.at_label = Run(
                     every=self.run.every, window_size=self.run.window_size, fading_factor=self.run.fading_factor
                 )
                 later = RunRecorder(self.run.at_label, self.metrics, calibrate=self.calibrate)
                 rounds = (
-                    Rounds(self.keeper.kind, self.keeper.labels),
+                    Rounds(self.loop.kind, self.loop.labels),
                     Rounds(later.kind, later.labels),
                 )
             rounds[0].add(answer, y, weight)
@@ -305,7 +284,7 @@ class Job:
             began = clock()
             asker.learn(x, y, weight, base)
             seconds += clock() - began
-            self.through += 1
+            self.loop.examples += 1
             if len(rounds[0]) == min(self.run.every, CHUNK):
                 flush()
         flush()
@@ -313,7 +292,7 @@ class Job:
         if later is not None:
             later.close()
 
-    # -- what is kept ----------------------------------------------------------------------------------------------
+    # -- the run --------------------------------------------------------------------------------------------------
 
     def begin(self, y: Any, prediction: Any) -> None:
         """The first answer says what kind of answers these are, where no metric does."""
@@ -324,45 +303,35 @@ class Job:
             self.metrics = [metrics_module.make(DEFAULTS[kind])]
         elif self.metrics[0].kind != kind:
             raise InputError(f"{self.metrics[0].label} is for {self.metrics[0].kind}, but the stream gives {kind}")
-        self.keeper = RunRecorder(self.run, self.metrics, self.progress, calibrate=self.calibrate)
+        self.loop.begin(self.run, self.metrics, self.progress, calibrate=self.calibrate)
 
     def account(self, outcomes: Outcomes, seconds: float) -> None:
         """Outcomes of examples that were learned, up to the next judging of a held-out set."""
-        assert self.keeper is not None and self.metrics is not None
-        if self.drift is not None:
-            for i in self.drift.update_many(losses(outcomes)).tolist():
-                self.run.mark(self.keeper.seen + i + 1, "drift")
-        self.keeper.add(outcomes, seconds)
-        self.holdout.report(self.asker, self.keeper, self.metrics)
+        assert self.metrics is not None
+        self.loop.record(outcomes, seconds)
+        self.holdout.report(self.asker, self.loop.recording, self.metrics)
 
     def hold_out(self, answer: Answer, y: Any, weight: float | None) -> None:
-        if self.keeper is None:
+        if self.loop.recorder is None:
             self.begin(y, answer.prediction)
         assert self.metrics is not None
         self.holdout.add(answer, y, weight, self.metrics)
-        self.through += 1
+        self.loop.examples += 1
 
     def close(self) -> None:
         for t in getattr(self.model, "drifts_", ()):
-            if t >= self.before:
-                self.run.mark(t - self.before + 1, "drift")
-        if self.keeper is not None:
+            if t >= self.learned_before:
+                self.run.mark(t - self.learned_before + 1, "drift")
+        if self.loop.recorder is not None:
             assert self.metrics is not None
-            self.keeper.close()
-            self.holdout.report(self.asker, self.keeper, self.metrics, end=True)
+            self.loop.recorder.close()
+            self.holdout.report(self.asker, self.loop.recorder, self.metrics, end=True)
         elif self.metrics is not None:
             RunRecorder(self.run, self.metrics)  # an empty run still names its metrics
 
     def tell(self, X: Any, predictions: Any) -> None:
         if self.on_predictions is not None:
             self.on_predictions(X, predictions)
-
-
-def losses(outcomes: Outcomes) -> Any:
-    """0 or 1 for each label, |y − ŷ| for each number: what a drift detector hears."""
-    if outcomes.kind == "numbers":
-        return np.abs(outcomes.truth - outcomes.predicted)
-    return (outcomes.truth != outcomes.predicted).astype(np.float64)
 
 
 def _labels_of(outcomes: Outcomes) -> list[Any]:
