@@ -84,6 +84,21 @@ def with_cache(made: list[str], flag: str, kind: str) -> Any:
     return lambda path: [*made, "-d", str(path), "-b", BITS, flag, f"{path}.{kind}"]
 
 
+def make_files(folder: Path, rows: int) -> dict[str, Path]:
+    """Generated files of so many rows; with ONEPASS_DATA also RCV1, repeated until it is as long."""
+    say(f"writing {rows:,} rows …")
+    write_files(folder, rows)
+    files = {"numbers": folder / "numbers.vw", "words": folder / "words.vw"}
+    if os.environ.get("ONEPASS_DATA"):
+        files["rcv1"] = folder / "rcv1.vw"
+        write_set(files["rcv1"], "rcv1")
+        once = files["rcv1"].read_bytes()
+        with files["rcv1"].open("ab") as file:
+            for _ in range(rows // once.count(b"\n")):
+                file.write(once)
+    return files
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each file")
@@ -95,16 +110,7 @@ def main() -> None:
     print(header(about), flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        say(f"writing {given.rows:,} rows …")
-        write_files(folder, given.rows)
-        files = {"numbers": folder / "numbers.vw", "words": folder / "words.vw"}
-        if os.environ.get("ONEPASS_DATA"):
-            files["rcv1"] = folder / "rcv1.vw"
-            write_set(files["rcv1"], "rcv1")
-            once = files["rcv1"].read_bytes()
-            with files["rcv1"].open("ab") as file:
-                for _ in range(given.rows // once.count(b"\n")):
-                    file.write(once)
+        files = make_files(folder, given.rows)
         small, tenth = heads(folder, files, 10, "ten"), heads(folder, files, given.rows // 10, "tenth")
         for what, path in files.items():
             rows = count(path)

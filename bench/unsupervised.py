@@ -99,25 +99,15 @@ mistakes: dict[int, float] = {}
 def minibatch_cases(scale: float) -> dict[str, Any]:
     """name → (our maker, theirs, teacher, what is measured of a model)."""
     X, y = blobs(int(20_000 * scale))
-    T, z = text(int(20_000 * scale))
-    digits = np.random.default_rng(1).normal(size=(int(10_000 * scale), 20)) @ np.random.default_rng(2).normal(
-        size=(20, 64)
-    )
+    return bayes_cases(X, y, *text(int(20_000 * scale))) | other_cases(X, int(10_000 * scale))
+
+
+def accuracy(table: Any, labels: Any) -> Callable[[Any], float]:
+    return lambda model: float(np.mean(model.predict(table) == labels))
+
+
+def bayes_cases(X: Any, y: Any, T: Any, z: Any) -> dict[str, Any]:
     codes = X.astype(int) % 8
-    wide = digits @ np.random.default_rng(3).normal(size=(64, 400)) + np.random.default_rng(4).normal(
-        size=(len(digits), 400)
-    )
-    D = digits / np.linalg.norm(digits, axis=1).mean()
-
-    def accuracy(table: Any, labels: Any) -> Callable[[Any], float]:
-        return lambda model: float(np.mean(model.predict(table) == labels))
-
-    def residual(model: Any) -> float:
-        U = model.transform(D[:500])
-        objective = 0.5 * np.sum((D[:500] - U @ model.components_) ** 2, axis=1) + 0.1 * np.abs(U).sum(axis=1)
-        return float(objective.mean())
-
-    dictionary: dict[str, Any] = {"fit_algorithm": "cd", "transform_algorithm": "lasso_cd", "transform_alpha": 0.1}
     return {
         "GaussianNB, 20 features": (op.GaussianNB, naive_bayes.GaussianNB, in_batches(X, y), accuracy(X, y)),
         "MultinomialNB, CSR text": (op.MultinomialNB, naive_bayes.MultinomialNB, in_batches(T, z), accuracy(T, z)),
@@ -129,6 +119,23 @@ def minibatch_cases(scale: float) -> dict[str, Any]:
             in_batches(codes, y),
             accuracy(codes, y),
         ),
+    }
+
+
+def other_cases(X: Any, rows: int) -> dict[str, Any]:
+    digits = np.random.default_rng(1).normal(size=(rows, 20)) @ np.random.default_rng(2).normal(size=(20, 64))
+    wide = digits @ np.random.default_rng(3).normal(size=(64, 400)) + np.random.default_rng(4).normal(
+        size=(len(digits), 400)
+    )
+    D = digits / np.linalg.norm(digits, axis=1).mean()
+
+    def residual(model: Any) -> float:
+        U = model.transform(D[:500])
+        objective = 0.5 * np.sum((D[:500] - U @ model.components_) ** 2, axis=1) + 0.1 * np.abs(U).sum(axis=1)
+        return float(objective.mean())
+
+    dictionary: dict[str, Any] = {"fit_algorithm": "cd", "transform_algorithm": "lasso_cd", "transform_alpha": 0.1}
+    return {
         "KMeans, K = 10, inertia": (
             lambda: op.KMeans(10, batch_size=BATCH),
             lambda: cluster.MiniBatchKMeans(10, batch_size=BATCH, random_state=0, n_init=1, reassignment_ratio=0),

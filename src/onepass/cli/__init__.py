@@ -51,43 +51,16 @@ class OnepassGroup(click.Group):
         return command
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
-        for output in (sys.stdout, sys.stderr):
-            # Formulas have letters that some terminals lack: print a "?" rather than fail.
-            with contextlib.suppress(AttributeError, ValueError):
-                output.reconfigure(errors="replace")  # type: ignore[union-attr]
-        if "bench" not in sys.argv:
-            # The verbs multiply no matrices; threads that wait for some would spin beside those that parse.
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        gc.set_threshold(50_000, 20, 20)  # what modules are made of is no garbage: to look for some takes a while
+        _prepare_process()
         kwargs["standalone_mode"] = False
         try:
             code = super().main(*args, **kwargs)
             with named("standard output"):
                 sys.stdout.flush()
-        except click.ClickException as error:
-            fail(error.format_message(), error.exit_code)
-        except ParameterError as error:
-            fail(str(error), 2)
-        except OnepassError as error:
-            notes = getattr(error, "__notes__", [])
-            fail(
-                ". ".join([in_words_of_the_command(error), *(note for note in notes if "prequential:" not in note)]), 1
-            )
-        except BrokenPipeError:
-            _printed()  # if not: whoever read our output has seen enough
-            sys.exit(1)
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # files that are full say which they are
-            name = error.filename or ("standard output" if not _printed() or full else "")
-            fail(f"{name}: {error.strerror}" if name else str(error), 1)
-        except ImportError as error:
-            if not str(error).startswith("ONEPASS_ISA="):
-                raise
-            fail(str(error), 2)
-        except MemoryError:
-            fail("out of memory: fewer weights (-b BITS) or fewer classes are needed", 1)
-        except (click.Abort, KeyboardInterrupt):
-            fail("interrupted", 130)
+        except (click.ClickException, click.Abort, KeyboardInterrupt) as error:
+            _fail_usage(error)
+        except (OnepassError, OSError, ImportError, MemoryError) as error:
+            _fail_run(error)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -95,6 +68,46 @@ class OnepassGroup(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             fail("interrupted", 130)
+
+
+def _prepare_process() -> None:
+    for output in (sys.stdout, sys.stderr):
+        # Formulas have letters that some terminals lack: print a "?" rather than fail.
+        with contextlib.suppress(AttributeError, ValueError):
+            output.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if "bench" not in sys.argv:
+        # The verbs multiply no matrices; threads that wait for some would spin beside those that parse.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(50_000, 20, 20)  # modules are no garbage: looking for some while they load takes a while
+
+
+def _fail_usage(error: BaseException) -> NoReturn:
+    """End with the code of a wrong option, or of an interruption."""
+    if isinstance(error, click.ClickException):
+        fail(error.format_message(), error.exit_code)
+    fail("interrupted", 130)
+
+
+def _fail_run(error: Exception) -> NoReturn:
+    """End with the message and the code of an error of the library or of the system."""
+    if isinstance(error, ParameterError):
+        fail(str(error), 2)
+    if isinstance(error, OnepassError):
+        notes = [note for note in getattr(error, "__notes__", []) if "prequential:" not in note]
+        fail(". ".join([in_words_of_the_command(error), *notes]), 1)
+    if isinstance(error, MemoryError):
+        fail("out of memory: fewer weights (-b BITS) or fewer classes are needed", 1)
+    if isinstance(error, ImportError):
+        if not str(error).startswith("ONEPASS_ISA="):
+            raise error
+        fail(str(error), 2)
+    if isinstance(error, BrokenPipeError):
+        _printed()  # if not: whoever read our output has seen enough
+        sys.exit(1)
+    assert isinstance(error, OSError)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # files that are full say which they are
+    name = error.filename or ("standard output" if not _printed() or full else "")
+    fail(f"{name}: {error.strerror}" if name else str(error), 1)
 
 
 def _printed() -> bool:

@@ -226,7 +226,7 @@ class Race:
         self.board.show(self)
 
     def _begin(self, chunk: Chunk) -> None:
-        from .. import metrics, rules
+        from .. import metrics
         from ..evaluation.answers import needs_of
         from ..evaluation.model_loop import ModelLoop, kind_of
         from ..evaluation.run import Run
@@ -234,14 +234,9 @@ class Race:
         from .learn import _metrics
         from .progress import USUAL
         from .rows import declare_sides, usual_every
-        from .tasks import decide, new_model, usual_metrics
+        from .tasks import new_model, usual_metrics
 
-        asked = self.given["task"]
-        admitting = [rules.make(name.partition("@")[0]) for name in self.names if name != "auto"]
-        if asked == "auto" and admitting and all("binary" not in rule.defined_for() for rule in admitting):
-            asked = "regression"
-        guess = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
-        self.task = "auto" if guess == "classification" else guess
+        self.task = self._task_of(chunk)
         if not self.names:
             self.names = split_rules(FOR_NUMBERS if self.task == "regression" else RULES)
         kind = kind_of(self.task)
@@ -262,6 +257,18 @@ class Race:
             self.entries.append(Entry(asked, name, loop))
         self.pairs = Pairs(len(self.entries))
         self.higher = made[0].higher_is_better
+
+    def _task_of(self, chunk: Chunk) -> str:
+        """--task; else what all rules are for; else what the first labels are."""
+        from .. import rules
+        from .tasks import decide
+
+        asked = self.given["task"]
+        named = [rules.make(name.partition("@")[0]) for name in self.names if name != "auto"]
+        if asked == "auto" and named and all("binary" not in rule.defined_for() for rule in named):
+            asked = "regression"
+        task: str = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
+        return "auto" if task == "classification" else task
 
     def _variants(self) -> list[tuple[str, str]]:
         """What was asked for, and each form of it that is tried."""

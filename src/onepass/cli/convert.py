@@ -24,6 +24,7 @@ SUFFIXES = {".vw": "vw", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm":
             ".cache": "cache"}  # fmt: skip
 TO = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "cache")
 WIDEST = 10_000  # columns a table may have
+ANSWERS = ("label", "weight", "id")  # columns beside the features
 VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\t": "_"})
 
 
@@ -154,21 +155,11 @@ class Conversion:
         )
 
     def _svmlight(self, file: IO[bytes]) -> None:
-        numbers: dict[str, int] = {}
-        named = False
+        numbers: dict[str, int] = {}  # of names, where features have some
         for x, y, _, _ in self._examples():
             if y is None or (isinstance(y, str) and not _is_number(y)):
                 raise InputError(f"example {self.rows:,}: svmlight's labels are numbers, got {y!r}")
-            pairs = []
-            for name, value in x.items():
-                if not named and str(name).isdigit():
-                    pairs.append((int(name), value))
-                    continue
-                if not named and not numbers and self.rows > 1 and pairs:
-                    raise InputError(f"example {self.rows:,}: {name!r} is not a number as the features before were")
-                named = True
-                pairs.append((numbers.setdefault(str(name), len(numbers) + 1), value))
-            pairs.sort()
+            pairs = sorted(self._numbered(x, numbers))
             line = f"{_number(y)} " + " ".join(f"{j}:{value!r}" for j, value in pairs)
             file.write(line.rstrip().encode() + b"\n")
         if numbers and not is_regular(self.out):
@@ -176,26 +167,30 @@ class Conversion:
         elif numbers:
             write(f"{self.out}.names", "".join(f"{j} {name}\n" for name, j in numbers.items()))
 
+    def _numbered(self, x: dict[str, float], numbers: dict[str, int]) -> list[tuple[int, float]]:
+        """Features by number: their own while all names are numbers, else in the order in which names come."""
+        pairs = []
+        for name, value in x.items():
+            if not numbers and str(name).isdigit():
+                pairs.append((int(name), value))
+                continue
+            if not numbers and self.rows > 1 and pairs:
+                raise InputError(f"example {self.rows:,}: {name!r} is not a number as the features before were")
+            pairs.append((numbers.setdefault(str(name), len(numbers) + 1), value))
+        return pairs
+
     def _table(self, file: IO[bytes]) -> None:
         """Two readings: which features there are, then a column for each."""
         stream = self.stream()
         if not all(source.reopens for source in stream.sources):
             raise click.UsageError(f"--to {self.to} reads the stream twice, which a pipe does not allow; save it first")
-        columns: dict[str, None] = {}
-        has = {"label": False, "weight": False, "id": False}
-        for x, y, weight, tag in self._examples():
-            columns.update(dict.fromkeys(x))
-            for name, value in (("label", y), ("weight", weight), ("id", tag)):
-                has[name] = has[name] or value is not None
-            if len(columns) > WIDEST:
-                raise InputError(f"more than {WIDEST:,} features: too wide for {self.to}; use jsonl, vw or svmlight")
-        answers = [name for name, there in has.items() if there]
-        taken = next((name for name in answers if name in columns), None)
-        if taken is not None:
-            raise InputError(f"a feature is called {taken!r} as the column for it would be; --drop or rename it")
+        columns, answers = self._columns()
         self.rows = 0
         rows = (
-            [*(value for name, value in zip(has, (y, w, tag), strict=True) if name in answers), *map(x.get, columns)]
+            [
+                *(value for name, value in zip(ANSWERS, (y, w, tag), strict=True) if name in answers),
+                *map(x.get, columns),
+            ]
             for x, y, w, tag in self._examples()
         )
         header = [*answers, *map(str, columns)]
@@ -203,6 +198,22 @@ class Conversion:
             _delimited(file, header, rows, "," if self.to == "csv" else "\t")
         else:
             _arrow(file, header, rows, self.to)
+
+    def _columns(self) -> tuple[dict[str, None], list[str]]:
+        """The features of all examples, and which of label, weight and id some example has."""
+        columns: dict[str, None] = {}
+        has = dict.fromkeys(ANSWERS, False)
+        for x, y, weight, tag in self._examples():
+            columns.update(dict.fromkeys(x))
+            for name, value in zip(ANSWERS, (y, weight, tag), strict=True):
+                has[name] = has[name] or value is not None
+            if len(columns) > WIDEST:
+                raise InputError(f"more than {WIDEST:,} features: too wide for {self.to}; use jsonl, vw or svmlight")
+        answers = [name for name, there in has.items() if there]
+        taken = next((name for name in answers if name in columns), None)
+        if taken is not None:
+            raise InputError(f"a feature is called {taken!r} as the column for it would be; --drop or rename it")
+        return columns, answers
 
 
 def _delimited(file: IO[bytes], header: list[str], rows: Iterator[list[Any]], delimiter: str) -> None:

@@ -205,19 +205,29 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 def _check(given: dict[str, Any]) -> None:
     """What would fail at the end fails here, before the work."""
-    if given["quarantine"] and given["on_error"] != "skip":
-        raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
-    if given["checkpoint_every"] and not (given["save"] or given["resume"]):
-        raise click.UsageError("--checkpoint-every: where to? Give --save MODEL")
-    if given["resume"] and given["start_from"]:
-        raise click.UsageError("--resume goes on with a run, --start-from begins one: give one of them")
-    if given["passes"] > 1 and (given["follow"] or "-" in given["sources"]):
-        raise click.UsageError("--passes reads the stream again, which standard input and --follow do not allow")
-    if given["cache"] and "-" in given["sources"]:
-        raise click.UsageError("--cache keeps files, not standard input")
+    read_once = given["follow"] or "-" in given["sources"]
+    wrong = (
+        (given["quarantine"] and given["on_error"] != "skip",
+         "--quarantine keeps what --on-error skip leaves out: give both"),
+        (given["checkpoint_every"] and not (given["save"] or given["resume"]),
+         "--checkpoint-every: where to? Give --save MODEL"),
+        (given["resume"] and given["start_from"],
+         "--resume goes on with a run, --start-from begins one: give one of them"),
+        (given["passes"] > 1 and read_once,
+         "--passes reads the stream again, which standard input and --follow do not allow"),
+        (given["cache"] and "-" in given["sources"], "--cache keeps files, not standard input"),
+    )  # fmt: skip
+    for applies, message in wrong:
+        if applies:
+            raise click.UsageError(message)
     kernels.check(given)
-    for name in ("resume", "holdout", "test_only", "follow"):
-        if given["regret"] and given[name]:
+    _check_judging(given)
+
+
+def _check_judging(given: dict[str, Any]) -> None:
+    """--regret and --test-only."""
+    for name in ("resume", "holdout", "test_only", "follow") if given["regret"] else ():
+        if given[name]:
             raise click.UsageError(f"--regret looks back on a whole stream that was learned: leave --{name} out")
     if given["test_only"] and not (given["start_from"] or given["resume"]):
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from .paths import Output, summary_stream
+
+if TYPE_CHECKING:
+    from ..play import Play
 
 __all__ = ["command"]
 
@@ -84,6 +87,13 @@ def command(
     if gif is not None:
         played.gif(gif)
 
+    if _show(played, ascii, step):
+        for path in files:
+            click.echo(f"drawn in {path}", file=summary_stream())
+
+
+def _show(played: Play, ascii: bool, step: bool) -> bool:
+    """The rounds as text; with `step`, each when a key is pressed. False where the user stopped before the end."""
     out = summary_stream()
     terminal = out.isatty()
     letters = {"ascii": ascii or not _encodes("⠿┌→·←", out), "color": terminal and not os.environ.get("NO_COLOR")}
@@ -93,10 +103,9 @@ def command(
         click.echo(file=out)
         click.echo(played.text(frame.t, **letters), file=out)
         if waits and frame is not played.frames[-1] and not _go_on():
-            return
+            return False
     click.echo(f"\n{played.summary}", file=out)
-    for path in files:
-        click.echo(f"drawn in {path}", file=out)
+    return True
 
 
 def _encodes(text: str, out: TextIO) -> bool:

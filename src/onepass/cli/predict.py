@@ -69,8 +69,8 @@ def command(
     if given["quarantine"] and given["on_error"] != "skip":
         raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
     model, kept, _ = read(model_path)
-    if proba and (model.task in ("regression", "ranking", "multilabel") or not model.rule.proba("binary")):
-        raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
+    if proba:
+        _require_probabilities(model)
     reading = source_options_of(given, model.hash_bits)
     reading.multilabel = model.task == "multilabel"
     if kept is not None:
@@ -87,6 +87,11 @@ def command(
         click.echo(judged.words(stream.skipped), err=True)
     if stream.skipped:
         ctx.exit(3)
+
+
+def _require_probabilities(model: LinearModel) -> None:
+    if model.task in ("regression", "ranking", "multilabel") or not model.rule.proba("binary"):
+        raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
 
 
 def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptions) -> None:
@@ -192,16 +197,10 @@ class Judged:
 def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table: str) -> Judged:
     from ..evaluation.model_loop import label_sets, scores_of
     from ..rows.batches import as_base
-    from .outputs import _word
     from .rows import check_bases, inside
 
     judged = Judged(model)
-    names = (
-        [str(label) for label in model.classes]
-        if model.task not in ("regression", "ranking", "oneclass")
-        else ["score"]
-    )
-    header = False
+    header = bool(table)
     for chunk in chunks:
         check_bases(model, chunk, learned=False)
         if model.task == "oneclass":
@@ -213,19 +212,31 @@ def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table:
             out.add(said, chunk.id)
             continue
         values = model.probabilities(scores) if table == "proba" else scores
-        if not header:
-            columns = names if values.shape[1] == len(names) else [f"score of {names[-1]}"]
-            out.write(_csv(["prediction", *columns, *(["id"] if chunk.id is not None else [])]))
-            header = True
-        listed = said.tolist() if hasattr(said, "tolist") else said
-        ids = [[]] * len(chunk) if chunk.id is None else [[tag] for tag in chunk.id.tolist()]
-        out.write(
-            "".join(
-                _csv([_word(label), *(f"{v:.6g}" for v in row), *tag])
-                for label, row, tag in zip(listed, values.tolist(), ids, strict=True)
-            )
-        )
+        if header:
+            out.write(_header(model, values.shape[1], chunk))
+            header = False
+        out.write(_table(said, values, chunk))
     return judged
+
+
+def _header(model: LinearModel, columns: int, chunk: Chunk) -> str:
+    numbers = model.task in ("regression", "ranking", "oneclass")
+    names = ["score"] if numbers else [str(label) for label in model.classes]
+    if columns != len(names):
+        names = [f"score of {names[-1]}"]
+    return _csv(["prediction", *names, *(["id"] if chunk.id is not None else [])])
+
+
+def _table(said: Any, values: Any, chunk: Chunk) -> str:
+    """A line for each row: the prediction, its probabilities or scores, and the id where there is one."""
+    from .outputs import _word
+
+    listed = said.tolist() if hasattr(said, "tolist") else said
+    ids = [[]] * len(chunk) if chunk.id is None else [[tag] for tag in chunk.id.tolist()]
+    return "".join(
+        _csv([_word(label), *(f"{v:.6g}" for v in row), *tag])
+        for label, row, tag in zip(listed, values.tolist(), ids, strict=True)
+    )
 
 
 def _csv(cells: list[Any]) -> str:

@@ -7,11 +7,14 @@ import sys
 from glob import escape
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .paths import Folder, Input, writes
+
+if TYPE_CHECKING:
+    from ..reproduce import Experiment, Results
 
 __all__ = ["command"]
 
@@ -66,14 +69,11 @@ def command(
       onepass reproduce table1 --only Checkerboard,BPA-P,BPA-P-R --seeds 2
       onepass reproduce drift --jobs 4 --out results
     """
-    from ..reproduce import experiments, find
+    from ..reproduce import find
     from ..reproduce.runner import chosen
 
     if name is None:
-        width = max(len(each) for each in experiments())
-        for each in experiments().values():
-            click.echo(f"{each.name.ljust(width)}  {each.title}")
-        click.echo("\nonepass reproduce NAME --quick takes under two minutes; --protocol says what it does.")
+        _list_experiments()
         return
     experiment = find(name)
     words = [word.strip() for word in (only or "").split(",") if word.strip()]
@@ -85,34 +85,50 @@ def command(
         click.echo(f"{experiment.name}: {experiment.title}\n\n{experiment.protocol.strip()}\n")
         click.echo(f"{len(cells)} cells × {n} seed{'s' * (n != 1)}")
         return
-    from ..reproduce.pages import write
-    from ..reproduce.runner import run
+    home = _folder(out, experiment.name, quick)
+    options = {"quick": quick, "seeds": seeds, "only": words, "jobs": jobs, "done_only": done}
+    results = _run(experiment, home, name, quiet, options)
+    given = {"--quick": quick or None, "--seeds": seeds, "--only": only, "--done": done or None}
+    flags = "".join(f" {flag}" + ("" if value is True else f" {value}") for flag, value in given.items() if value)
+    _report(experiment, results, home, f"onepass reproduce {name}{flags}")
 
+
+def _list_experiments() -> None:
+    from ..reproduce import experiments
+
+    found = experiments()
+    width = max(len(name) for name in found)
+    for each in found.values():
+        click.echo(f"{each.name.ljust(width)}  {each.title}")
+    click.echo("\nonepass reproduce NAME --quick takes under two minutes; --protocol says what it does.")
+
+
+def _folder(out: str, name: str, quick: bool) -> Path:
+    """The folder of --out. What would fail at the end fails here."""
     home = Path(out)
-    home.mkdir(parents=True, exist_ok=True)  # what would fail at the end fails here
-    stem = experiment.name + ("-quick" if quick else "")
+    home.mkdir(parents=True, exist_ok=True)
+    stem = name + ("-quick" if quick else "")
     for path in (home / f"{stem}.md", home / f"{stem}.json", *home.glob(f"{escape(stem)}-*.svg")):
         writes(str(path), "--out")
+    return home
+
+
+def _run(experiment: Experiment, home: Path, name: str, quiet: bool, options: dict[str, Any]) -> Results:
+    from ..reproduce.runner import run
+
     line = ProgressLine(quiet)
     source = name if name.endswith(".py") else None
-    folder = home / "cells" / experiment.name
     try:
-        results = run(
-            experiment,
-            folder,
-            quick=quick,
-            seeds=seeds,
-            only=words,
-            jobs=jobs,
-            told=line,
-            source=source,
-            done_only=done,
-        )
+        return run(experiment, home / "cells" / experiment.name, told=line, source=source, **options)
     finally:
         line.clear()
-    given = {"--quick": quick or None, "--seeds": seeds, "--only": only, "--done": done or None}
-    options = "".join(f" {flag}" + ("" if value is True else f" {value}") for flag, value in given.items() if value)
-    paths = write(experiment, results, home, f"onepass reproduce {name}{options}")
+
+
+def _report(experiment: Experiment, results: Results, home: Path, called: str) -> None:
+    """Write and print the page. The exit code is 3 where a data set was missing."""
+    from ..reproduce.pages import write
+
+    paths = write(experiment, results, home, called)
     click.echo(_without_protocol(paths[0].read_text(encoding="utf-8")))
     click.echo(f"written: {', '.join(map(str, paths))}")
     missing = sorted({result.missing for result in results if result.missing})

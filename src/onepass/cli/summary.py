@@ -25,18 +25,7 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
     counts, model = job.counts, job.model
     if model is None:
         return f"no labelled example in {', '.join(job.reading.sources)}; nothing was learned"
-    rows = [("", "")]
-    if counts["examples"]:
-        each = f", {counts['features'] / counts['examples']:.1f} features each"
-    else:
-        each = f"; nothing to learn in {', '.join(job.reading.sources)}"
-    passes = f" in {job.options.passes} passes" if job.options.passes > 1 else ""
-    rows.append(("examples", f"{counts['examples']:,}{passes}{each}"))
-    if counts["unlabelled"]:
-        rows.append(("without label", f"{counts['unlabelled']:,}, predicted but not learned"))
-    if counts["skipped"]:
-        where = f", written to {given['quarantine']}" if given.get("quarantine") else ""
-        rows.append(("skipped", f"{counts['skipped']:,} malformed line{'s' * (counts['skipped'] != 1)}{where}"))
+    rows = [("", ""), *_counts(job, given)]
     why = f" ({job.decided})" if job.decided else ""
     rows.append(("task", f"{job.task_name()}{_classes(model)}{why}"))
     rows.append(("rule", learner_of(model)))
@@ -55,6 +44,23 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
             rows.append((what, str(given[name])))
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in rows)
+
+
+def _counts(job: Job, given: dict[str, Any]) -> list[tuple[str, str]]:
+    """How many examples there were, learned, without label and malformed."""
+    counts, rows = job.counts, []
+    if counts["examples"]:
+        each = f", {counts['features'] / counts['examples']:.1f} features each"
+    else:
+        each = f"; nothing to learn in {', '.join(job.reading.sources)}"
+    passes = f" in {job.options.passes} passes" if job.options.passes > 1 else ""
+    rows.append(("examples", f"{counts['examples']:,}{passes}{each}"))
+    if counts["unlabelled"]:
+        rows.append(("without label", f"{counts['unlabelled']:,}, predicted but not learned"))
+    if counts["skipped"]:
+        where = f", written to {given['quarantine']}" if given.get("quarantine") else ""
+        rows.append(("skipped", f"{counts['skipped']:,} malformed line{'s' * (counts['skipped'] != 1)}{where}"))
+    return rows
 
 
 def _values(job: Job) -> list[tuple[str, str]]:

@@ -89,35 +89,58 @@ def rule_of(options: dict[str, Any], default: str) -> Rule:
     """
     from .. import rules
 
-    loss, eta, l1, l2 = (options[name] for name in ("loss_function", "learning_rate", "l1", "l2"))
-    switched = [name for name in (*SWITCHES, "sgd") if options[name]]
-    steps = loss is not None or eta is not None or options["power_t"] is not None or bool(switched)
-    given = options["rule"]
     if options["ftrl"]:
-        if given is not None or eta is not None or options["power_t"] is not None or switched:
-            raise click.UsageError("--ftrl takes --ftrl_alpha, --ftrl_beta, --l1, --l2 and --loss_function alone")
+        _require_ftrl_alone(options)
         return _ftrl(options)
-    if given is None:
-        given = "fobos" if l1 is not None else "sgd" if l2 is not None else "vw:loss=squared" if steps else default
-    rule = rules.make(given)
-    if loss is not None:
+    rule = rules.make(_rule_name(options, default))
+    if options["loss_function"] is not None:
         rule = _with(rule, ("loss",), _loss(options), "--loss_function")
-        if loss == "classic":
+        if options["loss_function"] == "classic":
             rule = _with(rule, ("invariant",), False, "--loss_function classic")
-    if eta is not None:
-        rule = _with(rule, ("eta", "rho", "mu"), eta, "--learning_rate")
+    if options["learning_rate"] is not None:
+        rule = _with(rule, ("eta", "rho", "mu"), options["learning_rate"], "--learning_rate")
     if options["power_t"] is not None:
         rule = _with(rule, ("power",), options["power_t"], "--power_t")
-    if switched:
-        for name in SWITCHES:
-            rule = _with(rule, (name,), options[name], f"--{switched[0]}")
-        rule = _with(rule, ("vw_compat",), True, f"--{switched[0]}")
-        if eta is None and options["rule"] is None and not (options["adaptive"] and options["normalized"]):
-            rule = _with(rule, ("eta",), 10.0, f"--{switched[0]}")  # as there, where steps fade with time
-    if l1 is not None:
-        rule = _with(rule, ("lam1", "gravity"), l1, "--l1")
-    if l2 is not None:
-        rule = _with(rule, ("l2", "lam2"), l2, "--l2")
+    if _switched(options):
+        rule = _with_switches(rule, options)
+    if options["l1"] is not None:
+        rule = _with(rule, ("lam1", "gravity"), options["l1"], "--l1")
+    if options["l2"] is not None:
+        rule = _with(rule, ("l2", "lam2"), options["l2"], "--l2")
+    return rule
+
+
+def _switched(options: dict[str, Any]) -> list[str]:
+    """VW's switches that are given: --adaptive, --normalized, --invariant, --sgd."""
+    return [name for name in (*SWITCHES, "sgd") if options[name]]
+
+
+def _require_ftrl_alone(options: dict[str, Any]) -> None:
+    others = ("rule", "learning_rate", "power_t")
+    if any(options[name] is not None for name in others) or _switched(options):
+        raise click.UsageError("--ftrl takes --ftrl_alpha, --ftrl_beta, --l1, --l2 and --loss_function alone")
+
+
+def _rule_name(options: dict[str, Any], default: str) -> Any:
+    """--rule, or the rule that the other flags need."""
+    if options["rule"] is not None:
+        return options["rule"]
+    if options["l1"] is not None:
+        return "fobos"
+    if options["l2"] is not None:
+        return "sgd"
+    steps = any(options[name] is not None for name in ("loss_function", "learning_rate", "power_t"))
+    return "vw:loss=squared" if steps or _switched(options) else default
+
+
+def _with_switches(rule: Rule, options: dict[str, Any]) -> Rule:
+    flag = f"--{_switched(options)[0]}"
+    for name in SWITCHES:
+        rule = _with(rule, (name,), options[name], flag)
+    rule = _with(rule, ("vw_compat",), True, flag)
+    fades = not (options["adaptive"] and options["normalized"])
+    if options["learning_rate"] is None and options["rule"] is None and fades:
+        rule = _with(rule, ("eta",), 10.0, flag)  # VW's own, where steps fade with time
     return rule
 
 

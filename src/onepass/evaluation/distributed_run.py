@@ -112,10 +112,12 @@ def distributed(
         if has_no_label(y, examples + 1):
             continue
         if not examples:
-            kind = asked[0].kind if asked else answer_kind(model, y, tested[0].asker.model.predict_one(x))
-            asked = asked or [metrics_module.make(DEFAULTS[kind])]
-            for j, each in enumerate(tested):
-                each.begin(asked, progress if j == 0 else None)
+            asked = asked or [
+                metrics_module.make(DEFAULTS[answer_kind(model, y, tested[0].asker.model.predict_one(x))])
+            ]
+            tested[0].begin(asked, progress)
+            for each in tested[1:]:
+                each.begin(asked)
         trainings = _trainings(scheme, k, examples, deterministic, generator).tolist()
         for each, times in zip(tested, trainings, strict=True):
             each.take(x, y, weight, base, times)
@@ -134,7 +136,7 @@ class _Copy:
         self.seconds = 0.0
         self.recorder: RunRecorder | None = None
 
-    def begin(self, metrics: Sequence[Metric], progress: Progress | None) -> None:
+    def begin(self, metrics: Sequence[Metric], progress: Progress | None = None) -> None:
         self.recorder = RunRecorder(self.run, metrics, progress)
         self.rounds = Rounds(self.recorder.kind, self.recorder.labels)
 

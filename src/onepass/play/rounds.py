@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -64,29 +65,34 @@ def play(
         reader = mover
     zero = np.zeros((rows, width) if rows > 1 else width)
     after = Weights(zero if start is None else mover.w, np.zeros(rows) if rows > 1 else 0.0)
-    frames = []
+    tube = made.epsilon_tube() if task == "regression" else 0.0
+    frames = list(_frames(mover, reader, examples, after, task, tube))
+    return Play(made, task, reader.readout, source, fit_intercept, frames)
+
+
+def _frames(
+    mover: ReferenceLearner, reader: ReferenceLearner, examples: list[Example], after: Weights, task: str, tube: float
+) -> Iterator[Frame]:
+    """One frame for each example. `reader` has the weights that predict; `mover`, which may be the same, the last."""
     for i, (x, y) in enumerate(examples):
         with np.errstate(over="ignore", invalid="ignore"):  # the learner refuses what overflows
             before, record = after, mover.learn(x, y)
             if reader is not mover:
                 reader.learn(x, y)
         after = Weights(mover.w.copy(), mover.intercept)
-        frames.append(
-            Frame(
-                t=record.t,
-                task=task,
-                points=tuple(examples[: i + 1]),
-                score=record.score,
-                prediction=record.prediction,
-                loss=record.loss,
-                step=record.step,
-                before=before,
-                after=after,
-                predicting=after if reader is mover else Weights(reader.w.copy(), reader.intercept),
-                tube=made.epsilon_tube() if task == "regression" else 0.0,
-            )
+        yield Frame(
+            t=record.t,
+            task=task,
+            points=tuple(examples[: i + 1]),
+            score=record.score,
+            prediction=record.prediction,
+            loss=record.loss,
+            step=record.step,
+            before=before,
+            after=after,
+            predicting=after if reader is mover else Weights(reader.w.copy(), reader.intercept),
+            tube=tube,
         )
-    return Play(made, task, reader.readout, source, fit_intercept, frames)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ from .. import datasets
 from ..charts.lines import Line
 from .framework import Cell, Check, Experiment, NotRun, Numbers, Report, Result, Results
 from .pages import markdown_table
-from .pictures import Dot, curves, dots, picture
+from .pictures import Dot, Panel, curves, dots, picture
 
 __all__ = ["MnistLasvm", "experiment"]
 
@@ -191,33 +191,33 @@ def _draw(results: Results) -> str:
     caches = _by_cache(results)
     panels = []
     for i, rows in enumerate((rest, pairs)):
-        names = [_problem_words(r.cell) for r in rows]
-        for key, across in (("error", "test error (%)"), ("seconds", "training (s)"), ("support", "support vectors")):
-            points = [
-                Dot(name, r.mean(f"{learner} {key}"), colour=LEARNERS.index(learner) + 1)
-                for name, r in zip(names, rows, strict=True)
-                for learner in LEARNERS
-            ]
-            first = key == "error"
-            if names:
-                panels.append(
-                    dots(names, points, title=across, across=across, names=first, width=340 if first else 260)
-                )
-        for words, runs in caches[i : i + 1]:
-            lines = [
-                Line(
-                    a,
-                    [float(r.cell["cache"]) for r in runs],
-                    [r.mean(f"{a} seconds") for r in runs],
-                    LEARNERS.index(a) + 1,
-                )
-                for a in LEARNERS[:2]
-            ]
-            title = f"{words}: training (s)"
-            panels.append(curves(lines, title=title, across="cache (MB)", log=True, width=300, height=250))
+        panels += _problem_panels(rows) if rows else []
+        panels += [_cache_panel(words, runs) for words, runs in caches[i : i + 1]]
     keys = [Dot(name, 0, colour=i + 1) for i, name in enumerate(LEARNERS)]
     title = "LASVM against SVC on MNIST: digits against the rest, the hardest pairs, and by size of cache"
     return picture(panels, keys, title=title, columns=4)
+
+
+def _problem_panels(rows: list[Result]) -> list[Panel]:
+    """Error, time and support vectors of each problem."""
+    names = [_problem_words(r.cell) for r in rows]
+    panels = []
+    for key, across in (("error", "test error (%)"), ("seconds", "training (s)"), ("support", "support vectors")):
+        points = [
+            Dot(name, r.mean(f"{learner} {key}"), colour=LEARNERS.index(learner) + 1)
+            for name, r in zip(names, rows, strict=True)
+            for learner in LEARNERS
+        ]
+        first = key == "error"
+        panels.append(dots(names, points, title=across, across=across, names=first, width=340 if first else 260))
+    return panels
+
+
+def _cache_panel(words: str, runs: list[Result]) -> Panel:
+    """Training time by size of cache."""
+    sizes = [float(r.cell["cache"]) for r in runs]
+    lines = [Line(a, sizes, [r.mean(f"{a} seconds") for r in runs], LEARNERS.index(a) + 1) for a in LEARNERS[:2]]
+    return curves(lines, title=f"{words}: training (s)", across="cache (MB)", log=True, width=300, height=250)
 
 
 def _problem_words(cell: Cell) -> str:

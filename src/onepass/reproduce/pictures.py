@@ -50,7 +50,7 @@ def curves(
     places = sorted({t for line in lines for t in line.t})
     if not values:
         return Panel(_heading(title, LEFT) + _text(LEFT, TOP + 20, "nothing to draw"), width, height)
-    ticks = nice_ticks(max(min(values), floor) if floor is not None else min(values), max(values))
+    ticks = nice_ticks(min(values) if floor is None else max(min(values), floor), max(values))
     low, high = ticks[0], ticks[-1]
     scale = math.log2 if log else float
     start, stop = scale(places[0]), max(scale(places[-1]), scale(places[0]) + 1e-9)
@@ -67,17 +67,27 @@ def curves(
         out.append(_line("grid", LEFT, width - RIGHT, y(tick), y(tick)))
         out.append(_text(LEFT - 8, y(tick) + 4, show(tick), "end"))
     out.append(_line("axis", LEFT, width - RIGHT, bottom, bottom))
-    for tick in places if log else [t for t in nice_ticks(start, stop, 5) if start <= t <= stop]:
+    for tick in places if log else _within(nice_ticks(start, stop, 5), start, stop):
         out.append(_text(x(tick), bottom + 17, compact(tick), "middle"))
     out.append(_text((LEFT + width - RIGHT) / 2, height - 6, across, "middle"))
     for line in lines:
-        points = [(x(t), y(v)) for t, v in zip(line.t, line.values, strict=True) if math.isfinite(v)]
-        path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-        dashed = " thin" if line.thin else ""
-        out.append(f'<path class="line s{line.colour}{dashed}" d="M{path}"/>')
-        if len(points) <= 12:
-            out += [f'<circle class="f{line.colour}" cx="{a:.1f}" cy="{b:.1f}" r="2.8"/>' for a, b in points]
+        points = zip(line.t, line.values, strict=True)
+        out += _curve(line, [(x(t), y(v)) for t, v in points if math.isfinite(v)])
     return Panel("".join(out), width, height)
+
+
+def _within(ticks: Sequence[float], start: float, stop: float) -> list[float]:
+    return [tick for tick in ticks if start <= tick <= stop]
+
+
+def _curve(line: Line, points: Sequence[tuple[float, float]]) -> list[str]:
+    """A path through the points; few of them are drawn as dots too."""
+    path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+    dashed = " thin" if line.thin else ""
+    out = [f'<path class="line s{line.colour}{dashed}" d="M{path}"/>']
+    if len(points) <= 12:
+        out += [f'<circle class="f{line.colour}" cx="{a:.1f}" cy="{b:.1f}" r="2.8"/>' for a, b in points]
+    return out
 
 
 def dots(
@@ -104,16 +114,22 @@ def dots(
     for i, row in enumerate(rows):
         if names:
             out.append(_text(left - 8, TOP + ROW * (i + 0.5) + 4, row, "end"))
-        here = [point for point in points if point.row == row]
-        colours = sorted({point.colour for point in here})  # each has its height
-        for point in here:
-            at = TOP + ROW * (i + (colours.index(point.colour) + 1) / (len(colours) + 1))
-            if point.sd:
-                ends = x(point.value - point.sd), x(point.value + point.sd)
-                bar = f"M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}"
-                out.append(f'<path class="line s{point.colour}" style="stroke-width:1" d="{bar}"/>')
-            out.append(_disc(x(point.value), at, point.colour, point.hollow))
+        out += _row_of_dots([point for point in points if point.row == row], i, x)
     return Panel("".join(out), width, height)
+
+
+def _row_of_dots(points: Sequence[Dot], row: int, x: Callable[[float], float]) -> list[str]:
+    """The dots of a row, each colour at its own height, with their deviations as bars."""
+    out = []
+    colours = sorted({point.colour for point in points})
+    for point in points:
+        at = TOP + ROW * (row + (colours.index(point.colour) + 1) / (len(colours) + 1))
+        if point.sd:
+            ends = x(point.value - point.sd), x(point.value + point.sd)
+            bar = f"M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}"
+            out.append(f'<path class="line s{point.colour}" style="stroke-width:1" d="{bar}"/>')
+        out.append(_disc(x(point.value), at, point.colour, point.hollow))
+    return out
 
 
 def picture(panels: Sequence[Panel], keys: Sequence[Line | Dot], *, title: str, columns: int) -> str:

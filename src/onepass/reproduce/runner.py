@@ -52,17 +52,22 @@ def chosen(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
     for word in only:
         fields = {key for cell in cells for key, value in cell.items() if str(value).lower() == word.lower()}
         if not fields:
-            known = {key: dict.fromkeys(str(cell[key]) for cell in cells if key in cell) for key in _fields(cells)}
-            listed = "; ".join(f"{key}: {', '.join(values)}" for key, values in known.items())
-            raise ParameterError(f"--only {word}: no cell has it; there are {listed}")
+            raise ParameterError(f"--only {word}: no cell has it; there are {_listed(cells)}")
         for field in fields:
             wanted.setdefault(field, set()).add(word.lower())
-    return [
-        cell
-        for cell in cells
-        if all(str(cell[key]).lower() in words for key, words in wanted.items() if key in cell)
-        and all(any(key in cell for key in wanted if word in wanted[key]) for word in map(str.lower, only))
-    ]
+    return [cell for cell in cells if _fits(cell, wanted, [word.lower() for word in only])]
+
+
+def _fits(cell: Cell, wanted: dict[str, set[str]], words: Sequence[str]) -> bool:
+    """Has the cell, of each field that words name, one of them? And has it a field for every word?"""
+    agrees = all(str(cell[key]).lower() in wanted[key] for key in wanted if key in cell)
+    return agrees and all(any(word in wanted[key] for key in wanted if key in cell) for word in words)
+
+
+def _listed(cells: Sequence[Cell]) -> str:
+    """The fields, and the values that each has."""
+    known = {key: dict.fromkeys(str(cell[key]) for cell in cells if key in cell) for key in _fields(cells)}
+    return "; ".join(f"{key}: {', '.join(values)}" for key, values in known.items())
 
 
 def _fields(cells: Sequence[Cell]) -> list[str]:
@@ -118,6 +123,23 @@ def run(
     jobs = jobs or (1 if experiment.timed else _cores())
     kept = FinishedRuns(folder, experiment, quick)
     results = Results((Result(cell, {}) for cell in chosen(experiment.cells(quick), only)), quick)
+    todo = _to_do(experiment, results, kept, seeds, done_only)
+    total = sum(len(result.runs) for result in results) + len(todo)
+    done = total - len(todo)
+    told(done, total, f"{done} of them from {folder}" if done else "")
+    # One seed after the other: a run that is cut short has something to show of every cell.
+    todo.sort(key=lambda work: work[1])
+    for result, seed, numbers in _all_done(experiment, kept, todo, min(jobs, len(todo)), source):
+        result.runs[seed] = numbers
+        done += 1
+        told(done, total, f"{describe(result.cell)}, seed {seed}")
+    return results
+
+
+def _to_do(
+    experiment: Experiment, results: Results, kept: FinishedRuns, seeds: int, done_only: bool
+) -> list[tuple[Result, int]]:
+    """The runs that are not finished and can be run; the results get those that are, and why some cannot."""
     reasons: dict[Any, str | None] = {}
     todo: list[tuple[Result, int]] = []
     for result in results:
@@ -134,16 +156,7 @@ def run(
             result.missing = result.missing or (None if result.runs else NOT_RUN)
         elif not result.missing:
             todo += [(result, seed) for seed in found if seed not in result.runs]
-    total = sum(len(result.runs) for result in results) + len(todo)
-    done = total - len(todo)
-    told(done, total, f"{done} of them from {folder}" if done else "")
-    # One seed after the other: a run that is cut short has something to show of every cell.
-    todo.sort(key=lambda work: work[1])
-    for result, seed, numbers in _all_done(experiment, kept, todo, min(jobs, len(todo)), source):
-        result.runs[seed] = numbers
-        done += 1
-        told(done, total, f"{describe(result.cell)}, seed {seed}")
-    return results
+    return todo
 
 
 def _cores() -> int:

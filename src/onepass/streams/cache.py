@@ -179,18 +179,16 @@ class _Reader:
         for width, head, arrays in self._records():
             if table is not None and head["names"]:
                 columns = np.concatenate([columns, np.array(table.intern(head["names"]), dtype=np.int32)])
-            if head["hash_bits"] != hash_bits or width != _width(hash_bits, None if table is None else len(columns)):
-                raise self._damaged()
-            if head["file"] >= len(stream.sources):
+            expected = _width(hash_bits, None if table is None else len(columns))
+            if (head["hash_bits"], width) != (hash_bits, expected) or head["file"] >= len(stream.sources):
                 raise self._damaged()
             met = met or (head["file"], head["offset"]) == (start.file, start.offset)
             if not met:
                 continue
-            if table is not None and hash_bits is None and not np.array_equal(columns, np.arange(len(columns))):
-                arrays["index"] = columns[arrays["index"]]
-                arrays["index"].flags.writeable = False
-            places = {name: head[name] for name in (*PLACES, "labels", "crc", "bad")}
             names = table if hash_bits is None else None
+            if names is not None:
+                _rename(arrays, columns)
+            places = {name: head[name] for name in (*PLACES, "labels", "crc", "bad")}
             yield Part(**places, **arrays, table=names, hash_bits=hash_bits, validated=True)
         if not met:
             yield from parsed
@@ -241,6 +239,13 @@ class _Reader:
         return DamagedFileError(
             f"the cache {self.path} is damaged, or was changed while it was read; remove it, and it is made again"
         )
+
+
+def _rename(arrays: dict[str, Any], columns: NDArray[np.int32]) -> None:
+    """From the numbers that names have in the cache to `columns`, those that they have in the stream."""
+    if not np.array_equal(columns, np.arange(len(columns))):
+        arrays["index"] = columns[arrays["index"]]
+        arrays["index"].flags.writeable = False
 
 
 def _number(value: Any, low: int, high: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from ..errors import InputError, ParameterError
 from ..persistence import files
 from ..rows.expansion import expand_one, make_expansion, numbers_of
 from ..rows.labels import label_array, plain
-from .chunk import COLUMNS, Chunk, Position, join, mappings
+from .chunk import COLUMNS, Chunk, Position, mappings
+from .cutter import Cutter, Quarantine
 from .fingerprint import ReadExtents, ResumePoint
 from .parts import BadLine, Parsing, Part, in_this_process, of_text
 from .records import Records
@@ -148,28 +149,30 @@ class Stream:
         ):
             if value not in allowed:
                 raise ParameterError(f"{name}={value!r}: expected one of {', '.join(map(str, allowed))}")
-        for name, low, high in (
-            ("ngram", 1, 100),
-            ("base", 0, 1),
-            ("max_line", 1, 1 << 30),
-        ):
-            _whole(name, getattr(self, name), low, high)
-        for name, low, high in (("hash_bits", 1, 30), ("block_size", 1, 1 << 30)):
-            if getattr(self, name) is not None:
-                _whole(name, getattr(self, name), low, high)
+        self._check_numbers()
         if self.interactions is not None and not isinstance(self.interactions, str | int):
             self.interactions = list(self.interactions) or None
         make_expansion(self.interactions)
         for name in ("keep_names", "multilabel"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(f"{name}={getattr(self, name)!r}: expected True or False")
+        self._check_combinations()
+
+    def _check_numbers(self) -> None:
+        if self.threads is None:
+            self.threads = min(4, os.cpu_count() or 1)
+        for name, low, high in (("ngram", 1, 100), ("base", 0, 1), ("max_line", 1, 1 << 30), ("threads", 1, 1024)):
+            _whole(name, getattr(self, name), low, high)
+        for name, low, high in (("hash_bits", 1, 30), ("block_size", 1, 1 << 30)):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), low, high)
+
+    def _check_combinations(self) -> None:
+        """Options that need others, or exclude them."""
         if self.keep_names and (self.hash_bits is None or _is_examples(self.source)):
             raise ParameterError(
                 "keep_names=True keeps the names behind the hashes of a file's features: give files, and hash_bits"
             )
-        if self.threads is None:
-            self.threads = min(4, os.cpu_count() or 1)
-        _whole("threads", self.threads, 1, 1024)
         if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
             raise ParameterError(f"cache= must be the path of a file, or None for none, got {self.cache!r}")
         if self.cache is not None and (self.follow or _is_examples(self.source)):
@@ -276,50 +279,16 @@ class Stream:
         at = self.start
         assert self.format is not None
         how = Records("\t" if self.format == "tsv" else ",", self.max_line) if self.format in ("csv", "tsv") else None
-        self.seen = seen = ReadExtents(self.sources, self.format, self.resume_point, at.file, how)
-        file, line, example, row = at.file, at.line, at.example, at.skip  # `row`: where the stream begins in the part
-        self.skipped, labels = at.skipped, at.labels
-        pieces: list[Chunk] = []
-        held = 0
-        with _Quarantine(self.quarantine, append=at != Position()) as quarantine:
+        self.seen = ReadExtents(self.sources, self.format, self.resume_point, at.file, how)
+        self.skipped = at.skipped
+        with Quarantine(self.quarantine, append=at != Position()) as quarantine:
             self._quarantined = array("q", [quarantine.length])
+            cutter = Cutter(self, size, quarantine)
             for part in in_this_process(parts):
-                if part.file != file:
-                    _require_all_there(row, at)
-                    file, line = part.file, 1
-                labels = part.labels or labels
-                seen.add(part)
-                if row > len(part):  # what was one block for the stream that gave the position is several here
-                    row, line = row - len(part), line + part.lines
-                    continue
-                bad_lines = [bad for bad in part.bad if bad.row >= row]
-                for stop in (*(bad.row for bad in bad_lines), len(part)):
-                    while row < stop:
-                        until = stop if size is None else min(stop, row + size - held)
-                        example += until - row
-                        at = Position(file, part.offset, line, until, example, self.skipped, labels)
-                        pieces.append(part.cut(row, until, at))
-                        held += until - row
-                        row = until
-                        if size is None or held == size:
-                            yield join(pieces)
-                            pieces, held = [], 0
-                    if bad_lines:
-                        bad = bad_lines.pop(0)
-                        if self.on_error == "raise" and pieces:
-                            yield join(pieces)
-                            pieces, held = [], 0
-                        self._meet(bad, file, line, quarantine)
-                line, row = line + part.lines, 0
-                at = Position(file, part.offset + part.size, line, 0, example, self.skipped, labels)
-                if part.idle and pieces:
-                    yield replace(join(pieces), position=at)
-                    pieces, held = [], 0
-            _require_all_there(row, at)
-            if pieces:
-                yield replace(join(pieces), position=at)
+                yield from cutter.cut(part)
+            yield from cutter.end()
 
-    def _meet(self, bad: BadLine, file: int, first_line: int, quarantine: _Quarantine) -> None:
+    def _meet(self, bad: BadLine, file: int, first_line: int, quarantine: Quarantine) -> None:
         name, line = self.sources[file].name, first_line + bad.line
         error = line_error(name, line, bad.column, bad.text, bad.what)
         if self.on_error == "raise":
@@ -385,42 +354,6 @@ def replace_options(stream: Stream, **changes: Any) -> Stream:
     for name, value in changes.items():
         setattr(other, name, value)
     return other
-
-
-def _require_all_there(rows: int, at: Position) -> None:
-    """Refuse a position behind the end of its file."""
-    if rows:
-        raise InputError(f"start={at}: its file ends {rows:,} rows before that place; give the same files, unchanged")
-
-
-class _Quarantine:
-    """Where malformed lines go; nowhere without a path."""
-
-    def __init__(self, path: Any, append: bool) -> None:
-        self.path, self.mode = path, "ab" if append else "wb"
-        self.file: IO[bytes] | None = None
-        self.length = 0  # in bytes, from the beginning of the file
-
-    def __enter__(self) -> _Quarantine:
-        if self.path is not None:
-            if self.mode == "ab" and files.is_regular(self.path) and os.path.exists(self.path):
-                self.length = os.path.getsize(self.path)
-            self.file = files.opened(self.path, self.mode)
-        return self
-
-    def write(self, line: bytes) -> None:
-        if self.file is not None:
-            try:
-                self.file.write(line)
-                self.file.flush()
-            except OSError:
-                files.abandon(self.file)
-                raise
-            self.length += len(line)
-
-    def __exit__(self, *error: object) -> None:
-        if self.file is not None:
-            self.file.close()
 
 
 def _is_examples(source: Any) -> bool:

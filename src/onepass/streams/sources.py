@@ -357,13 +357,7 @@ def blocks(
         source = sources[number]
         opened = source.open()
         try:
-            if resume_point is not None and number == file and resume_point.unread:
-                resume_point.resume(opened, source.name)
-            elif offset:
-                opened.resume(offset, source.name)
-            elif opened.peek(len(MARK)) == MARK:
-                opened.read(len(MARK))
-                offset = len(MARK)
+            offset = _begin(opened, source.name, offset, resume_point if number == file else None)
             if leave and source.reopens and opened.plain:
                 for block in _left_in_file(opened, source.name, number, sizes, offset):
                     yield block
@@ -379,6 +373,18 @@ def blocks(
         finally:
             opened.close()
         offset = 0
+
+
+def _begin(file: Ahead, name: str, offset: int, resume_point: Any) -> int:
+    """Go to `offset`, or behind the byte order mark of a file that is read from the beginning."""
+    if resume_point is not None and resume_point.unread:
+        resume_point.resume(file, name)
+    elif offset:
+        file.resume(offset, name)
+    elif file.peek(len(MARK)) == MARK:
+        file.read(len(MARK))
+        return len(MARK)
+    return offset
 
 
 def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int) -> Iterator[Block]:
@@ -411,22 +417,20 @@ def _of_one(
     capacity, kept = sizes.at(offset), b""
     overlong: _Overlong | None = None
     while True:
-        while capacity < len(kept):
-            capacity = min(2 * capacity, limit)
+        capacity = _room_for(len(kept), capacity, limit)
         buffer = _buffer(capacity + _native.PADDING, spare)
         filled, ended = _fill(file, buffer, kept, capacity)
         whole = ended and not follow
-        if whole and filled and not how.ends_line(buffer[filled - 1]):
-            buffer[filled] = 10  # the last line is ended too
-            filled += 1
-        cut = Cut(0) if overlong is not None else how.cut(buffer, filled, whole)
-        used = cut.size
-        if used:
-            yield Block(number, offset, buffer, used, cut=cut)
-        elif overlong is None and filled >= limit:
-            overlong = _Overlong(how, bytes(buffer[:200]))
-            used = overlong.take(buffer, limit - 1, filled, whole)
-        elif overlong is not None:
+        filled = _end_last_line(buffer, filled, how) if whole else filled
+        if overlong is None:
+            cut = how.cut(buffer, filled, whole)
+            used = cut.size
+            if used:
+                yield Block(number, offset, buffer, used, cut=cut)
+            elif filled >= limit:
+                overlong = _Overlong(how, bytes(buffer[:200]))
+                used = overlong.take(buffer, limit - 1, filled, whole)
+        else:
             used = overlong.take(buffer, 0, filled, whole)
         kept = bytes(memoryview(buffer)[used:filled])
         if overlong is None:
@@ -442,6 +446,21 @@ def _of_one(
         if ended and follow:
             yield Block(number, offset, buffer, 0, idle=True)
             time.sleep(0.1)
+
+
+def _room_for(size: int, capacity: int, limit: int) -> int:
+    """The capacity, doubled until `size` bytes fit."""
+    while capacity < size:
+        capacity = min(2 * capacity, limit)
+    return capacity
+
+
+def _end_last_line(buffer: bytearray, filled: int, how: Lines) -> int:
+    """Give the last line of the text an end, where it has none; how many bytes there are then."""
+    if filled and not how.ends_line(buffer[filled - 1]):
+        buffer[filled] = 10
+        return filled + 1
+    return filled
 
 
 def _fill(file: Ahead, buffer: bytearray, kept: bytes, capacity: int) -> tuple[int, bool]:

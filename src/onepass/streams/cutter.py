@@ -1,0 +1,115 @@
+"""Parts of files as chunks of rows, each with the position where it ends; and where malformed lines are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..persistence import files
+from .chunk import Chunk, Position, join
+from .parts import Part
+
+if TYPE_CHECKING:
+    from .row_stream import Stream
+
+__all__ = ["Cutter", "Quarantine"]
+
+
+class Cutter:
+    """Cuts the parts of a stream into chunks of `size` rows; without a size, at the ends of parts and bad lines."""
+
+    def __init__(self, stream: Stream, size: int | None, quarantine: Quarantine) -> None:
+        self.stream, self.size, self.quarantine = stream, size, quarantine
+        self.at: Position = stream.start
+        self.file, self.line, self.example, self.labels = self.at.file, self.at.line, self.at.example, self.at.labels
+        self.row = self.at.skip  # where the stream begins in the part
+        self.pieces: list[Chunk] = []  # of the next chunk
+        self.held = 0  # rows of them
+
+    def cut(self, part: Part) -> Iterator[Chunk]:
+        """The chunks that end in this part."""
+        if part.file != self.file:
+            self._require_all_there()
+            self.file, self.line = part.file, 1
+        self.labels = part.labels or self.labels
+        self.stream.seen.add(part)
+        if self.row > len(part):  # what was one block for the stream that gave the position is several here
+            self.row, self.line = self.row - len(part), self.line + part.lines
+            return
+        for bad in [bad for bad in part.bad if bad.row >= self.row]:
+            yield from self._rows(part, bad.row)
+            if self.stream.on_error == "raise":
+                yield from self._rest()
+            self.stream._meet(bad, self.file, self.line, self.quarantine)
+        yield from self._rows(part, len(part))
+        self.line, self.row = self.line + part.lines, 0
+        self.at = self._position(part.offset + part.size, 0)
+        if part.idle:
+            yield from self._rest(self.at)
+
+    def end(self) -> Iterator[Chunk]:
+        """What is left at the end of the stream."""
+        self._require_all_there()
+        yield from self._rest(self.at)
+
+    def _rows(self, part: Part, stop: int) -> Iterator[Chunk]:
+        """The rows up to `stop`; full chunks come out."""
+        while self.row < stop:
+            until = stop if self.size is None else min(stop, self.row + self.size - self.held)
+            self.example += until - self.row
+            self.at = self._position(part.offset, until)
+            self.pieces.append(part.cut(self.row, until, self.at))
+            self.held += until - self.row
+            self.row = until
+            if self.size is None or self.held == self.size:
+                yield from self._rest()
+
+    def _rest(self, position: Position | None = None) -> Iterator[Chunk]:
+        """The pieces as a chunk, if there are some; it ends at `position`, by default where the last of them does."""
+        if self.pieces:
+            chunk = join(self.pieces)
+            self.pieces, self.held = [], 0
+            yield chunk if position is None else replace(chunk, position=position)
+
+    def _position(self, offset: int, row: int) -> Position:
+        return Position(self.file, offset, self.line, row, self.example, self.stream.skipped, self.labels)
+
+    def _require_all_there(self) -> None:
+        """Refuse a position behind the end of its file."""
+        if self.row:
+            raise InputError(
+                f"start={self.at}: its file ends {self.row:,} rows before that place; give the same files, unchanged"
+            )
+
+
+class Quarantine:
+    """Where malformed lines go; nowhere without a path."""
+
+    def __init__(self, path: Any, append: bool) -> None:
+        self.path, self.mode = path, "ab" if append else "wb"
+        self.file: IO[bytes] | None = None
+        self.length = 0  # in bytes, from the beginning of the file
+
+    def __enter__(self) -> Quarantine:
+        if self.path is not None:
+            if self.mode == "ab" and files.is_regular(self.path) and os.path.exists(self.path):
+                self.length = os.path.getsize(self.path)
+            self.file = files.opened(self.path, self.mode)
+        return self
+
+    def write(self, line: bytes) -> None:
+        if self.file is not None:
+            try:
+                self.file.write(line)
+                self.file.flush()
+            except OSError:
+                files.abandon(self.file)
+                raise
+            self.length += len(line)
+
+    def __exit__(self, *error: object) -> None:
+        if self.file is not None:
+            self.file.close()
