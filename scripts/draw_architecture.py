@@ -28,7 +28,7 @@ STEPS = [
     ("Chunk", "rows, labels, position", "streams/row_stream.py: rows and their place; bad lines are reported", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),
     ("Scalars", "m, target, ‖φ‖², …", "native/loops/scores.hpp: the task's direction φ and the score", True),
-    ("Step", "add, scale, decay, …", "native/core/rules.hpp: the rule's formula", True),
+    ("Step", "add, scale, decay, …", "native/core/rules.cpp: the rule's formula", True),
     ("a weight", "w ← scale·w + add·φ", "native/loops/moves.hpp: checked, then written", True),
 ]
 

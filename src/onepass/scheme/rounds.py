@@ -111,7 +111,7 @@ class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
 
     `tasks` are the cells where the rule is defined. `slots` names the rule's own state, with its start values.
-    `code` selects the same formula in `native/core/rules.hpp`; `cfunc` is the address of a C function with the
+    `code` selects the same formula in `native/core/rules.cpp`; `cfunc` is the address of a C function with the
     signature given there; with neither, the native loop calls `step` here.
     """
 
