@@ -27,7 +27,7 @@ STEPS = [
     ("a sparse row", "indices, values", "streams/tables.py; for VW and svmlight native/parse/, in threads", False),
     ("Chunk", "rows, labels, position", "streams/row_stream.py: rows and their place; bad lines are reported", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),
-    ("Scalars", "m, target, ‖φ‖², …", "native/loops/scores.hpp: the task's direction φ and the score", True),
+    ("Scalars", "m, target, ‖φ‖², …", "native/loops/round.hpp: the task's direction φ and the score", True),
     ("Step", "add, scale, decay, …", "native/core/rules.cpp: the rule's formula", True),
     ("a weight", "w ← scale·w + add·φ", "native/loops/moves.hpp: checked, then written", True),
 ]

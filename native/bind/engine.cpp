@@ -5,6 +5,8 @@
 #include <cfloat>
 #include <map>
 
+#include "core/rules.hpp"
+
 namespace onepass {
 
 Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool tables)
@@ -280,8 +282,8 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     const RuleScope scope(python_ ? &callback_ : nullptr);
     Outcome outcome;
     if (row.dense) {
-        const DenseBatch<double> X{row.x, 1, row.n};
-        outcome = loops->learn_dense_f64(model, X, Answers{&y, &importance, &target, set, nullptr, &base});
+        const Table X{row.x, 1, row.n};
+        outcome = loops->learn_table(model, X, Answers{&y, &importance, &target, set, nullptr, &base});
     } else {
         outcome.status = loops->learn_one(model, scratch_.value.data(), scratch_.index.data(), row.n, y, importance,
                                           target, set, base);
@@ -349,7 +351,7 @@ void Engine::scores_of(nb::handle x, double base, double* out) {
     if (row.streamed) leave_out([&](int64_t index) { return size_t(index) < model.w.features; }, row);
     const bool unknown = (row.dense || row.columns) && model.w.features == 0;  // none of its features has a weight yet
     const size_t weighed = std::min(row.n, model.w.features);                  // what was never learned weighs nothing
-    if (row.dense && !unknown) loops->score_dense_f64(model, DenseBatch<double>{row.x, 1, weighed}, &base, out);
+    if (row.dense && !unknown) loops->score_table(model, Table{row.x, 1, weighed}, &base, out);
     else loops->score_one(model, scratch_.value.data(), scratch_.index.data(), unknown ? 0 : row.n, base, out);
 }
 
@@ -417,7 +419,7 @@ nb::object Engine::variance_one(nb::handle x) {
     }
     std::vector<double> out(variances());
     const size_t weighed = std::min(row.n, model.w.features);
-    if (row.dense && !first) loops->variance_dense_f64(model, DenseBatch<double>{row.x, 1, weighed}, out.data());
+    if (row.dense && !first) loops->variance_table(model, Table{row.x, 1, weighed}, out.data());
     else loops->variance_one(model, known_values.data(), known.data(), known.size(), out.data());
     for (double& v : out) v += unknown;
     if (out.size() == 1) return nb::float_(out[0]);

@@ -14,7 +14,6 @@
 #include "bind/features.hpp"
 #include "bind/lock.hpp"
 #include "core/model.hpp"
-#include "core/rules.hpp"
 
 namespace onepass {
 
@@ -108,24 +107,18 @@ class Engine {
     // Batches. y: class indices or reals; importance, target, scores may be None.
     template <class Batch>
     void learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
-               nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
-               Outcome (*check_loop)(const Model&, const Batch&, size_t));
+               nb::object base);
     // The set that the ratchet judges by, until `forget_set`; `arrays` are kept alive as long.
     template <class Batch>
-    void keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance,
-                  double (*errors)(const Model&, const Batch&, const double*, const double*),
-                  Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    void keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance);
     void forget_set();
     virtual void flush();
     template <class Batch>
-    void score(const Batch& X, Out scores, nb::object base,
-               void (*score_loop)(const Model&, const Batch&, const double*, double*),
-               Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    void score(const Batch& X, Out scores, nb::object base);
 
     // x' Sigma x of rows, one for each Sigma.
     template <class Batch>
-    void variance(const Batch& X, Out variances, void (*variance_loop)(const Model&, const Batch&, double*),
-                  Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    void variance(const Batch& X, Out variances);
     nb::object variance_one(nb::handle x);
     size_t variances() const { return model.w.sigma.shared ? 1 : model.w.rows; }
 
@@ -133,15 +126,14 @@ class Engine {
     // learned whole; the next one is refused by an exception, its row counted from `first`.
     template <class Batch>
     void learn_pairs(const Batch& X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
-                     size_t first, nb::object scores, Count learned,
-                     Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&));
+                     size_t first, nb::object scores, Count learned);
 
     // One example: a mapping of names, or a row of numbers.
     void learn_one(nb::handle x, nb::handle y, nb::handle importance, double base = 0.0);
     void learn_direction(nb::handle x, double target, double importance);
     void learn_together(nb::list directions, Vector<double> importance);  // mappings, each to reach 1: all or none
     template <class Batch>
-    void check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t));
+    void check(const Batch& X);
     nb::object score_one(nb::handle x, double base = 0.0);
     nb::object predict_one(nb::handle x, double base = 0.0);
     void check_one(nb::handle x);

@@ -3,6 +3,7 @@
 
 #include "bind/engine.hpp"
 #include "bind/signal_watch.hpp"
+#include "core/blocks.hpp"
 
 namespace onepass {
 
@@ -98,10 +99,18 @@ static void touch(Weights& w, const CsrBatch<V, I>& X) {
         if (X.indices[at] >= 0 && size_t(X.indices[at]) < w.features) w.touch(size_t(X.indices[at]));
 }
 
+// Looks for malformed rows from a row on.
+template <class Batch>
+static Outcome check_rows(const Batch& X, size_t from = 0) {
+    Outcome outcome =
+        by_blocks(part(X, from, X.rows - from), [](const auto& block, size_t) { return loops->check(block, 0); });
+    outcome.row += from;
+    return outcome;
+}
+
 template <class Batch>
 void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
-                   nb::object base, Outcome (*learn_loop)(Model&, const Batch&, const Answers&),
-                   Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+                   nb::object base) {
     auto lock = own();
     require_judge();
     std::vector<Vector<double>> keep;
@@ -158,15 +167,17 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
         if (copy_first) {
             before_ = model;
         } else if (!sound(X)) {
-            outcome = check_loop(model, X, 0);
+            outcome = check_rows(X);
             if (outcome.status != Status::ok) return;
         }
         outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
-            return learn_loop(model, part(X, from, rows), part(in, from, model.w.rows));
+            return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
+                return loops->learn(model, block, part(in, from + row, model.w.rows));
+            });
         });
         if (outcome.status == Status::ok || outcome.status == Status::interrupted || !copy_first) return;
         if (outcome.status == Status::overflow || outcome.status == Status::full) {
-            const Outcome later = check_loop(model, X, outcome.row + 1);
+            const Outcome later = check_rows(X, outcome.row + 1);
             if (later.status == Status::ok) return;
             outcome = later;
         }
@@ -194,23 +205,25 @@ template <class Batch>
 struct StoredSet {
     Batch X;
     std::vector<double> y, importance;
-    double (*errors)(const Model&, const Batch&, const double*, const double*);
 
     static double judge(const Model& model, const void* set) {
         const auto* self = static_cast<const StoredSet*>(set);
-        return self->errors(model, self->X, self->y.data(),
-                            self->importance.empty() ? nullptr : self->importance.data());
+        const double *y = self->y.data(), *importance = self->importance.empty() ? nullptr : self->importance.data();
+        double sum = 0.0;
+        by_blocks(self->X, [&](const auto& block, size_t row) {
+            sum = loops->errors(model, block, y + row, importance ? importance + row : nullptr, sum);
+            return Outcome();
+        });
+        return sum;
     }
 };
 
 template <class Batch>
-void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance,
-                      double (*errors)(const Model&, const Batch&, const double*, const double*),
-                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance) {
     auto lock = own();
-    const Outcome outcome = check_loop(model, X, 0);
+    const Outcome outcome = check_rows(X);
     if (outcome.status != Status::ok) refuse(outcome);
-    auto set = std::make_shared<StoredSet<Batch>>(StoredSet<Batch>{X, {y.data(), y.data() + y.shape(0)}, {}, errors});
+    auto set = std::make_shared<StoredSet<Batch>>(StoredSet<Batch>{X, {y.data(), y.data() + y.shape(0)}, {}});
     std::vector<Vector<double>> keep;
     if (const double* c = numbers(importance, X.rows, "importance", keep)) set->importance.assign(c, c + X.rows);
     if (set->y.size() != X.rows) raise("InputError", "y must hold a class for every row of the set");
@@ -235,16 +248,14 @@ void Engine::forget_set() {
 }
 
 template <class Batch>
-void Engine::check(const Batch& X, Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+void Engine::check(const Batch& X) {
     auto lock = own();
-    const Outcome outcome = check_loop(model, X, 0);
+    const Outcome outcome = check_rows(X);
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
 template <class Batch>
-void Engine::score(const Batch& X, Out scores, nb::object base,
-                   void (*score_loop)(const Model&, const Batch&, const double*, double*),
-                   Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+void Engine::score(const Batch& X, Out scores, nb::object base) {
     auto lock = own();
     std::vector<Vector<double>> keep;
     const double* begins_at = read_bases(base, X.rows, known_classes(false), keep);
@@ -254,20 +265,21 @@ void Engine::score(const Batch& X, Out scores, nb::object base,
     SignalWatch watch;
     {
         nb::gil_scoped_release release;
-        if (!sound(X)) outcome = check_loop(model, X, 0);
+        if (!sound(X)) outcome = check_rows(X);
         if (outcome.status == Status::ok)
             outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
-                score_loop(model, part(X, from, rows), begins_at ? begins_at + from : nullptr,
-                           scores.data() + from * model.w.rows);
-                return Outcome();
+                return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
+                    loops->score(model, block, begins_at ? begins_at + from + row : nullptr,
+                                 scores.data() + (from + row) * model.w.rows);
+                    return Outcome();
+                });
             });
     }
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
 template <class Batch>
-void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model&, const Batch&, double*),
-                      Outcome (*check_loop)(const Model&, const Batch&, size_t)) {
+void Engine::variance(const Batch& X, Out out) {
     auto lock = own();
     require_spread();
     if (out.shape(0) != X.rows || out.shape(1) != variances()) raise("InputError", "variances has the wrong shape");
@@ -275,25 +287,27 @@ void Engine::variance(const Batch& X, Out out, void (*variance_loop)(const Model
     Outcome outcome;
     {
         nb::gil_scoped_release release;
-        outcome = check_loop(model, X, 0);
-        if (outcome.status == Status::ok) variance_loop(model, X, out.data());
+        outcome = check_rows(X);
+        if (outcome.status == Status::ok)
+            by_blocks(X, [&](const auto& block, size_t row) {
+                loops->variance(model, block, out.data() + row * variances());
+                return Outcome();
+            });
     }
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
-#define ONEPASS_INSTANTIATE(Batch, suffix)                                                                            \
-    template void Engine::learn<Batch>(Batch, nb::object, nb::object, nb::object, nb::object, nb::object, nb::object, \
-                                       Outcome (*)(Model&, const Batch&, const Answers&),                             \
-                                       Outcome (*)(const Model&, const Batch&, size_t));                              \
-    template void Engine::keep_set<Batch>(const Batch&, nb::object, Vector<double>, nb::object,                       \
-                                          double (*)(const Model&, const Batch&, const double*, const double*),       \
-                                          Outcome (*)(const Model&, const Batch&, size_t));                           \
-    template void Engine::check<Batch>(const Batch&, Outcome (*)(const Model&, const Batch&, size_t));                \
-    template void Engine::variance<Batch>(const Batch&, Out, void (*)(const Model&, const Batch&, double*),           \
-                                          Outcome (*)(const Model&, const Batch&, size_t));                           \
-    template void Engine::score<Batch>(const Batch&, Out, nb::object,                                                 \
-                                       void (*)(const Model&, const Batch&, const double*, double*),                  \
-                                       Outcome (*)(const Model&, const Batch&, size_t));
-ONEPASS_FOR_EACH_BATCH(ONEPASS_INSTANTIATE)
+#define ONEPASS_INSTANTIATE(...)                                                                                      \
+    template void Engine::learn(__VA_ARGS__, nb::object, nb::object, nb::object, nb::object, nb::object, nb::object); \
+    template void Engine::keep_set(const __VA_ARGS__&, nb::object, Vector<double>, nb::object);                       \
+    template void Engine::check(const __VA_ARGS__&);                                                                  \
+    template void Engine::variance(const __VA_ARGS__&, Out);                                                          \
+    template void Engine::score(const __VA_ARGS__&, Out, nb::object);
+ONEPASS_INSTANTIATE(DenseBatch<double>)
+ONEPASS_INSTANTIATE(DenseBatch<float>)
+ONEPASS_INSTANTIATE(CsrBatch<double, int32_t>)
+ONEPASS_INSTANTIATE(CsrBatch<double, int64_t>)
+ONEPASS_INSTANTIATE(CsrBatch<float, int32_t>)
+ONEPASS_INSTANTIATE(CsrBatch<float, int64_t>)
 
 }  // namespace onepass

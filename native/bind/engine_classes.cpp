@@ -10,6 +10,9 @@ namespace onepass {
 
 void Engine::require_memory(size_t count, size_t known, const char* error) const {
     if (!features.hashed()) require_few(count, max_features, error);
+    if (count > most_columns)
+        raise(error, std::to_string(count) + " features, but a linear model can have " + std::to_string(most_columns) +
+                         ", as many as 32-bit indices can name; hash them (hash_bits, in the command -b)");
     const double bytes = model.w.bytes_for(count, known);
     if (bytes <= small_tables || bytes <= double(table_bytes())) return;
     std::string classes_too;

@@ -53,7 +53,7 @@ struct KernelEngine::Table {
         const size_t n = size_t(starts[i + 1] - starts[i]);
         if (std::adjacent_find(at, at + n, [](int64_t a, int64_t b) { return a >= b; }) == at + n)
             return {values, at, n};
-        const MergedRow merged = merge_row(values, at, n);
+        const MergedRow<int64_t> merged = merge_row(values, at, n);
         return {merged.x, merged.index, merged.n};
     }
 };

@@ -10,6 +10,7 @@
 #include "bind/lasvm.hpp"
 #include "bind/learners.hpp"
 #include "bind/reader.hpp"
+#include "core/blocks.hpp"
 #include "loops/lasvm_loops.hpp"
 #include "loops/learner_loops.hpp"
 #include "parse/many.hpp"
@@ -91,40 +92,47 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
             distinct,    named,          sound};
 }
 
-#define DENSE(V, suffix)                                                                                       \
+// A whole batch at 32-bit indices: pairs go back and forth in it. One whose starts are damaged stays so.
+struct NarrowBatch {
+    std::vector<int32_t> indices, starts;
+    Csr rows{};
+};
+static NarrowBatch narrow(const Csr& X) { return {{}, {}, X}; }
+static NarrowBatch narrow(const CsrBatch<double, int64_t>& X) {
+    NarrowBatch out;
+    for (size_t i = 0; i < X.nonzeros; ++i) out.indices.push_back(narrow_index(X.indices[i]));
+    for (size_t i = 0; i <= X.rows; ++i) out.starts.push_back(narrow_index(X.starts[i]));
+    out.rows = {X.values, out.indices.data(), out.starts.data(), X.rows, X.columns, X.nonzeros};
+    return out;
+}
+
+#define DENSE(V)                                                                                               \
     engine.def(                                                                                                \
         "learn",                                                                                               \
         [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object sets, \
-           nb::object scores, nb::object base) {                                                               \
-            self.learn(batch<V>(X), y, importance, target, sets, scores, base, loops->learn_##suffix,          \
-                       loops->check_##suffix);                                                                 \
-        },                                                                                                     \
+           nb::object scores,                                                                                  \
+           nb::object base) { self.learn(batch<V>(X), y, importance, target, sets, scores, base); },           \
         nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(),     \
         "scores"_a.none(), "base"_a.none() = nb::none());                                                      \
     engine.def(                                                                                                \
         "score",                                                                                               \
-        [](Engine& self, Matrix<V> X, Out scores, nb::object base) {                                           \
-            self.score(batch<V>(X), scores, base, loops->score_##suffix, loops->check_##suffix);               \
-        },                                                                                                     \
+        [](Engine& self, Matrix<V> X, Out scores, nb::object base) { self.score(batch<V>(X), scores, base); }, \
         nb::arg("X").noconvert(), "scores"_a, "base"_a.none() = nb::none());
 
-#define CHECKS(V, suffix)                                                                           \
-    engine.def(                                                                                     \
-        "check", [](Engine& self, Matrix<V> X) { self.check(batch<V>(X), loops->check_##suffix); }, \
-        nb::arg("X").noconvert());                                                                  \
-    engine.def(                                                                                     \
-        "keep_set",                                                                                 \
-        [](Engine& self, Matrix<V> X, Vector<double> y, nb::object importance) {                    \
-            self.keep_set(batch<V>(X), nb::make_tuple(X), y, importance, loops->errors_##suffix,    \
-                          loops->check_##suffix);                                                   \
-        },                                                                                          \
+#define CHECKS(V)                                                                                              \
+    engine.def("check", [](Engine& self, Matrix<V> X) { self.check(batch<V>(X)); }, nb::arg("X").noconvert()); \
+    engine.def(                                                                                                \
+        "keep_set",                                                                                            \
+        [](Engine& self, Matrix<V> X, Vector<double> y, nb::object importance) {                               \
+            self.keep_set(batch<V>(X), nb::make_tuple(X), y, importance);                                      \
+        },                                                                                                     \
         nb::arg("X").noconvert(), "y"_a, "importance"_a.none());
 
-#define CSR_CHECKS(V, I, suffix)                                                                                 \
+#define CSR_CHECKS(V, I)                                                                                         \
     engine.def(                                                                                                  \
         "check_csr",                                                                                             \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, bool distinct) {   \
-            self.check(batch<V, I>(data, indices, starts, columns, distinct), loops->check_##suffix);            \
+            self.check(batch<V, I>(data, indices, starts, columns, distinct));                                   \
         },                                                                                                       \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
         "distinct"_a = false);                                                                                   \
@@ -133,19 +141,19 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Vector<double> y,  \
            nb::object importance) {                                                                              \
             self.keep_set(batch<V, I>(data, indices, starts, columns), nb::make_tuple(data, indices, starts), y, \
-                          importance, loops->errors_##suffix, loops->check_##suffix);                            \
+                          importance);                                                                           \
         },                                                                                                       \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
         "y"_a, "importance"_a.none());
 
-#define CSR(V, I, suffix)                                                                                           \
+#define CSR(V, I)                                                                                                   \
     engine.def(                                                                                                     \
         "learn_csr",                                                                                                \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,         \
            nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named, \
            bool sound, nb::object base) {                                                                           \
             self.learn(batch<V, I>(data, indices, starts, columns, distinct, named, sound), y, importance, target,  \
-                       sets, scores, base, loops->learn_##suffix, loops->check_##suffix);                           \
+                       sets, scores, base);                                                                         \
         },                                                                                                          \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
         "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),                 \
@@ -154,40 +162,33 @@ static CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, con
         "score_csr",                                                                                                \
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores,           \
            bool distinct, bool sound, nb::object base) {                                                            \
-            self.score(batch<V, I>(data, indices, starts, columns, distinct, false, sound), scores, base,           \
-                       loops->score_##suffix, loops->check_##suffix);                                               \
+            self.score(batch<V, I>(data, indices, starts, columns, distinct, false, sound), scores, base);          \
         },                                                                                                          \
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
         "scores"_a, "distinct"_a = false, "sound"_a = false, "base"_a.none() = nb::none());
 
-#define VARIANCE(V, suffix)                                                                         \
-    engine.def(                                                                                     \
-        "variance",                                                                                 \
-        [](Engine& self, Matrix<V> X, Out variances) {                                              \
-            self.variance(batch<V>(X), variances, loops->variance_##suffix, loops->check_##suffix); \
-        },                                                                                          \
+#define VARIANCE(V)                                                                                          \
+    engine.def(                                                                                              \
+        "variance", [](Engine& self, Matrix<V> X, Out variances) { self.variance(batch<V>(X), variances); }, \
         nb::arg("X").noconvert(), "variances"_a);
-#define CSR_VARIANCE(V, I, suffix)                                                                                    \
-    engine.def(                                                                                                       \
-        "variance_csr",                                                                                               \
-        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out variances,          \
-           bool distinct) {                                                                                           \
-            self.variance(batch<V, I>(data, indices, starts, columns, distinct), variances, loops->variance_##suffix, \
-                          loops->check_##suffix);                                                                     \
-        },                                                                                                            \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,      \
+#define CSR_VARIANCE(V, I)                                                                                       \
+    engine.def(                                                                                                  \
+        "variance_csr",                                                                                          \
+        [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out variances,     \
+           bool distinct) { self.variance(batch<V, I>(data, indices, starts, columns, distinct), variances); },  \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a, \
         "variances"_a, "distinct"_a = false);
 
-#define PAIRS(I, suffix)                                                                                            \
-    engine.def(                                                                                                     \
-        "learn_pairs_csr",                                                                                          \
-        [](Engine& self, Vector<double> data, Vector<I> indices, Vector<I> starts, size_t columns,                  \
-           Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin, size_t first,                \
-           nb::object scores, Count learned) {                                                                      \
-            self.learn_pairs(batch<double, I>(data, indices, starts, columns), relevance, importance, begin, first, \
-                             scores, learned, loops->learn_pairs_##suffix);                                         \
-        },                                                                                                          \
-        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,    \
+#define PAIRS(I)                                                                                                   \
+    engine.def(                                                                                                    \
+        "learn_pairs_csr",                                                                                         \
+        [](Engine& self, Vector<double> data, Vector<I> indices, Vector<I> starts, size_t columns,                 \
+           Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin, size_t first,               \
+           nb::object scores, Count learned) {                                                                     \
+            self.learn_pairs(narrow(batch<double, I>(data, indices, starts, columns)).rows, relevance, importance, \
+                             begin, first, scores, learned);                                                       \
+        },                                                                                                         \
+        nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,   \
         "relevance"_a, "importance"_a, "begin"_a, "first"_a, "scores"_a.none(), nb::arg("learned").noconvert());
 
 using namespace nb::literals;
@@ -221,33 +222,31 @@ NB_MODULE(_native, module) {
     bind_prototypes(module);
     nb::class_<Engine> engine(module, "Engine", nb::type_slots(slots));
     engine.def(nb::init<const std::string&, nb::dict, nb::dict>(), "task"_a, "rule"_a, "options"_a);
-    DENSE(double, dense_f64)
-    DENSE(float, dense_f32)
-    CHECKS(double, dense_f64)
-    CHECKS(float, dense_f32)
-    CSR_CHECKS(double, int32_t, csr_f64_i32)
-    CSR_CHECKS(double, int64_t, csr_f64_i64)
-    CSR_CHECKS(float, int32_t, csr_f32_i32)
-    CSR_CHECKS(float, int64_t, csr_f32_i64)
-    CSR(double, int32_t, csr_f64_i32)
-    CSR(double, int64_t, csr_f64_i64)
-    CSR(float, int32_t, csr_f32_i32)
-    CSR(float, int64_t, csr_f32_i64)
-    VARIANCE(double, dense_f64)
-    VARIANCE(float, dense_f32)
-    CSR_VARIANCE(double, int32_t, csr_f64_i32)
-    CSR_VARIANCE(double, int64_t, csr_f64_i64)
-    CSR_VARIANCE(float, int32_t, csr_f32_i32)
-    CSR_VARIANCE(float, int64_t, csr_f32_i64)
-    PAIRS(int32_t, i32)
-    PAIRS(int64_t, i64)
+    DENSE(double)
+    DENSE(float)
+    CHECKS(double)
+    CHECKS(float)
+    CSR_CHECKS(double, int32_t)
+    CSR_CHECKS(double, int64_t)
+    CSR_CHECKS(float, int32_t)
+    CSR_CHECKS(float, int64_t)
+    CSR(double, int32_t)
+    CSR(double, int64_t)
+    CSR(float, int32_t)
+    CSR(float, int64_t)
+    VARIANCE(double)
+    VARIANCE(float)
+    CSR_VARIANCE(double, int32_t)
+    CSR_VARIANCE(double, int64_t)
+    CSR_VARIANCE(float, int32_t)
+    CSR_VARIANCE(float, int64_t)
+    PAIRS(int32_t)
+    PAIRS(int64_t)
     engine.def(
         "learn_pairs",
         [](Engine& self, Matrix<double> X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
-           size_t first, nb::object scores, Count learned) {
-            self.learn_pairs(batch<double>(X), relevance, importance, begin, first, scores, learned,
-                             loops->learn_pairs_dense);
-        },
+           size_t first, nb::object scores,
+           Count learned) { self.learn_pairs(batch<double>(X), relevance, importance, begin, first, scores, learned); },
         nb::arg("X").noconvert(), "relevance"_a, "importance"_a, "begin"_a, "first"_a, "scores"_a.none(),
         nb::arg("learned").noconvert());
     // Without a base first: what most calls are, and an argument costs some forty instructions.

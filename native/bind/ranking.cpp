@@ -12,8 +12,7 @@ struct UndoScope {
     ~UndoScope() { w.undo = nullptr; }
 };
 
-template <class V, class I>
-static size_t longest(const CsrBatch<V, I>& X) {
+static size_t longest(const Csr& X) {
     size_t most = 0;
     for (size_t i = 0; i < X.rows; ++i)
         if (X.starts[i + 1] > X.starts[i]) most = std::max(most, size_t(X.starts[i + 1] - X.starts[i]));
@@ -22,8 +21,7 @@ static size_t longest(const CsrBatch<V, I>& X) {
 
 template <class Batch>
 void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
-                         size_t first, nb::object scores, Count learned,
-                         Outcome (*loop)(Model&, const Batch&, const Meetings&, Difference&)) {
+                         size_t first, nb::object scores, Count learned) {
     auto lock = own();
     Meetings in{relevance.data(), importance.data(), begin.data(), first, nullptr};
     if (relevance.shape(0) != X.rows || importance.shape(0) != X.rows || begin.shape(0) != X.rows || first > X.rows)
@@ -40,8 +38,8 @@ void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double
     const UndoScope all_pairs_or_none(model.w, undo_);
     Difference phi{};
     std::vector<double> numbers;
-    std::vector<int64_t> index;
-    if constexpr (!std::is_same_v<Batch, DenseBatch<double>>) {
+    std::vector<int32_t> index;
+    if constexpr (!std::is_same_v<Batch, Table>) {
         const size_t most = longest(X);
         numbers.resize(3 * most + 2);
         index.resize(2 * most + 1);
@@ -50,10 +48,10 @@ void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double
     }
     Outcome outcome;
     if (python_) {
-        outcome = loop(model, X, in, phi);
+        outcome = loops->learn_pairs(model, X, in, phi);
     } else {
         nb::gil_scoped_release release;
-        outcome = loop(model, X, in, phi);
+        outcome = loops->learn_pairs(model, X, in, phi);
     }
     outcome.row -= first;
     learned.data()[0] = int64_t(outcome.row);
@@ -83,12 +81,9 @@ void Engine::learn_together(nb::list directions, Vector<double> importance) {
     }
 }
 
-#define ONEPASS_INSTANTIATE(...)                                                                        \
-    template void Engine::learn_pairs<__VA_ARGS__>(                                                     \
-        const __VA_ARGS__&, Vector<double>, Vector<double>, Vector<int64_t>, size_t, nb::object, Count, \
-        Outcome (*)(Model&, const __VA_ARGS__&, const Meetings&, Difference&));
-ONEPASS_INSTANTIATE(DenseBatch<double>)
-ONEPASS_INSTANTIATE(CsrBatch<double, int32_t>)
-ONEPASS_INSTANTIATE(CsrBatch<double, int64_t>)
+template void Engine::learn_pairs(const Table&, Vector<double>, Vector<double>, Vector<int64_t>, size_t, nb::object,
+                                  Count);
+template void Engine::learn_pairs(const Csr&, Vector<double>, Vector<double>, Vector<int64_t>, size_t, nb::object,
+                                  Count);
 
 }  // namespace onepass

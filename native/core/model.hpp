@@ -140,7 +140,7 @@ struct Meetings {
 struct Difference {
     uint32_t* place;
     double *arrived, *x;
-    void* index;  // of the rows' own kind
+    int32_t* index;
 };
 
 // interrupted: a signal's handler raised between two rows; the outcome's row is the first that was not learned.
@@ -156,14 +156,18 @@ struct Outcome {
 // The loops of one instruction set.
 struct Loops {
     const char* name;
-#define ONEPASS_DECLARE(Batch, suffix)                                                                \
-    Outcome (*learn_##suffix)(Model&, const Batch&, const Answers&);                                  \
-    void (*score_##suffix)(const Model&, const Batch&, const double* base, double* scores);           \
-    Outcome (*check_##suffix)(const Model&, const Batch&, size_t from_row);                           \
-    double (*errors_##suffix)(const Model&, const Batch&, const double* y, const double* importance); \
-    void (*variance_##suffix)(const Model&, const Batch&, double* variances);
-    ONEPASS_FOR_EACH_BATCH(ONEPASS_DECLARE)
-#undef ONEPASS_DECLARE
+    Outcome (*learn_table)(Model&, const Table&, const Answers&);
+    Outcome (*learn_csr)(Model&, const Csr&, const Answers&);
+    void (*score_table)(const Model&, const Table&, const double* base, double* scores);
+    void (*score_csr)(const Model&, const Csr&, const double* base, double* scores);
+    // Looks for malformed rows without learning.
+    Outcome (*check_table)(const Table&, size_t from_row);
+    Outcome (*check_csr)(const Csr&, size_t from_row);
+    // so_far, and the importance of the rows that the current weights put into the wrong class.
+    double (*errors_table)(const Model&, const Table&, const double* y, const double* importance, double so_far);
+    double (*errors_csr)(const Model&, const Csr&, const double* y, const double* importance, double so_far);
+    void (*variance_table)(const Model&, const Table&, double* variances);
+    void (*variance_csr)(const Model&, const Csr&, double* variances);
     // One sparse row whose indices are known to be inside and distinct, in any order.
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
                         double target, const uint8_t* set, double base);
@@ -171,9 +175,34 @@ struct Loops {
     void (*derive)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double base, double* scores);
     void (*variance_one)(const Model&, const double* x, const int64_t* index, size_t n, double* variances);
-    Outcome (*learn_pairs_dense)(Model&, const DenseBatch<double>&, const Meetings&, Difference&);
-    Outcome (*learn_pairs_i32)(Model&, const CsrBatch<double, int32_t>&, const Meetings&, Difference&);
-    Outcome (*learn_pairs_i64)(Model&, const CsrBatch<double, int64_t>&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_table)(Model&, const Table&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_csr)(Model&, const Csr&, const Meetings&, Difference&);
+
+    // The same by the kind of batch.
+    Outcome learn(Model& model, const Table& X, const Answers& in) const { return learn_table(model, X, in); }
+    Outcome learn(Model& model, const Csr& X, const Answers& in) const { return learn_csr(model, X, in); }
+    void score(const Model& model, const Table& X, const double* base, double* out) const {
+        score_table(model, X, base, out);
+    }
+    void score(const Model& model, const Csr& X, const double* base, double* out) const {
+        score_csr(model, X, base, out);
+    }
+    Outcome check(const Table& X, size_t from) const { return check_table(X, from); }
+    Outcome check(const Csr& X, size_t from) const { return check_csr(X, from); }
+    double errors(const Model& model, const Table& X, const double* y, const double* c, double so_far) const {
+        return errors_table(model, X, y, c, so_far);
+    }
+    double errors(const Model& model, const Csr& X, const double* y, const double* c, double so_far) const {
+        return errors_csr(model, X, y, c, so_far);
+    }
+    void variance(const Model& model, const Table& X, double* out) const { variance_table(model, X, out); }
+    void variance(const Model& model, const Csr& X, double* out) const { variance_csr(model, X, out); }
+    Outcome learn_pairs(Model& model, const Table& X, const Meetings& in, Difference& room) const {
+        return learn_pairs_table(model, X, in, room);
+    }
+    Outcome learn_pairs(Model& model, const Csr& X, const Meetings& in, Difference& room) const {
+        return learn_pairs_csr(model, X, in, room);
+    }
 };
 
 const Loops* loops_scalar();

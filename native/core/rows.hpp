@@ -1,4 +1,5 @@
-// The inputs that the loops are templates over: dense and CSR batches of either float width and index width.
+// Rows as loops read them: dense rows of doubles, and CSR rows of doubles at 32-bit indices. Other widths are converted
+// block by block before they come to a loop (core/blocks.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,25 +21,24 @@ struct CsrBatch {
     // No column stands twice in a row: its elements are taken in the order given, as those of a mapping are.
     bool distinct = false;
     bool named = false;  // columns are the model's own features by name or hash, not places in a table
-    bool sound = false;  // somebody has seen that all rows are well formed and distinct: nothing is left to look for
+    bool sound = false;  // all rows were validated before, and are distinct: nothing is left to look for
 };
 
-// Every batch type that has compiled loops.
-#define ONEPASS_FOR_EACH_BATCH(X)                  \
-    X(DenseBatch<double>, dense_f64)               \
-    X(DenseBatch<float>, dense_f32)                \
-    X(CsrBatch<double COMMA int32_t>, csr_f64_i32) \
-    X(CsrBatch<double COMMA int64_t>, csr_f64_i64) \
-    X(CsrBatch<float COMMA int32_t>, csr_f32_i32)  \
-    X(CsrBatch<float COMMA int64_t>, csr_f32_i64)
-#define COMMA ,
+using Table = DenseBatch<double>;
+using Csr = CsrBatch<double, int32_t>;
+
+// As many columns as 32-bit indices can name.
+constexpr size_t most_columns = INT32_MAX;
 
 // A sparse row with its indices in order and equal ones summed; valid until the next merge on this thread.
+template <class I>
 struct MergedRow {
     const double* x;
-    const int64_t* index;
+    const I* index;
     size_t n;
 };
+template <class I>
+MergedRow<I> merge_row(const double* x, const I* index, size_t n);
 
 // Room for a copy of a row, one per thread.
 struct RowCopy {
@@ -47,7 +47,21 @@ struct RowCopy {
 };
 RowCopy& row_copy(size_t n);
 
-template <class V, class I>
-MergedRow merge_row(const V* x, const I* index, size_t n);
+// The same indices in 32 bits, a few of them on the stack. A long row's are valid until the next one on this thread.
+class NarrowIndices {
+ public:
+    // Inlined, lest one instruction set call another's.
+    __attribute__((always_inline)) NarrowIndices(const int64_t* index, size_t n) : at_(n <= few ? few_ : room(n)) {
+        for (size_t i = 0; i < n; ++i) at_[i] = int32_t(index[i]);
+    }
+    NarrowIndices(const NarrowIndices&) = delete;
+    operator const int32_t*() const { return at_; }
+
+ private:
+    static constexpr size_t few = 128;
+    static int32_t* room(size_t n);
+    int32_t few_[few];
+    int32_t* at_;
+};
 
 }  // namespace onepass

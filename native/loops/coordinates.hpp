@@ -148,48 +148,6 @@ struct FTRLWithoutL1 : FTRL {
     }
 };
 
-// Keeps what a round overwrites, so that a round that turns out to overflow can be taken back.
-struct Undo {
-    double* at;
-    bool sound = true;
-    void keep(double value) { *at++ = value; }
-};
-
-// Moves the weights of one feature (or the intercepts): those of the rows that have a gradient.
-template <class Rule, bool many>
-inline void move_feature(const Rule& rule, const Weights& w, const Move& move, double x, double* v, double* planes,
-                         double* z, Undo* undo) {
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
-        const double g = -(move.of<many>(r) * x);
-        if (g == 0.0) continue;
-        const size_t stride = many ? w.stride : 1;
-        const double before = v[r];
-        undo->keep(before);
-        double own[Rule::count];
-        for (size_t p = 0; p < Rule::count; ++p) undo->keep(own[p] = planes[p * stride + r]);
-        v[r] = rule(before, g, own);
-        bool sound = finite(v[r]);
-        for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r] = own[p]);
-        if (z) {
-            undo->keep(z[r]);
-            z[r] += w.A * (v[r] - before);
-            sound &= finite(z[r]);
-        }
-        undo->sound &= sound;
-    }
-}
-
-template <class Rule, bool many>
-inline void put_back(const Weights& w, const Move& move, double x, double* v, double* planes, double* z, Undo* undo) {
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
-        if (-(move.of<many>(r) * x) == 0.0) continue;
-        const size_t stride = many ? w.stride : 1;
-        v[r] = *undo->at++;
-        for (size_t p = 0; p < Rule::count; ++p) planes[p * stride + r] = *undo->at++;
-        if (z) z[r] = *undo->at++;
-    }
-}
-
 // What a round begins with on the path of `packs`: x.v and x.x, as dot_norm gives them. Weights and planes are read in
 // one go, and wait in the room to keep.
 struct PackSums {
@@ -262,88 +220,42 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     return Status::ok;
 }
 
-// The round's move of all weights that have a gradient, or none of them.
-template <class Rule, class Path, class Row>
-Status move_support(Model& M, const Row& row, const Move& move, const Rule& rule) {
-    if constexpr (Path::packs) return move_kept(M, row, move, rule);
-    constexpr bool many = Path::many;
-    Weights& w = M.w;
-    const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
-    Undo undo{M.room_to_keep((row.n + 1) * numbers)};
-    double* const start = undo.at;
-    const bool averages = w.averaging != Averaging::none;
-    auto z_of = [&](size_t j) { return averages ? w.z.data() + j * w.stride : nullptr; };
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
-    }
-    move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr,
-                             &undo);
-    if (undo.sound) return Status::ok;
-    undo.at = start;
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        put_back<Rule, many>(w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
-    }
-    put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr, &undo);
-    return Status::overflow;
-}
-
-// Adam with momentum for absent features too: every weight moves in every round. Tried first, then done.
-template <class Rule, bool many, class Row>
-Status move_all(Model& M, const Row& row, const Move& move, const Rule& rule) {
-    Weights& w = M.w;
-    const size_t rows = many ? w.rows : 1;
-    double* x = M.room_to_keep(w.features);
-    for (size_t j = 0; j < w.features; ++j) x[j] = 0.0;
-    for (size_t i = 0; i < row.n; ++i) x[row.column(i)] = double(row.x[i]);
-    const bool averages = w.averaging != Averaging::none;
-    auto visit = [&](bool write) {
-        for (size_t j = 0; j < w.features + (M.constant != 0.0); ++j) {
-            const bool bias = j == w.features;
-            double* v = bias ? w.bias.data() : w.v_of(j);
-            double* planes = bias ? w.bias_planes.data() : w.planes_of(j);
-            for (size_t r = 0; r < rows; ++r) {
-                const double g = -(move.of<many>(r) * (bias ? M.constant : x[j]));
-                double tried[Rule::count];
-                for (size_t p = 0; p < Rule::count; ++p) tried[p] = planes[p * w.stride + r];
-                const double moved = rule(v[r], g, tried);
-                double* z = averages && !bias ? w.z.data() + j * w.stride + r : nullptr;
-                const double summed = z ? *z + w.A * (moved - v[r]) : 0.0;
-                if (!write) {
-                    bool sound = finite(moved) && finite(summed);
-                    for (size_t p = 0; p < Rule::count; ++p) sound &= finite(tried[p]);
-                    if (!sound) return false;
-                    continue;
-                }
-                v[r] = moved;
-                if (z) *z = summed;
-                for (size_t p = 0; p < Rule::count; ++p) planes[p * w.stride + r] = tried[p];
-            }
-        }
-        return true;
-    };
-    if (!visit(false)) return Status::overflow;
-    visit(true);
-    return Status::ok;
-}
-
-template <class Path, class Row>
-Status dispatch(Model& M, const Row& row, const Move& move, const double* state) {
+// Calls run(rule) with the rule by coordinates, whose parameters come after the loss's two.
+template <class Run>
+inline Status with_rule(const Model& M, const double* state, const Run& run) {
     const double *p = M.params + 2, rounds = state[0];
     switch (M.coordinates) {
-        case Coordinates::adagrad: return move_support<AdaGrad, Path>(M, row, move, AdaGrad(p, rounds));
-        case Coordinates::adadelta: return move_support<AdaDelta<false>, Path>(M, row, move, {p, rounds});
-        case Coordinates::adadelta_exact: return move_support<AdaDelta<true>, Path>(M, row, move, {p, rounds});
-        case Coordinates::rmsprop: return move_support<RMSProp<false>, Path>(M, row, move, {p, rounds});
-        case Coordinates::rmsprop_exact: return move_support<RMSProp<true>, Path>(M, row, move, {p, rounds});
-        case Coordinates::adam: return move_all<Adam, Path::many>(M, row, move, {p, rounds});
-        case Coordinates::adam_lazy: return move_support<Adam, Path>(M, row, move, {p, rounds});
-        case Coordinates::ftrl: return move_support<FTRL, Path>(M, row, move, {p, rounds});
-        case Coordinates::ftrl_without_l1: return move_support<FTRLWithoutL1, Path>(M, row, move, {p, rounds});
+        case Coordinates::adagrad: return run(AdaGrad(p, rounds));
+        case Coordinates::adadelta: return run(AdaDelta<false>(p, rounds));
+        case Coordinates::adadelta_exact: return run(AdaDelta<true>(p, rounds));
+        case Coordinates::rmsprop: return run(RMSProp<false>(p, rounds));
+        case Coordinates::rmsprop_exact: return run(RMSProp<true>(p, rounds));
+        case Coordinates::adam:
+        case Coordinates::adam_lazy: return run(Adam(p, rounds));
+        case Coordinates::ftrl: return run(FTRL(p, rounds));
+        case Coordinates::ftrl_without_l1: return run(FTRLWithoutL1(p, rounds));
         default: return Status::ok;
     }
 }
+
+// A row of any kind, as doubles at 64-bit indices: general models and class rows by coordinates have one loop for all.
+using NumberedRow = SparseRow<double, int64_t>;
+
+// Moves the weights of general models and of class rows, or none of them: loops/adaptive.cpp.
+template <bool many>
+Status move_planes(Model& M, const NumberedRow& row, const Move& move, const double* state);
+
+// What VW's update reads of a round: the example, and its scores.
+struct Example {
+    double y, importance;
+    const uint8_t* set;
+    const Scalars& s;
+    const Move& move;
+};
+
+// The same for VW's update: loops/vowpal.cpp.
+template <bool many>
+Status learn_vowpal_rows(Model& M, const NumberedRow& row, const Example& of, const double* state, bool* moves);
 
 // Whatever moves the weights: the average covers them before or after, or nothing happens at all.
 template <class Path, class Move>
@@ -369,25 +281,18 @@ inline Status covering(Model& M, const Move& move_weights) {
 
 template <class Path, class Row>
 Status move_coordinates(Model& M, const Row& row, const Move& move, const double* state) {
-    for (size_t r = 0; r < (Path::many ? M.w.rows : 1); ++r)
-        if (!finite(move.of<Path::many>(r))) return Status::overflow;
-    return covering<Path>(M, [&] { return dispatch<Path>(M, row, move, state); });
-}
-
-// FTRL's weights follow from its planes, if it has z: after these were halved, swapped or read from a file.
-inline void derive(Model& M) {
-    if (M.coordinates != Coordinates::ftrl) return;
-    Weights& w = M.w;
-    const FTRL rule(M.params + 2, 0.0), of_bias = rule.for_intercept();
-    for (size_t j = 0; j < w.features; ++j)
-        for (size_t r = 0; r < w.rows; ++r) {
-            const double* planes = w.planes_of(j) + r;
-            const double weight = rule.weight(planes[0], std::sqrt(planes[w.stride]));
-            double& v = w.v_of(j)[r];
-            if (v != weight) v = weight;  // untouched pages stay untouched
-        }
-    for (size_t r = 0; r < w.rows; ++r)
-        w.bias[r] = of_bias.weight(w.bias_planes[r], std::sqrt(w.bias_planes[w.stride + r]));
+    constexpr bool many = Path::many;
+    for (size_t r = 0; r < (many ? M.w.rows : 1); ++r)
+        if (!finite(move.of<many>(r))) return Status::overflow;
+    if constexpr (Path::packs) {
+        return with_rule(M, state, [&](const auto& rule) { return move_kept(M, row, move, rule); });
+    } else {
+        Status status = Status::ok;
+        with_numbers(row, [&](const double* x, const int64_t* at) {
+            status = covering<Path>(M, [&] { return move_planes<many>(M, NumberedRow{x, at, row.n}, move, state); });
+        });
+        return status;
+    }
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -144,7 +144,7 @@ inline size_t parts_of(Model& M, const Move& move) {
 
 // The features of a row that is learned count from here on.
 template <class Row>
-inline void meet(Covariance& S, const Row& row) {
+inline void register_features(Covariance& S, const Row& row) {
     for (size_t i = 0; i < row.n && S.met < S.size; ++i)
         if (row.column(i) + S.constants >= S.met) S.met = row.column(i) + S.constants + 1;
 }
@@ -314,8 +314,8 @@ template <class X>
 inline DenseRow<double> with_values(const DenseValues<X>& row, const double* z) {
     return {z, row.n};
 }
-template <class V, class I>
-inline SparseRow<double, I> with_values(const SparseRow<V, I>& row, const double* z) {
+template <class I>
+inline SparseRow<double, I> with_values(const SparseRow<double, I>& row, const double* z) {
     return {z, row.index, row.n};
 }
 
@@ -331,37 +331,6 @@ inline Status apply_along(Model& M, const Row& row, const Move& move, const Chan
     if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, S.met - S.constants}, S.shared ? 0 : S.met);
     if (Path::pairs) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
     return moved(with_values(row, z), row.n);
-}
-
-// x' Sigma x of a row, for each class row that has its own.
-template <class Row>
-inline void variance_row(const Model& M, const Row& row, double* out) {
-    const Covariance& S = M.w.sigma;
-    size_t n = S.full ? S.met : row.n;
-    for (size_t i = 0; S.full && i < row.n; ++i)
-        if (row.column(i) + S.constants >= n) n = S.size;  // a feature that was never learned
-    double *x = covariance_room(2 * n + 24), *z = x + n + 8;
-    double constant;
-    for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r) {
-        if (!S.full) read_variances(M.w, row, r, x);
-        out[r] = !S.full                    ? through_diagonal(M, row, r, x, z, &constant)
-                 : S.form == Form::cholesky ? variance_by_factor(M, row, r, n, x, z)
-                                            : through_full(M, row, r, n, x, z);
-    }
-}
-
-// The readout's scores of one row as predictions: the forecast of Vovk, Azoury and Warmuth is over 1 + v; what an
-// example begins at is added; and VW's stay within the labels seen so far.
-template <class Row>
-inline void predict_row(const Model& M, const Row& row, double* out, double* scratch, double base = 0.0) {
-    score_row(M, row, out, scratch, base);
-    if (M.w.sigma.vaw) {
-        double v;  // there is one Sigma: class rows share it
-        variance_row(M, row, &v);
-        for (size_t r = 0; r < M.w.rows; ++r) out[r] /= 1.0 + v;
-    }
-    if (base != 0.0 && !M.w.votes.on) out[0] += base;
-    if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -18,8 +18,6 @@ constexpr size_t lanes = 16;
 typedef double Eight __attribute__((vector_size(64)));
 typedef double Four __attribute__((vector_size(32)));
 typedef double Two __attribute__((vector_size(16)));
-typedef float EightFloats __attribute__((vector_size(32)));
-typedef float FourFloats __attribute__((vector_size(16)));
 
 inline Eight load(const double* p) {
     Eight out;
@@ -27,29 +25,10 @@ inline Eight load(const double* p) {
     return out;
 }
 
-// Floats become doubles: what GCC makes of the general way is several instructions where there is one.
-inline Eight load(const float* p) {
-#ifdef __AVX512F__
-    return Eight(_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p)));
-#endif
-    EightFloats out;
-    std::memcpy(&out, p, sizeof out);
-    return __builtin_convertvector(out, Eight);
-}
-
 inline Four load_four(const double* p) {
     Four out;
     std::memcpy(&out, p, sizeof out);
     return out;
-}
-
-inline Four load_four(const float* p) {
-#ifdef __AVX__
-    return Four(_mm256_cvtps_pd(_mm_loadu_ps(p)));
-#endif
-    FourFloats out;
-    std::memcpy(&out, p, sizeof out);
-    return __builtin_convertvector(out, Four);
 }
 
 inline void store(double* to, Eight values) { std::memcpy(to, &values, sizeof values); }
@@ -184,9 +163,6 @@ struct Rest {
 };
 
 inline Eight load(const double* p, __mmask8 mask) { return Eight(_mm512_maskz_loadu_pd(mask, p)); }
-inline Eight load(const float* p, __mmask8 mask) {
-    return Eight(_mm512_maskz_cvtps_pd(0xff, _mm256_maskz_loadu_ps(mask, p)));
-}
 #endif
 
 // The difference p - q of two arrays, read like an array of its own but never written down.
@@ -206,9 +182,6 @@ inline Four load_four(X x, size_t count) {
 }
 #ifdef __AVX512F__
 inline Four load_four(const double* p, size_t count) { return Four(_mm256_maskz_loadu_pd(Rest(count).low, p)); }
-inline Four load_four(const float* p, size_t count) {
-    return Four(_mm256_cvtps_pd(_mm_maskz_loadu_ps(Rest(count).low, p)));
-}
 inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
 #endif
 

@@ -3,6 +3,7 @@
 // Nothing here may call an out-of-line function of the standard library: the linker could pick another
 // instruction set's copy.
 #pragma once
+#include "loops/paths.hpp"
 #include "loops/scores.hpp"
 
 namespace onepass::ONEPASS_ISA {
@@ -172,43 +173,6 @@ inline void cover(Weights& w) {
     for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] += w.bias[r];
 }
 
-// What a round has to ask about, settled before the loop. The commonest models have one row of weights, the last ones
-// predict, no |w|, no mini-batch; then `plain` weights are all there is, or L1 makes them `lazy`, or each lies beside
-// its variance in a `diagonal`, or beside what a rule by `coordinates` keeps of its gradients. There the questions
-// about all else are compiled away.
-enum class Kind { any, plain, lazy, diagonal, coordinates };
-
-template <bool many_, Kind kind = Kind::any>
-struct Path {
-    static constexpr bool many = many_, any = kind == Kind::any;
-    static bool lazy(const Model& M) { return any ? M.w.lazy : kind == Kind::lazy; }
-    static bool averages(const Model& M) { return any && M.w.averaging != Averaging::none; }
-    static bool covered(const Model& M) { return averages(M) && M.t + 1.0 >= M.w.average_from; }
-    static bool votes(const Model& M) { return any && M.w.votes.on; }
-    static bool pockets(const Model& M) { return any && M.w.pocketing; }
-    static bool uses_ww(const Model& M) { return any && M.uses_ww; }
-    static bool linked(const Model& M) { return any && M.w.linked(); }
-    static bool batched(const Model& M) { return any && M.w.batch.on(); }
-    static bool gaussian(const Model& M) { return any ? M.w.sigma.on : kind == Kind::diagonal; }
-    static bool full(const Model& M) { return any && M.w.sigma.full; }
-    static bool oneclass(const Model& M) { return !many && any && M.task == Task::oneclass; }
-    static bool coordinates(const Model& M) {
-        return any ? M.coordinates != Coordinates::none : kind == Kind::coordinates;
-    }
-    // Are weights and what lies beside them read in one go?
-    static constexpr bool pairs = kind == Kind::diagonal, packs = kind == Kind::coordinates;
-};
-
-inline Kind kind_of(const Model& M) {
-    using Any = Path<false>;
-    if (M.w.stride != 1 || M.coordinates == Coordinates::adam || Any::averages(M) || Any::votes(M) || Any::pockets(M) ||
-        Any::uses_ww(M) || Any::linked(M) || Any::batched(M) || Any::oneclass(M) || M.w.sigma.vaw || M.clips)
-        return Kind::any;
-    if (M.coordinates != Coordinates::none) return Any::lazy(M) ? Kind::any : Kind::coordinates;
-    if (!Any::gaussian(M)) return Any::lazy(M) ? Kind::lazy : Kind::plain;
-    return Any::full(M) || Any::lazy(M) ? Kind::any : Kind::diagonal;
-}
-
 // Is a scale too far from 1 to divide by?
 inline bool outside(const Weights& w, double a) {
     const bool narrow = w.averaging != Averaging::none || w.lazy;
@@ -251,76 +215,149 @@ inline void put_aside(const Weights& w, const DenseValues<X>&) {
     w.undo->put_aside(w);
 }
 
+// Where a move leads: w <- kappa * w, under the scale a from then on.
+struct Landing {
+    double kappa, a;
+    bool fold;     // is a too far from 1, so that the weights are multiplied out?
+    double over;   // 1/a: what is added to v for each unit of w
+    double A;      // the sum of the averaged scales while the weights move
+    double reach;  // how far any coordinate of v may move: none of x is larger than 1 + |x|^2
+    bool covered;  // do the averages cover this round?
+};
+
+template <class Path>
+ONEPASS_INLINE Landing landing_of(const Model& M, const Move& move) {
+    const Weights& w = M.w;
+    Landing to;
+    to.kappa = move.scale * move.decay;
+    to.a = to.kappa == 0.0 ? 1.0 : w.a * to.kappa;
+    to.fold = outside(w, to.a);
+    to.over = to.fold || to.a == 1.0 ? 1.0 : 1.0 / to.a;
+    to.reach = move.largest * std::abs(to.over) * (1.0 + move.norm);
+    to.covered = Path::covered(M);
+    to.A = to.covered && w.averaging == Averaging::predictor ? w.A + w.a : w.A;
+    return to;
+}
+
+template <class Path>
+ONEPASS_INLINE double constant_of(const Model& M, const Move& move, size_t r) {
+    return Path::gaussian(M) ? move.constants[r] : M.constant;
+}
+
+// Will every weight stay finite? So far from overflow that no coordinate can reach it, none needs a look.
+template <class Path, class Row>
+ONEPASS_INLINE Status check_move(const Model& M, const Row& row, const Move& move, const Landing& to) {
+    constexpr bool many = Path::many;
+    const Weights& w = M.w;
+    const double peak = to.fold ? w.peak * std::abs(to.a) : w.peak;
+    if (!(peak + to.reach < safe && (!Path::averages(M) || w.z_peak + std::abs(to.A) * (to.reach + w.peak) < safe)))
+        if (overflows<many>(w, row, move, to.fold ? 1.0 : to.a, to.over, to.A)) return Status::overflow;
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r)
+        if (!finite(move.scale * w.bias[r] + move.of<many>(r) * constant_of<Path>(M, move, r))) return Status::overflow;
+    if (Path::votes(M) && w.votes.full()) return Status::full;
+    return Status::ok;
+}
+
+// What the move adds to every class row, for those who take it as an array.
+template <bool many>
+inline const double* coefficients_of(const Model& M, const Move& move) {
+    double* coefficients = M.scratch();
+    for (size_t r = 0; r < (many ? M.w.rows : 1); ++r) coefficients[r] = move.of<many>(r);
+    return coefficients;
+}
+
+// w <- w + add * phi, the intercepts included, and the proximal step that follows.
+template <class Path, class Row>
+ONEPASS_INLINE void move_weights(Model& M, const Row& row, const Move& move, const Landing& to) {
+    constexpr bool many = Path::many;
+    Weights& w = M.w;
+    const bool lazy = Path::lazy(M);
+    if (!lazy) {
+        write<many>(w, row, move, to.over);
+    } else if (move.largest != 0.0) {              // a row that does not move goes on owing
+        if (many || to.fold || to.kappa == 0.0) {  // folded or cleared, the paid weights are of another scale
+            pay_and_add(w, row, coefficients_of<many>(M, move), to.over);
+        } else {
+            add_to_paid(w, row, M.kept.data(), move.coefficient * to.over);
+        }
+    }
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r)
+        w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * constant_of<Path>(M, move, r);
+    if (lazy) soften(w, move.soft, move.shrink);
+}
+
+// Follows the upper bounds on |v| and |z|.
+template <class Path>
+ONEPASS_INLINE void follow_peaks(Model& M, double reach) {
+    Weights& w = M.w;
+    w.peak += reach;
+    if (Path::averages(M)) w.z_peak += std::abs(w.A) * reach;
+    if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
+}
+
+// Follows |w|^2, for the rules that read it.
+inline void follow_square(Weights& w, const Move& move, double kappa) {
+    w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
+    if (w.ww < 0.0) w.ww = 0.0;
+    w.since_recomputed += 1.0;
+    if (w.since_recomputed >= (double(w.features) > recompute_every ? double(w.features) : recompute_every))
+        w.recompute_norm();
+}
+
 // Applies a move, or refuses it whole.
 template <class Path, class Row>
 inline Status apply(Model& M, const Row& row, const Move& move) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
-    const size_t rows = many ? w.rows : 1;
-    const double kappa = move.scale * move.decay;
-    const double a = kappa == 0.0 ? 1.0 : w.a * kappa;
-    const bool averages = Path::averages(M), covered = Path::covered(M), lazy = Path::lazy(M);
-    const bool predictor = w.averaging == Averaging::predictor;
-    auto constant = [&](size_t r) { return Path::gaussian(M) ? move.constants[r] : M.constant; };
-    const bool fold = outside(w, a);
-    if (fold && !finite(a)) return Status::overflow;
-    const double over = fold || a == 1.0 ? 1.0 : 1.0 / a;
-    const double A = covered && predictor ? w.A + w.a : w.A;
-
-    // No coordinate of x is larger than 1 + |x|^2, so far from overflow none needs a look.
-    const double reach = move.largest * std::abs(over) * (1.0 + move.norm);
-    const double peak = fold ? w.peak * std::abs(a) : w.peak;
-    if (!(peak + reach < safe && (!averages || w.z_peak + std::abs(A) * (reach + w.peak) < safe)))
-        if (overflows<many>(w, row, move, fold ? 1.0 : a, over, A)) return Status::overflow;
-    for (size_t r = 0; r < rows; ++r)
-        if (!finite(move.scale * w.bias[r] + move.of<many>(r) * constant(r))) return Status::overflow;
-    if (Path::votes(M) && w.votes.full()) return Status::full;
+    const Landing to = landing_of<Path>(M, move);
+    if (to.fold && !finite(to.a)) return Status::overflow;
+    if (const Status status = check_move<Path>(M, row, move, to); status != Status::ok) return status;
 
     // From here on nothing fails.
+    const bool predictor = w.averaging == Averaging::predictor, linked = Path::linked(M);
     if (!many && w.undo) put_aside(w, row);
-    if (covered && predictor) cover<many>(w);
-    rescale(w, kappa);
+    if (to.covered && predictor) cover<many>(w);
+    rescale(w, to.kappa);
     // The triangle inequality: no coordinate can be longer than this.
-    const bool linked = Path::linked(M);
-    const double kept = linked ? std::abs(kappa) * std::sqrt(w.ww) : 0.0;
+    const double kept = linked ? std::abs(to.kappa) * std::sqrt(w.ww) : 0.0;
     const double unit = linked ? kept + std::abs(move.add) * move.phi_norm : 0.0;
     const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
-    if (!lazy) {
-        write<many>(w, row, move, over);
-    } else if (move.largest != 0.0) {        // a row that does not move goes on owing
-        if (many || fold || kappa == 0.0) {  // folded or cleared, what was kept is of another scale
-            double* coefficients = M.scratch();
-            for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
-            pay_and_add(w, row, coefficients, over);
-        } else {
-            add_to_paid(w, row, M.kept.data(), move.coefficient * over);
-        }
-    }
-    for (size_t r = 0; r < rows; ++r) w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * constant(r);
-    if (lazy) soften(w, move.soft, move.shrink);
-    if (covered && !predictor) cover<many>(w);
-    if (Path::votes(M)) {
-        double* coefficients = M.scratch();
-        for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
-        with_numbers(row, [&](const double* x, const int64_t* at) { M.record_vote(x, at, row.n, coefficients); });
-    }
-    w.peak += reach;
-    if (averages) w.z_peak += std::abs(w.A) * reach;
-    if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
+    move_weights<Path>(M, row, move, to);
+    if (to.covered && !predictor) cover<many>(w);
+    if (Path::votes(M))
+        with_numbers(row, [&](const double* x, const int64_t* at) {
+            M.record_vote(x, at, row.n, coefficients_of<many>(M, move));
+        });
+    follow_peaks<Path>(M, to.reach);
     if (linked) {
         follow_norm<many>(w, row, move, unit, kept, left);
         w.into_ball();
         if (w.a < smallest_scale) w.fold();
-    } else if (Path::uses_ww(M) && Path::gaussian(M)) {
-        w.recompute_norm();
     } else if (Path::uses_ww(M)) {
-        w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
-        if (w.ww < 0.0) w.ww = 0.0;
-        w.since_recomputed += 1.0;
-        if (w.since_recomputed >= (double(w.features) > recompute_every ? double(w.features) : recompute_every))
-            w.recompute_norm();
+        if (Path::gaussian(M)) w.recompute_norm();
+        else follow_square(w, move, to.kappa);
     }
     return Status::ok;
+}
+
+// Update k of a mini-batch, times `share`.
+template <bool many>
+inline void add_update(Model& M, size_t k, double share, double over) {
+    Weights& w = M.w;
+    const Updates& updates = w.batch.updates;
+    const size_t begin = updates.begin(k), rows = many ? w.rows : 1;
+    const SparseRow<double, int64_t> row{updates.value.data() + begin, updates.index.data() + begin,
+                                         size_t(updates.ends[k]) - begin};
+    double* coefficients = M.scratch();
+    updates.coefficients_of(k, rows, coefficients);
+    for (size_t r = 0; r < rows; ++r) coefficients[r] *= share;
+    Move move{};
+    move.coefficient = coefficients[0];
+    move.coefficients = coefficients;
+    if (!many && w.undo) put_aside(w, row);
+    if (w.lazy) pay_and_add(w, row, coefficients, over);
+    else write<many>(w, row, move, over);
+    for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
 }
 
 // The one step of a mini-batch: its updates in the order they came, shared or summed.
@@ -330,32 +367,16 @@ inline void finish_batch(Model& M) {
     MiniBatch& batch = w.batch;
     if (batch.rounds == 0.0) return;
     if (batch.moves) {
-        const size_t rows = many ? w.rows : 1;
         const double share = batch.mean ? 1.0 / batch.rounds : 1.0;
         rescale(w, batch.scale * batch.decay);
-        for (size_t r = 0; r < rows; ++r) w.bias[r] *= batch.scale;
+        for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias[r] *= batch.scale;
         const double over = w.a == 1.0 ? 1.0 : 1.0 / w.a;
-        double* coefficients = M.scratch();
-        const Updates& updates = batch.updates;
-        for (size_t k = 0; k < updates.count(); ++k) {
-            const size_t begin = updates.begin(k);
-            const SparseRow<double, int64_t> row{updates.value.data() + begin, updates.index.data() + begin,
-                                                 size_t(updates.ends[k]) - begin};
-            updates.coefficients_of(k, rows, coefficients);
-            for (size_t r = 0; r < rows; ++r) coefficients[r] *= share;
-            Move move{};
-            move.coefficient = coefficients[0];
-            move.coefficients = coefficients;
-            if (!many && w.undo) put_aside(w, row);
-            if (w.lazy) pay_and_add(w, row, coefficients, over);
-            else write<many>(w, row, move, over);
-            for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
-        }
+        for (size_t k = 0; k < batch.updates.count(); ++k) add_update<many>(M, k, share, over);
         soften(w, batch.soft, batch.shrink);
         w.peak += batch.reach * std::abs(over);
         if (w.averaging != Averaging::none) w.z_peak += std::abs(w.A * over) * batch.reach;
         if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
-        M.k += updates.count() > 0;
+        M.k += batch.updates.count() > 0;
     }
     batch.clear();
     batch.steps += 1.0;
@@ -371,12 +392,10 @@ inline Status join_batch(Model& M, const Row& row, const Move& move, bool skip) 
     if (!skip) {
         const double reach = batch.reach + move.largest * (1.0 + move.norm + std::abs(M.constant));
         if (!(reach < largest_batch)) return Status::overflow;
-        if (move.largest > 0.0) {
-            double* coefficients = M.scratch();
-            for (size_t r = 0; r < rows; ++r) coefficients[r] = move.of<many>(r);
-            with_numbers(
-                row, [&](const double* x, const int64_t* at) { batch.updates.push(x, at, row.n, coefficients, rows); });
-        }
+        if (move.largest > 0.0)
+            with_numbers(row, [&](const double* x, const int64_t* at) {
+                batch.updates.push(x, at, row.n, coefficients_of<many>(M, move), rows);
+            });
         batch.reach = reach;
         batch.moves = true;
         batch.scale = move.scale;

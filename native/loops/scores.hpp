@@ -32,6 +32,10 @@ struct DenseValues {
 template <class V>
 using DenseRow = DenseValues<const V*>;
 
+// The difference of two rows is a direction: there is nothing to predict.
+template <class Row>
+constexpr bool is_difference = std::is_same_v<Row, DenseValues<Minus>>;
+
 template <class V, class I>
 struct SparseRow {
     const V* x;
@@ -127,17 +131,6 @@ inline void scores_of(const Model& M, const Row& row, const Reading& read, doubl
     for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
 }
 
-// Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
-template <class Row>
-inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
-    const Weights& w = M.w;
-    const bool pocket = w.pocketing && w.best_run > 0.0;
-    double* keep = w.lazy && !pocket ? M.gathered(row.n * w.stride) : nullptr;
-    const Reading read = pocket ? Reading{w.pocket.data(), w.stride, false, w.pocket_a, w.pocket_bias.data()}
-                                : read_current(M, row, keep);
-    scores_of(M, row, read, out, scratch);
-}
-
 // Any row as doubles and 64-bit indices, for the readout that keeps rows.
 template <class Row, class Use>
 inline void with_numbers(const Row& row, Use use) {
@@ -147,31 +140,6 @@ inline void with_numbers(const Row& row, Use use) {
         copy.index[i] = int64_t(row.column(i));
     }
     use(copy.x, copy.index);
-}
-
-// The readout's scores of one row, into out[rows]. `base` is for the vote, in which each voter's score begins there.
-template <class Row>
-inline void score_row(const Model& M, const Row& row, double* out, double* scratch, double base = 0.0) {
-    const Weights& w = M.w;
-    if (w.votes.on)
-        return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, base, out); });
-    if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
-    const bool average = w.averaging != Averaging::none && w.averaged > 0;
-    if (w.stride == 1) {
-        const double dot = row.dot_norm(w.cells.data(), w.pitch).dot;
-        out[0] = average
-                     ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
-                     : w.a * dot + w.bias[0] * M.constant;
-        return;
-    }
-    class_scores_wide(row, w.cells.data(), w.pitch, w.lanes(), scratch);
-    if (!average) {
-        for (size_t r = 0; r < w.rows; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
-        return;
-    }
-    for (size_t r = 0; r < w.rows; ++r) out[r] = w.A * scratch[r] + w.bias_sum[r] * M.constant;
-    class_scores_wide(row, w.z.data(), w.stride, w.lanes(), scratch);
-    for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -25,6 +25,8 @@ struct Vowpal {
           clip(p[7] != 0.0),
           compat(p[8] != 0.0) {}
 
+    // As VW does it where nothing else is asked for: compiled on its own, all else decided as it goes.
+    bool usual() const { return adaptive && normalized && power == 0.5; }
     // The exponents as in the adaptive case? Away from P = 1/2, VW takes them so also where it does not adapt.
     bool shared_power() const { return adaptive || (compat && power != 0.5); }
 };
@@ -123,20 +125,21 @@ inline VowpalSums<double> total(const VowpalSums<Pack>& all) {
 // One row of weights at the features of an example and at the constant: pack by pack they take in their gradients, and
 // wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G where adaptive, N
 // where normalised. Have the features been `faced` (loops/coordinates.hpp), their numbers wait there already.
-template <bool adaptive, bool normalized, bool half, bool faced>
+template <bool usual, bool faced>
 class VowpalRow {
  public:
-    static constexpr size_t planes = adaptive + normalized, pitch = Weights::pitch_of(planes, 1);
+    static_assert(usual || !faced);
+    static constexpr size_t pitch = Weights::pitch_of(2, 1);  // of the most planes()
     // The features' own numbers, their ways, and the plan.
     static size_t room(size_t features) {
         return Packs<pitch>::room(features) + Packs<1>::room(features) + plan_numbers;
     }
 
-    VowpalRow(Model& model, size_t row, double* room) : M(model), r(row), room_(room) {}
+    VowpalRow(Model& model, const Vowpal& rule, size_t row, double* room) : M(model), rule(rule), r(row), room_(room) {}
 
     // The score p should go to y: works out how. False where a number would not be finite.
     template <class Row>
-    bool learn(const Row& row, const Vowpal& rule, Lesson of, double importance, double t) {
+    bool learn(const Row& row, Lesson of, double importance, double t) {
         double* const plan = plan_of(row);
         plan[moves] = of.pulled != 0.0;
         if (of.pulled == 0.0) return true;
@@ -144,26 +147,17 @@ class VowpalRow {
         const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch]{};
             read(row, i, own, count...);
-            store(ways_of(row) + i, meet(rule, gradient, load_pack(row.x + i, count...), own, some));
+            store(ways_of(row) + i, take_in(gradient, load_pack(row.x + i, count...), own, some));
             Packs<pitch>::set_aside(room_, i, own);
         };
         VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
         double* const constant = plan + plan_constant;
-        for (size_t k = 0; k <= planes; ++k) constant[k] = of_constant(k);
-        plan[constant_way] = meet(rule, gradient, M.constant, constant, sums);
-        double kappa = 1.0;
-        if (normalized) {
-            plan[norms] = of_row()[0] + importance * sums.norms;
-            plan[importances] = of_row()[M.w.stride] + importance;
-            const double ratio = plan[importances] / plan[norms];
-            const double root = std::sqrt(ratio);
-            kappa = rule.row_power == 0.5    ? root
-                    : rule.row_power == 0.75 ? root * std::sqrt(root)
-                                             : std::pow(ratio, rule.row_power);
-            if (!finite(plan[norms]) || !finite(plan[importances]) || !finite(kappa)) return false;
-        }
+        for (size_t k = 0; k <= planes(); ++k) constant[k] = of_constant(k);
+        plan[constant_way] = take_in(gradient, M.constant, constant, sums);
+        const double kappa = normalized() ? scale_of_row(plan, sums.norms, importance) : 1.0;
+        if (normalized() && !(finite(plan[norms]) && finite(plan[importances]) && finite(kappa))) return false;
         double h = rule.eta * importance;
-        if (!adaptive) h *= std::pow(t + (normalized ? 0.0 : 1.0), -rule.power);
+        if (!adaptive()) h *= std::pow(t + (normalized() ? 0.0 : 1.0), -rule.power);
         plan[step] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, kappa * sums.reach) : h * of.pulled);
         return finite(sums.sizes + std::abs(plan[step]) * sums.ways) && average_stays_finite(row);
     }
@@ -181,22 +175,33 @@ class VowpalRow {
         if (M.constant != 0.0) {
             const double* const constant = plan + plan_constant;
             of_constant(0) = constant[0] + plan[step] * plan[constant_way];
-            for (size_t k = 1; k <= planes; ++k) of_constant(k) = constant[k];
+            for (size_t k = 1; k <= planes(); ++k) of_constant(k) = constant[k];
         }
-        if (!normalized) return;
+        if (!normalized()) return;
         of_row()[0] = plan[norms];
         of_row()[M.w.stride] = plan[importances];
     }
 
  private:
+    bool adaptive() const { return usual || rule.adaptive; }
+    bool normalized() const { return usual || rule.normalized; }
+    bool by_roots() const { return usual || (rule.adaptive && rule.power == 0.5); }  // is 1/sqrt(G) the rate?
+    size_t planes() const { return size_t(adaptive()) + size_t(normalized()); }
+
     // What a row of weights does as a whole, behind its features in the room: its own two sums as they will be, the
     // step along all ways, whether there is one; the constant's way and its own numbers.
     enum Plan { norms, importances, step, moves, constant_way, plan_constant, plan_numbers = plan_constant + 3 };
 
-    // Is this the only row of weights, and has it no average? Then packs of features are read and written at once.
-    bool alone() const { return M.w.stride == 1 && M.w.averaging == Averaging::none; }
+    // What normalising makes of the row's rate: a power of importances over norms, this example's included.
+    double scale_of_row(double* plan, double of_example, double importance) {
+        plan[norms] = of_row()[0] + importance * of_example;
+        plan[importances] = of_row()[M.w.stride] + importance;
+        const double ratio = plan[importances] / plan[norms], root = std::sqrt(ratio);
+        if (rule.row_power == 0.5) return root;
+        return rule.row_power == 0.75 ? root * std::sqrt(root) : std::pow(ratio, rule.row_power);
+    }
     double* of_row() {  // the sum of norms; of importances
-        return M.w.bias_planes.data() + planes * M.w.stride + r;
+        return M.w.bias_planes.data() + planes() * M.w.stride + r;
     }
     template <class Row>
     double* ways_of(const Row& row) {
@@ -211,21 +216,20 @@ class VowpalRow {
     template <class Row, class... Count>
     void read(const Row& row, size_t i, Pack* own, Count... count) {
         if (faced) return Packs<pitch>::take_back(room_, i, own);
-        if (alone()) return Packs<pitch>::load(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         double every[pitch][packed] = {};
         for (size_t l = 0; l < n; ++l)
-            for (size_t k = 0; k <= planes; ++k) every[k][l] = M.w.v_of(row.column(i + l))[k * M.w.stride + r];
+            for (size_t k = 0; k <= planes(); ++k) every[k][l] = M.w.v_of(row.column(i + l))[k * M.w.stride + r];
         std::memcpy(own, every, sizeof every);
     }
     template <class Row, class... Count>
     void put(const Row& row, size_t i, const Pack* own, Count... count) {
-        if (faced || alone()) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
+        if (faced) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         for (size_t l = 0; l < n; ++l) {
             double* const cell = M.w.v_of(row.column(i + l)) + r;
             if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[0][l] - cell[0]);
-            for (size_t k = 0; k <= planes; ++k) cell[k * M.w.stride] = own[k][l];
+            for (size_t k = 0; k <= planes(); ++k) cell[k * M.w.stride] = own[k][l];
         }
     }
 
@@ -247,57 +251,68 @@ class VowpalRow {
 
     // A feature, or a pack of them, takes in its gradient; gives r_j * x_j.
     template <class T>
-    ONEPASS_HOT static T meet(const Vowpal& rule, double gradient, T x, T* own, VowpalSums<T>& sums) {
-        const bool shared = rule.shared_power();
+    ONEPASS_HOT T take_in(double gradient, T x, T* own, VowpalSums<T>& sums) const {
         const T squares = x * x, none{}, one = none + 1.0;
-        T g = one, n = one, rate = one;
-        if (adaptive) g = own[1] += gradient * squares;
-        if (normalized) {
-            const T size = size_of(x), largest = own[1 + adaptive];
-            n = own[1 + adaptive] = choose(above(size, largest), size, largest);
-            if (any(unequal(n, largest))) {
-                T down = choose(above(largest, none), largest / n, one);
-                if (!shared) down *= down;
-                else if (!half)
-                    down = each(down, [&](double d) { return d == 1.0 ? d : std::pow(d, 2.0 * (1.0 - rule.power)); });
-                own[0] *= down;
-            }
+        T g = one, n = one;
+        if (adaptive()) g = own[1] += gradient * squares;
+        if (normalized()) {
+            n = take_in_size(x, own);
             const T part = choose(above(n, none), x / n, none);
             sums.norms += part * part;
         }
-        if (adaptive && half) {
-            rate = 1.0 / (root_of(g) * n);
-        } else {
-            if (adaptive) rate = each(g, [&](double G) { return std::pow(G, -rule.power); });
-            if (normalized)
-                rate *= each(n, [&](double N) { return shared ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N); });
-        }
-        const T r = choose(unequal(x, none) & above(g, none), rate, none), way = r * x;
+        const T r = choose(unequal(x, none) & above(g, none), rate_of(g, n), none), way = r * x;
         sums.reach += squares * r;
         T size = size_of(own[0]);
-        for (size_t k = 1; k <= planes; ++k) size += own[k];
+        for (size_t k = 1; k <= planes(); ++k) size += own[k];
         sums.sizes += choose(unequal(x, none), size, none);  // the others do not change
         sums.ways += size_of(way);
         return way;
     }
 
+    // The largest size so far: where a feature outgrows it, its weight shrinks as if it had been known from the start.
+    template <class T>
+    ONEPASS_HOT T take_in_size(T x, T* own) const {
+        const T size = size_of(x), largest = own[1 + adaptive()], none{};
+        const T n = own[1 + adaptive()] = choose(above(size, largest), size, largest);
+        if (any(unequal(n, largest))) {
+            T down = choose(above(largest, none), largest / n, none + 1.0);
+            if (!usual && !rule.shared_power()) down *= down;
+            else if (!by_roots())
+                down = each(down, [&](double d) { return d == 1.0 ? d : std::pow(d, 2.0 * (1.0 - rule.power)); });
+            own[0] *= down;
+        }
+        return n;
+    }
+
+    // The rate of a feature: by its gradients g, and its largest size n.
+    template <class T>
+    ONEPASS_HOT T rate_of(T g, T n) const {
+        if (by_roots()) return 1.0 / (root_of(g) * n);
+        T rate = T{} + 1.0;
+        if (adaptive()) rate = each(g, [&](double G) { return std::pow(G, -rule.power); });
+        if (normalized())
+            rate *= each(
+                n, [&](double N) { return rule.shared_power() ? std::pow(N * N, rule.power - 1.0) : 1.0 / (N * N); });
+        return rate;
+    }
+
     Model& M;
+    const Vowpal& rule;
     const size_t r;
     double* const room_;
 };
 
 // state: the importance so far, the least and the greatest label.
 template <bool many>
-inline Lesson lesson(const Model& M, const Vowpal& rule, double y, const uint8_t* set, const Scalars& s,
-                     const Move& move, const double* state, size_t r) {
+inline Lesson lesson(const Model& M, const Vowpal& rule, const Example& of, const double* state, size_t r) {
     double score, label;
     if (many) {
         score = M.scores[r];
-        label = (M.task == Task::multilabel ? set[r] != 0 : r == move.up) ? 1.0 : -1.0;
+        label = (M.task == Task::multilabel ? of.set[r] != 0 : r == of.move.up) ? 1.0 : -1.0;
     } else {
         const bool regress = M.task == Task::regress;
-        score = (regress ? s.side : move.coefficient) * s.m;
-        label = regress ? y : move.coefficient;
+        score = (regress ? of.s.side : of.move.coefficient) * of.s.m;
+        label = regress ? of.y : of.move.coefficient;
     }
     if (rule.clip) {
         const bool wide = rule.loss == Loss::logistic;
@@ -307,46 +322,38 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, double y, const uint8_t
     return {score, label, vowpal_pull(rule, score, label)};
 }
 
-template <bool adaptive, bool normalized, bool half, class Path, class Row>
-Status learn_vowpal_by(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
-                       double importance, const double* state, bool* moves) {
-    constexpr bool many = Path::many;
-    using Learner = VowpalRow<adaptive, normalized, half, Path::packs>;
-    const Vowpal rule(M.params);
+// Every row of weights learns its lesson, or none does.
+template <bool many, bool usual, bool faced, class Row>
+Status learn_lessons(Model& M, const Vowpal& rule, const Row& row, const Example& of, const double* state,
+                     bool* moves) {
+    using Learner = VowpalRow<usual, faced>;
     const size_t rows = many ? M.w.rows : 1;
     double* const room = M.room_to_keep(rows * Learner::room(row.n));
-    auto learner = [&](size_t r) { return Learner(M, r, room + r * Learner::room(row.n)); };
+    auto learner = [&](size_t r) { return Learner(M, rule, r, room + r * Learner::room(row.n)); };
     for (size_t r = 0; r < rows; ++r) {
-        const Lesson of = lesson<many>(M, rule, y, set, s, move, state, r);
-        if (!learner(r).learn(row, rule, of, importance, state[0])) return Status::overflow;
-        *moves |= of.pulled != 0.0;
+        const Lesson its = lesson<many>(M, rule, of, state, r);
+        if (!learner(r).learn(row, its, of.importance, state[0])) return Status::overflow;
+        *moves |= its.pulled != 0.0;
     }
     for (size_t r = 0; r < rows; ++r) learner(r).write(row);
     return Status::ok;
 }
 
 template <class Path, class Row>
-Status learn_vowpal(Model& M, const Row& row, double y, const uint8_t* set, const Scalars& s, const Move& move,
-                    double importance, double* state, bool* moves) {
+Status learn_vowpal(Model& M, const Row& row, const Example& of, double* state, bool* moves) {
     constexpr bool many = Path::many;
     const Vowpal rule(M.params);
-    const double label = many || M.task == Task::regress ? y : move.coefficient;
-    state[0] += importance;
+    const double label = many || M.task == Task::regress ? of.y : of.move.coefficient;
+    state[0] += of.importance;
     if (many || label < state[1]) state[1] = many ? -1.0 : label;
     if (many || label > state[2]) state[2] = many ? 1.0 : label;
-    const bool half = rule.power == 0.5;
-#define ONEPASS_VOWPAL(a, n, h) return learn_vowpal_by<a, n, h, Path>(M, row, y, set, s, move, importance, state, moves)
-    if (rule.adaptive && rule.normalized) {
-        if (half) ONEPASS_VOWPAL(true, true, true);
-        ONEPASS_VOWPAL(true, true, false);
-    }
-    if (rule.adaptive) {
-        if (half) ONEPASS_VOWPAL(true, false, true);
-        ONEPASS_VOWPAL(true, false, false);
-    }
-    if (rule.normalized) ONEPASS_VOWPAL(false, true, false);
-    ONEPASS_VOWPAL(false, false, false);
-#undef ONEPASS_VOWPAL
+    if constexpr (Path::packs)
+        if (rule.usual()) return learn_lessons<false, true, true>(M, rule, row, of, state, moves);
+    Status status = Status::ok;
+    with_numbers(row, [&](const double* x, const int64_t* at) {
+        status = learn_vowpal_rows<many>(M, NumberedRow{x, at, row.n}, of, state, moves);
+    });
+    return status;
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "core/blocks.hpp"
 #include "core/model.hpp"
 #include "core/rules.hpp"
 #include "parse/hash.hpp"
@@ -206,16 +207,20 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging,
         untidy(300, d, classes, task == Task::regress, 7, true);
     const Loops* first = loops_scalar();
     Model dense = make(rule, task, classes, averaging, d, p), csr = dense, disordered = dense;
+    auto learn = [&](const Loops* loops, Model& model, const auto& X, Answers in) {
+        return by_blocks(X, [&](const auto& block, size_t row) {
+            Answers of = in;
+            of.y += row;
+            of.importance += row;
+            of.base += row;
+            return loops->learn(model, block, of);
+        });
+    };
     auto learn_dense = [&](const Loops* loops, Model& model) {
-        if constexpr (sizeof(V) == 8) return loops->learn_dense_f64(model, tidy.as_dense(), tidy.answers());
-        else return loops->learn_dense_f32(model, tidy.as_dense(), tidy.answers());
+        return learn(loops, model, tidy.as_dense(), tidy.answers());
     };
     auto learn_csr = [&](const Loops* loops, Model& model, const Rows<V, I>& rows) {
-        if constexpr (sizeof(V) == 8 && sizeof(I) == 4)
-            return loops->learn_csr_f64_i32(model, rows.as_csr(), rows.answers());
-        else if constexpr (sizeof(V) == 8) return loops->learn_csr_f64_i64(model, rows.as_csr(), rows.answers());
-        else if constexpr (sizeof(I) == 4) return loops->learn_csr_f32_i32(model, rows.as_csr(), rows.answers());
-        else return loops->learn_csr_f32_i64(model, rows.as_csr(), rows.answers());
+        return learn(loops, model, rows.as_csr(), rows.answers());
     };
     expect(learn_dense(first, dense).status == Status::ok, "a dense batch is learned");
     expect(learn_csr(first, csr, tidy).status == Status::ok, "a CSR batch is learned");
@@ -234,11 +239,10 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging,
 // Pairs of queries: in every form and instruction set what learning their differences one by one gives.
 static void check_pairs(int rule, Averaging averaging) {
     const size_t n = 120, d = 53, first = 5, room = 7, query = 20;
-    Rows<double, int32_t> narrow(n, d, 3, false, 11, false);
-    Rows<double, int64_t> wide(n, d, 3, false, 11, false);
+    Rows<double, int32_t> rows(n, d, 3, false, 11, false);
     std::vector<int64_t> begin(n);
     for (size_t i = 0; i < n; ++i) begin[i] = int64_t(std::max(i / query * query, i > room ? i - room : 0));
-    const Meetings in{narrow.y.data(), narrow.importance.data(), begin.data(), first, nullptr};
+    const Meetings in{rows.y.data(), rows.importance.data(), begin.data(), first, nullptr};
     const Model fresh = make(rule, Task::direction, 1, averaging, d);
     Model by_dense = fresh, by_sparse = fresh;
     for (size_t i = first; i < n; ++i)
@@ -246,7 +250,7 @@ static void check_pairs(int rule, Averaging averaging) {
             if (in.relevance[i] == in.relevance[j]) continue;
             std::vector<double> phi, some;
             std::vector<int64_t> at;
-            const double *row = narrow.dense.data() + i * d, *other = narrow.dense.data() + j * d;
+            const double *row = rows.dense.data() + i * d, *other = rows.dense.data() + j * d;
             const double sign = in.relevance[j] < in.relevance[i] ? 1.0 : -1.0;
             for (size_t c = 0; c < d; ++c) phi.push_back(sign * (row[c] - other[c]));
             for (bool arrived : {true, false})  // first the arriving row's features, then those the other has alone
@@ -256,26 +260,25 @@ static void check_pairs(int rule, Averaging averaging) {
                         at.push_back(int64_t(c));
                     }
             const double importance = in.importance[i] * in.importance[j];
-            loops_scalar()->learn_dense_f64(by_dense, {phi.data(), 1, d},
-                                            {nullptr, &importance, nullptr, nullptr, nullptr});
+            loops_scalar()->learn_table(by_dense, {phi.data(), 1, d},
+                                        {nullptr, &importance, nullptr, nullptr, nullptr});
             loops_scalar()->learn_one(by_sparse, some.data(), at.data(), at.size(), 1.0, importance, 1.0, nullptr, 0.0);
         }
     std::vector<uint32_t> place(d);
     std::vector<double> arrived(d + 1), x(2 * d + 1);
-    std::vector<int64_t> index(2 * d + 1);
+    std::vector<int32_t> index(2 * d + 1);
     Difference room_for{place.data(), arrived.data(), x.data(), index.data()};
     for (const Loops* loops : instruction_sets()) {
-        Model dense = fresh, i32 = fresh, i64 = fresh, refused = fresh;
-        loops->learn_pairs_dense(dense, narrow.as_dense(), in, room_for);
-        loops->learn_pairs_i32(i32, narrow.as_csr(), in, room_for);
-        const Outcome outcome = loops->learn_pairs_i64(i64, wide.as_csr(), in, room_for);
+        Model dense = fresh, sparse = fresh, refused = fresh;
+        loops->learn_pairs_table(dense, rows.as_dense(), in, room_for);
+        const Outcome outcome = loops->learn_pairs_csr(sparse, rows.as_csr(), in, room_for);
         expect(outcome.status == Status::ok && outcome.row == n, "all examples are learned");
         expect(dense.t > 100 && same(dense, by_dense), "dense pairs are their differences");
-        expect(same(i32, by_sparse) && same(i64, by_sparse), "sparse pairs are their differences");
+        expect(same(sparse, by_sparse), "sparse pairs are their differences");
         expect(std::ranges::count(place, 0u) == ptrdiff_t(d), "no place is left marked");
-        auto damaged = narrow;
+        auto damaged = rows;
         damaged.indices[100] = 99;
-        expect(loops->learn_pairs_i32(refused, damaged.as_csr(), in, room_for).status != Status::ok &&
+        expect(loops->learn_pairs_csr(refused, damaged.as_csr(), in, room_for).status != Status::ok &&
                    same(refused, fresh),
                "an index past the last column is refused");
     }
@@ -286,7 +289,7 @@ static void check_damage() {
     for (const Loops* loops : instruction_sets()) {
         auto status = [&](const Rows<double, int32_t>& damaged) {
             Model model = make(4, Task::classify, 2, Averaging::none, 20);
-            return loops->learn_csr_f64_i32(model, damaged.as_csr(), damaged.answers()).status;
+            return loops->learn_csr(model, damaged.as_csr(), damaged.answers()).status;
         };
         auto damaged = rows;
         damaged.indices[100] = 20;
@@ -311,10 +314,41 @@ static void check_damage() {
     }
 }
 
+// Float32 values and 64-bit indices come in blocks: the damaged row and its column are those of the batch.
+static void check_blocks() {
+    Rows<float, int64_t> rows(3000, 20, 2, false, 3, false);  // several blocks
+    auto check = [](const auto& X) {
+        return by_blocks(X, [](const auto& block, size_t) { return loops_scalar()->check(block, 0); });
+    };
+    expect(rows.values.size() > 2 * block_numbers && check(rows.as_csr()).status == Status::ok, "several blocks");
+    const size_t late = 2900, at = size_t(rows.starts[late]);
+    auto damaged = rows;
+    damaged.values[at] = NAN;
+    Outcome found = check(damaged.as_csr());
+    expect(found.status == Status::not_finite && found.row == late && found.column == rows.indices[at],
+           "NaN in a block");
+    damaged = rows;
+    damaged.dense[late * 20 + 3] = INFINITY;
+    found = check(damaged.as_dense());
+    expect(found.status == Status::not_finite && found.row == late && found.column == 3, "infinity in a block");
+    for (int64_t outside : {int64_t(-1), int64_t(20), int64_t(1) << 32}) {  // the last is 0 in 32 bits
+        damaged = rows;
+        damaged.indices[at] = outside;
+        found = check(damaged.as_csr());
+        expect(found.status == Status::bad_index && found.row == late && found.column == outside, "an index outside");
+    }
+    for (int64_t start : {int64_t(-5), int64_t(1) << 40}) {
+        damaged = rows;
+        damaged.starts[late] = start;
+        found = check(damaged.as_csr());
+        expect(found.status == Status::bad_starts && found.row == late - 1, "damaged starts");
+    }
+}
+
 static void check_weights() {
     Model model = make(4, Task::classify, 2, Averaging::predictor, 3);
     const double x[] = {1, 2, 3}, y[] = {1};
-    loops_scalar()->learn_dense_f64(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr, nullptr});
+    loops_scalar()->learn_table(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr, nullptr});
     const double before = model.w.v_of(1)[0];
     model.w.set_rows(3);
     const double* after = model.w.v_of(1);
@@ -382,6 +416,7 @@ int main() {
         for (Averaging averaging : {Averaging::none, Averaging::predictor})
             if (!lazy(rule) || averaging == Averaging::none) check_pairs(rule, averaging);
     check_damage();
+    check_blocks();
     check_weights();
     check_copies();
     std::printf("%d passed, %d failed\n", passed, failed);

@@ -1,0 +1,159 @@
+// Rules by coordinates (loops/coordinates.hpp) where models are general or have class rows: weight after weight, on
+// rows of one kind. Compiled once per instruction set.
+#include "loops/coordinates.hpp"
+#include "loops/finish.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+// Keeps what a round overwrites, so that a round that turns out to overflow can be taken back.
+struct Undo {
+    double* at;
+    bool sound = true;
+    void keep(double value) { *at++ = value; }
+};
+
+// Moves the weights of one feature (or the intercepts): those of the rows that have a gradient.
+template <class Rule, bool many>
+inline void move_feature(const Rule& rule, const Weights& w, const Move& move, double x, double* v, double* planes,
+                         double* z, Undo* undo) {
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
+        const double g = -(move.of<many>(r) * x);
+        if (g == 0.0) continue;
+        const size_t stride = many ? w.stride : 1;
+        const double before = v[r];
+        undo->keep(before);
+        double own[Rule::count];
+        for (size_t p = 0; p < Rule::count; ++p) undo->keep(own[p] = planes[p * stride + r]);
+        v[r] = rule(before, g, own);
+        bool sound = finite(v[r]);
+        for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r] = own[p]);
+        if (z) {
+            undo->keep(z[r]);
+            z[r] += w.A * (v[r] - before);
+            sound &= finite(z[r]);
+        }
+        undo->sound &= sound;
+    }
+}
+
+template <class Rule, bool many>
+inline void put_back(const Weights& w, const Move& move, double x, double* v, double* planes, double* z, Undo* undo) {
+    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
+        if (-(move.of<many>(r) * x) == 0.0) continue;
+        const size_t stride = many ? w.stride : 1;
+        v[r] = *undo->at++;
+        for (size_t p = 0; p < Rule::count; ++p) planes[p * stride + r] = *undo->at++;
+        if (z) z[r] = *undo->at++;
+    }
+}
+
+// The round's move of all weights that have a gradient, or none of them.
+template <class Rule, bool many>
+Status move_support(Model& M, const NumberedRow& row, const Move& move, const Rule& rule) {
+    Weights& w = M.w;
+    const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
+    Undo undo{M.room_to_keep((row.n + 1) * numbers)};
+    double* const start = undo.at;
+    const bool averages = w.averaging != Averaging::none;
+    auto z_of = [&](size_t j) { return averages ? w.z.data() + j * w.stride : nullptr; };
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
+    }
+    move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr,
+                             &undo);
+    if (undo.sound) return Status::ok;
+    undo.at = start;
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        put_back<Rule, many>(w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
+    }
+    put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr, &undo);
+    return Status::overflow;
+}
+
+// Adam with momentum for absent features too: what every weight moves from.
+template <class Rule, bool many>
+class AllWeights {
+ public:
+    AllWeights(Model& model, const NumberedRow& row, const Move& move, const Rule& rule)
+        : M(model), move_(move), rule_(rule), x_(M.room_to_keep(M.w.features)) {
+        for (size_t j = 0; j < M.w.features; ++j) x_[j] = 0.0;
+        for (size_t i = 0; i < row.n; ++i) x_[row.column(i)] = row.x[i];
+    }
+
+    // Moves every weight; or only tries to: false where a number would not be finite.
+    bool move(bool write) {
+        const size_t last = M.w.features + (M.constant != 0.0);
+        for (size_t j = 0; j < last; ++j)
+            for (size_t r = 0; r < (many ? M.w.rows : 1); ++r)
+                if (!move_weight(j, r, write)) return false;
+        return true;
+    }
+
+ private:
+    bool move_weight(size_t j, size_t r, bool write) {
+        Weights& w = M.w;
+        const bool bias = j == w.features;
+        double* v = (bias ? w.bias.data() : w.v_of(j)) + r;
+        double* planes = (bias ? w.bias_planes.data() : w.planes_of(j)) + r;
+        double* z = w.averaging != Averaging::none && !bias ? w.z.data() + j * w.stride + r : nullptr;
+        double tried[Rule::count];
+        for (size_t p = 0; p < Rule::count; ++p) tried[p] = planes[p * w.stride];
+        const double moved = rule_(*v, -(move_.template of<many>(r) * (bias ? M.constant : x_[j])), tried);
+        const double summed = z ? *z + w.A * (moved - *v) : 0.0;
+        if (!write) {
+            bool sound = finite(moved) && finite(summed);
+            for (size_t p = 0; p < Rule::count; ++p) sound &= finite(tried[p]);
+            return sound;
+        }
+        *v = moved;
+        if (z) *z = summed;
+        for (size_t p = 0; p < Rule::count; ++p) planes[p * w.stride] = tried[p];
+        return true;
+    }
+
+    Model& M;
+    const Move& move_;
+    const Rule& rule_;
+    double* x_;
+};
+
+// Every weight moves in every round. Tried first, then done.
+template <class Rule, bool many>
+Status move_all(Model& M, const NumberedRow& row, const Move& move, const Rule& rule) {
+    AllWeights<Rule, many> all(M, row, move, rule);
+    if (!all.move(false)) return Status::overflow;
+    all.move(true);
+    return Status::ok;
+}
+
+template <bool many>
+Status move_planes(Model& M, const NumberedRow& row, const Move& move, const double* state) {
+    if (M.coordinates == Coordinates::adam) return move_all<Adam, many>(M, row, move, {M.params + 2, state[0]});
+    return with_rule(M, state, [&](const auto& rule) {
+        return move_support<std::remove_cvref_t<decltype(rule)>, many>(M, row, move, rule);
+    });
+}
+template Status move_planes<false>(Model&, const NumberedRow&, const Move&, const double*);
+template Status move_planes<true>(Model&, const NumberedRow&, const Move&, const double*);
+
+// FTRL's weights follow from its planes, if it has z: after these were halved, swapped or read from a file.
+void derive(Model& M) {
+    if (M.coordinates != Coordinates::ftrl) return;
+    Weights& w = M.w;
+    const FTRL rule(M.params + 2, 0.0), of_bias = rule.for_intercept();
+    for (size_t j = 0; j < w.features; ++j)
+        for (size_t r = 0; r < w.rows; ++r) {
+            const double* planes = w.planes_of(j) + r;
+            const double weight = rule.weight(planes[0], std::sqrt(planes[w.stride]));
+            double& v = w.v_of(j)[r];
+            if (v != weight) v = weight;  // untouched pages stay untouched
+        }
+    for (size_t r = 0; r < w.rows; ++r)
+        w.bias[r] = of_bias.weight(w.bias_planes[r], std::sqrt(w.bias_planes[w.stride + r]));
+}
+
+void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }
+
+}  // namespace onepass::ONEPASS_ISA

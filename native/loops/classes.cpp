@@ -1,0 +1,9 @@
+// Class rows: a row of weights for each class or label. Compiled once per
+// instruction set.
+#include "loops/round.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+ONEPASS_LEARN(Kind::classes)
+
+}  // namespace onepass::ONEPASS_ISA

@@ -1,0 +1,9 @@
+// Models of one row of weights that no other kind fits: with averages, votes, a pocket, mini-batches, |w|, a full
+// Sigma. Compiled once per instruction set.
+#include "loops/round.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+ONEPASS_LEARN(Kind::general)
+
+}  // namespace onepass::ONEPASS_ISA

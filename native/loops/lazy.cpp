@@ -1,0 +1,9 @@
+// One row of weights under L1. Compiled once per
+// instruction set.
+#include "loops/round.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+ONEPASS_LEARN(Kind::lazy)
+
+}  // namespace onepass::ONEPASS_ISA

@@ -1,0 +1,13 @@
+// One row of weights, and nothing beside them: most models. Compiled once per
+// instruction set.
+#include "loops/round.hpp"
+
+namespace onepass::ONEPASS_ISA {
+
+ONEPASS_LEARN(Kind::plain)
+
+// The difference of two dense rows, for loops/pairs.cpp.
+template Status learn_row<Path<Kind::plain>>(Model&, const DenseValues<Minus>&, double, double, double, const uint8_t*,
+                                             double*, double);
+
+}  // namespace onepass::ONEPASS_ISA
