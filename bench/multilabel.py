@@ -138,7 +138,8 @@ def learners() -> Iterator[tuple[str, str, dict[str, Callable[[], Any]]]]:
     """Which threshold, which readout, and the models to choose from by name."""
     yield "", "", {"label frequencies": Frequencies}
     for rules in RULES.values():
-        calibrates = op.LinearModel(rules[0], "multilabel").rule.adds_up()
+        traits = op.LinearModel(rules[0], "multilabel").rule.traits
+        calibrates = traits.additive or traits.sums_steps
         for threshold in ("calibrated", "uncalibrated") if calibrates else ("uncalibrated",):
             for readout in ("last", "average"):
                 given = (readout, threshold)

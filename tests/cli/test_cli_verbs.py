@@ -158,8 +158,8 @@ def test_every_grid_makes_rules_for_its_task(task: str) -> None:
     for name in op.rules.RULES:
         made = [op.rules.make(text) for text in variants(name, task)]
         wanted = "regression" if task == "regression" else "binary"
-        if wanted in {each for rule in made for each in rule.defined_for()}:
-            assert all(wanted in rule.defined_for() for rule in made)
+        if wanted in {each for rule in made for each in rule.traits.tasks}:
+            assert all(wanted in rule.traits.tasks for rule in made)
             assert len({repr(rule) for rule in made}) == len(made)
     assert variants("scw1:C=0.5,eta=0.9") == ["scw1:C=0.5,eta=0.9"]  # what is given stays
     assert set(GRIDS) <= set(op.rules.RULES)

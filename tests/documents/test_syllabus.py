@@ -181,7 +181,7 @@ CHECKLIST = {
     "schedule": list(schedules.SCHEDULES),
     # Structures come to a learner as a task object, the others by name.
     "task": [f"{getattr(tasks, kind).name}|{kind}" for kind in tasks.__all__ if kind != "make"],
-    "multiclass word": [*scheme.DIRECTIONS, *{kind.exact for kind in rules.RULES.values() if kind.exact}],
+    "multiclass word": sorted({word for kind in rules.RULES.values() for word in kind().traits.multiclass}),
     "reduction": [name for name in reductions.__all__ if name != "load"],
     "kernel": list(kernels.KERNELS),
     "budget": list(budgets.BUDGETS),

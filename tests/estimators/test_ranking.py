@@ -55,7 +55,7 @@ def admitted(every: list[Any]) -> list[tuple[Any, str]]:
         (r, readout)
         for r in every
         for readout in ("last", "average")
-        if not rules.make(r).uses_soft() or readout == "last"
+        if not rules.make(r).traits.soft_thresholds or readout == "last"
     ]
 
 

@@ -30,7 +30,7 @@ EXACT = ("rls", "kalman", "parzen")
 def rules_for(task: str) -> list[str]:
     """Every rule, and descent on every loss, that is defined for the task."""
     names = [name for name in rules.RULES if name != "sgd"] + [f"sgd:loss={name}" for name in losses.LOSSES]
-    return [name for name in names if task in rules.make(name).defined_for()]
+    return [name for name in names if task in rules.make(name).traits.tasks]
 
 
 @pytest.mark.full(most=12)

@@ -147,7 +147,7 @@ class Predicting(Sequence):
 @pytest.mark.parametrize("readout", ["last", "average"])
 @pytest.mark.parametrize("rule", [*DIRECTION_RULES, HalfStep()], ids=str)
 def test_agrees_with_the_core(rule, readout, selection):
-    if rules.make(rule).uses_soft() and readout == "average":
+    if rules.make(rule).traits.soft_thresholds and readout == "average":
         with pytest.raises(ParameterError, match="lazy L1"):
             StructuredLearner(rule, Sequence(TAGS), readout=readout).learn_one(["a"], ["A"])
         return

@@ -51,7 +51,7 @@ def test_native_and_core_begin_at_the_base(name: str, task: str, readout: str, t
         learner.learn(x, label, float(c), float(begin))
     tolerance = grid.TOLERANCE.get(name, 1e-10)
     expected = [learner.score(x, float(begin)) for x, begin in zip(s.X, b, strict=True)]
-    if rule.clips() and task == "regression":
+    if rule.traits.clips and task == "regression":
         expected = np.clip(expected, learner.state["low"], learner.state["high"]).tolist()
     np.testing.assert_allclose(model.weights()[0][0], learner.w, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(model.score_many(s.X, b)[:, 0], expected, rtol=tolerance, atol=tolerance)
@@ -62,7 +62,7 @@ def test_numbers_from_a_base_are_what_is_left_of_them(name: str) -> None:
     """Of y only y − base is to be learned: losses of residuals know no other difference."""
     s, b = grid.stream("regression", n=80, seed=3), bases(80)
     rule = grid.make_rule(name)
-    if rule.clips():
+    if rule.traits.clips:
         rule = dataclasses.replace(rule, clip=False)
     begun, rest = (LinearModel(rule, "regression") for _ in range(2))
     ours = begun.predict_then_learn(s.X, s.y, s.importance, b)

@@ -20,6 +20,7 @@ from onepass.models.reference import ReferenceLearner
 from onepass.persistence import store
 from onepass.scheme.rounds import Rule, Scalars, Step
 from onepass.scheme.spread import FORMS, Spread
+from onepass.scheme.traits import RuleTraits
 
 FULL = ["rls", "rls:form=chol", "rls:form=joseph", "kalman", "arow:covariance=full", "ons:loss=squared"]
 
@@ -313,8 +314,10 @@ def test_every_rule_with_a_full_covariance_may_choose_its_form(form: str, task: 
     class Formed(Doubtful):
         form: str = "gain"
 
-        def spread(self) -> Spread:
-            return Spread(full=True, start=0.5, forgets=True, largest=0.6, form=self.form)
+        @property
+        def traits(self) -> RuleTraits:
+            spread = Spread(full=True, start=0.5, forgets=True, largest=0.6, form=self.form)
+            return super().traits.replace(spread=spread)
 
     s = stream(task)
     models = [LinearModel(Formed(form=each), task, classes=s.classes) for each in ("gain", form)]
@@ -382,8 +385,9 @@ class Forgetful(Rule):
     tasks = ("regression",)
     form: str = "gain"
 
-    def spread(self) -> Spread:
-        return Spread(full=True, forgets=True, form=self.form)
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(spread=Spread(full=True, forgets=True, form=self.form))
 
     def step(self, s: Scalars) -> Step:
         return Step(add=(s.target - s.m) / (s.xx + 1.0), gain=s.importance, forget=0.1)

@@ -460,7 +460,7 @@ def test_a_budget_admits_its_rules_and_refuses_the_others(name: str) -> None:
     for rule in sorted(set(rules.RULES) - NO_KERNEL_FORM):
         admitted = ADMITS[name] == "any" or rule in ADMITS[name].split()
         if name == "merge":
-            admitted = not rules.make(rule).uses_ww()
+            admitted = not rules.make(rule).traits.uses_ww
         if admitted:
             model = KernelClassifier(rule, kernel=kernels.RBF(1.0), budget=name).fit(X4, Y4)
             assert model.t_ == len(X4) and 0 < model.k_ <= len(X4), rule

@@ -70,7 +70,7 @@ def test_equal_costs_are_the_plain_rule(way):
 
 
 @pytest.mark.parametrize(
-    "rule", sorted(name for name, kind in rules.RULES.items() if "multiclass" in kind().defined_for())
+    "rule", sorted(name for name, kind in rules.RULES.items() if "multiclass" in kind().traits.tasks)
 )
 def test_costs_change_what_is_learned_or_are_refused(rule):
     """A rule that looks at all classes at once would take no notice of them."""
@@ -79,7 +79,7 @@ def test_costs_change_what_is_learned_or_are_refused(rule):
     plain = onepass.LinearModel(rule, "multiclass", classes=[0, 1, 2])
     plain.learn_many(X, y)
     costs = 100 * np.array(COSTS) ** 2
-    if plain.rule.sees_all_scores("multiclass"):
+    if plain.rule.traits.sees_all_scores("multiclass"):
         with pytest.raises(onepass.errors.ParameterError, match="CostSensitive"):
             onepass.LinearModel(rule, "multiclass", classes=[0, 1, 2], costs=costs)
         with pytest.raises(onepass.errors.ParameterError, match="costs="):

@@ -83,7 +83,7 @@ def test_native_equals_python(cell: KernelCell) -> None:
         model.coefficients, oracle.f.c, rtol=0, atol=tolerance * kernel_grid.scale_of(oracle.f.c)
     )
     np.testing.assert_allclose(np.array(scores), np.array(oracle.scores), rtol=0, atol=tolerance * 10)
-    if model.rule.uses_ww():
+    if model.rule.traits.uses_ww:
         assert model._engine.ww == pytest.approx(oracle.f.norm2, rel=1e-6, abs=1e-9)
 
 

@@ -168,7 +168,7 @@ def test_an_iterator_is_read_no_further_than_needed() -> None:
 @pytest.mark.parametrize("rule", BINARY)
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_every_rule_runs_and_draws(rule: str, task: str) -> None:
-    if task not in rules.make(rule).defined_for():
+    if task not in rules.make(rule).traits.tasks:
         with pytest.raises(errors.ParameterError, match="is not defined for"):
             play(rule, task=task)
         return

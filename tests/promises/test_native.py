@@ -383,7 +383,7 @@ def test_files_with_debts_beside_the_weights_are_read(rule: str) -> None:
     v = np.linspace(-2.0, 2.0, grid.FEATURES)[:, np.newaxis]
     left = np.sign(v) * np.maximum(0.0, np.abs(v) - (arrays["owed_now"][0] - then)[:, np.newaxis])
     old = LinearModel.from_state(config, {**arrays, "v": v, "owed": then})
-    expected = a * np.where(np.abs(v) > model.rule.theta(), v, left)
+    expected = a * np.where(np.abs(v) > model.rule_traits.soft_limit, v, left)
     assert np.allclose(old.weights()[0], expected.T, rtol=1e-12, atol=1e-15)
     again = LinearModel.from_state(*old.state())
     assert np.array_equal(again.weights()[0], old.weights()[0])

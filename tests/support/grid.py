@@ -21,6 +21,7 @@ from onepass.scheme.parameters import number
 from onepass.scheme.readouts import Average
 from onepass.scheme.rounds import Rule, Scalars, Step
 from onepass.scheme.spread import Spread
+from onepass.scheme.traits import RuleTraits
 
 TASKS = ("binary", "multiclass", "regression")
 CLASSIFY = ("binary", "multiclass")
@@ -55,8 +56,9 @@ class Doubtful(Rule):
     name = "doubtful"
     tasks = TASKS
 
-    def spread(self) -> Spread:
-        return Spread(full=True, start=0.5, forgets=True)
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(spread=Spread(full=True, start=0.5, forgets=True))
 
     def step(self, s: Scalars) -> Step:
         add = max(0.0, s.target - s.m) / (s.xx + 1.0 + 0.01 * s.ww)
@@ -238,16 +240,16 @@ READOUTS: dict[str, Any] = {
 @functools.cache
 def admits(name: str, readout: str) -> bool:
     """Voting needs a rule that only adds; under lazy L1 only the last can be read in O(nnz); a link has no mean."""
-    rule = make_rule(name)
-    if rule.own_moves:
+    traits = make_rule(name).traits
+    if traits.by_coordinate:
         return readout in ("last", "average", "post")
-    if rule.uses_soft() or (name == "pocket" and readout == "last"):
+    if traits.soft_thresholds or (name == "pocket" and readout == "last"):
         return readout == "last"
-    if rule.geometry() != 2 and readout in ("average", "post"):
+    if traits.geometry != 2 and readout in ("average", "post"):
         return False
-    if rule.minibatch()[0] > 1 and readout == "pocket":
+    if traits.batch_size > 1 and readout == "pocket":
         return False
-    return readout != "voted" or rule.additive
+    return readout != "voted" or traits.additive
 
 
 def make_rule(name: str) -> Rule:
@@ -381,9 +383,9 @@ AVERAGED = {"average": ("adagrad", "adam", "vw-squared"), "post": ("ftrl", "vw")
 
 @functools.cache
 def tried(rule: str, readout: str) -> bool:
-    if readout in AVERAGED and make_rule(rule).own_moves:
+    if readout in AVERAGED and make_rule(rule).traits.by_coordinate:
         return rule in AVERAGED[readout]
-    if make_rule(rule).spread() and readout not in ("last", "average"):
+    if make_rule(rule).traits.spread and readout not in ("last", "average"):
         return admits(rule, readout) and rule in ("arow", "arow-full")
     return admits(rule, readout)
 
@@ -394,8 +396,8 @@ FEWER = ("f64", "csr32", "named", "hashed")
 
 @functools.cache
 def shaped(rule: str, representation: str) -> bool:
-    made = make_rule(rule)
-    return representation in FEWER or not (made.own_moves or made.spread())
+    traits = make_rule(rule).traits
+    return representation in FEWER or not (traits.by_coordinate or traits.spread)
 
 
 CELLS = [

@@ -27,9 +27,9 @@ def check_rule(rule: str | Rule, *, seed: int = 0) -> list[str]:
     loading in the middle, give the same bytes; a NaN is refused and changes nothing. Returns the names of the cells.
     """
     rule = rules.make(rule)
-    assert rule.defined_for(), f"{rule!r} declares no tasks"
+    assert rule.traits.tasks, f"{rule!r} declares no tasks"
     tried = []
-    for task in rule.defined_for():
+    for task in rule.traits.tasks:
         if task not in _STREAMS:
             continue
         for readout in _readouts(rule):

@@ -265,7 +265,7 @@ class Race:
 
         asked = self.given["task"]
         named = [rules.make(name.partition("@")[0]) for name in self.names if name != "auto"]
-        if asked == "auto" and named and all("binary" not in rule.defined_for() for rule in named):
+        if asked == "auto" and named and all("binary" not in rule.traits.tasks for rule in named):
             asked = "regression"
         task: str = decide(chunk.y, rules.make("pa1"))[0] if asked == "auto" else asked
         return "auto" if task == "classification" else task

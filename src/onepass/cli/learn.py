@@ -342,10 +342,10 @@ def _try(rule: Rule, task: str, make: Any) -> None:
     """A rule, readout or task that does not go together is wrong usage, found before the stream is read."""
     if task != "auto":
         make("auto" if task == "classification" else task)
-    elif "binary" in rule.defined_for() or "regression" in rule.defined_for():
-        make("auto" if "binary" in rule.defined_for() else "regression")
+    elif "binary" in rule.traits.tasks or "regression" in rule.traits.tasks:
+        make("auto" if "binary" in rule.traits.tasks else "regression")
     else:
-        raise click.UsageError(f"--rule {rule.name} is for {', '.join(rule.defined_for())}, which needs the library")
+        raise click.UsageError(f"--rule {rule.name} is for {', '.join(rule.traits.tasks)}, which needs the library")
 
 
 def _fits_task(task: str, given: dict[str, Any]) -> None:

@@ -151,7 +151,7 @@ def _all_of(rule: Rule) -> str:
         more = f"   one of {options}" if options else f"   {_range(field)}" if "limits" in field.metadata else ""
         lines.append(f"  {field.name:<16}{getattr(rule, field.name)!r}{more}")
     lines += ["", "update", *("  " + line for line in _formula(kind))]
-    table = [("tasks", ", ".join(rule.defined_for())), ("readouts", _readouts(kind)), ("a round", cost)]
+    table = [("tasks", ", ".join(rule.traits.tasks)), ("readouts", _readouts(kind)), ("a round", cost)]
     table += [("guarantee", guarantee), ("paper", paper)]
     lines.append("")
     for title, text in table:
@@ -170,7 +170,7 @@ def _range(field: dataclasses.Field[object]) -> str:
 def _formula(kind: type[Rule]) -> list[str]:
     """The rule's own lines of code, which are its formula."""
     lines: list[str] = []
-    for name in ("move", "_row", "way") if kind.own_moves else ("step", "penalised", "tau"):
+    for name in ("move", "_row", "way") if kind().traits.by_coordinate else ("step", "penalised", "tau"):
         home = next((base for base in kind.__mro__ if name in vars(base) and base.__name__ != "Rule"), None)
         # What raises NotImplementedError is only a place for what follows.
         source = "" if home is None else textwrap.dedent(inspect.getsource(vars(home)[name])).rstrip()

@@ -90,7 +90,7 @@ def command(
 
 
 def _require_probabilities(model: LinearModel) -> None:
-    if model.task in ("regression", "ranking", "multilabel") or not model.rule.proba("binary"):
+    if model.task in ("regression", "ranking", "multilabel") or "binary" not in model.rule_traits.probabilities:
         raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
 
 

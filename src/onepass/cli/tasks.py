@@ -25,7 +25,7 @@ METRICS = {
 
 def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
     """The task of `LinearModel`, and why. "auto" classifies and grows with the classes."""
-    admitted = rule.defined_for()
+    admitted = rule.traits.tasks
     classifies, regresses = "binary" in admitted, "regression" in admitted
     if not classifies or not regresses:
         if not classifies and not regresses:

@@ -167,7 +167,7 @@ class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
     @property
     def traits(self) -> LearnerTraits:
         base, rule = super().traits, self._known_rule()
-        intervals = {"predict_interval"} if rule is not None and rule.spread() is not None else set()
+        intervals = {"predict_interval"} if rule is not None and rule.traits.spread is not None else set()
         return dataclasses.replace(base, verbs=base.verbs | intervals)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -118,7 +118,7 @@ class BasedEstimator(RuleEstimator[M]):
 
 
 def _has_probabilities(self: RuleClassifier[Any]) -> bool:
-    if not rules.make(self.rule).proba("binary"):
+    if "binary" not in rules.make(self.rule).traits.probabilities:
         raise AttributeError(f"rule {self.rule!r} has no probabilities; use rule='sgd:loss=logistic'")
     return True
 
@@ -131,7 +131,7 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
     @property
     def traits(self) -> LearnerTraits:
         base, rule = super().traits, self._known_rule()
-        probabilities = {"predict_proba_one"} if rule is not None and rule.proba("binary") else set()
+        probabilities = {"predict_proba_one"} if rule is not None and "binary" in rule.traits.probabilities else set()
         return dataclasses.replace(base, verbs=base.verbs | {"score_then_learn"} | probabilities)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

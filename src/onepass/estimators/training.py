@@ -56,7 +56,7 @@ class Training:
         best, waited = math.inf, 0
         self.stopped_by = "passes"
         for number in range(1, self.passes + 1):
-            compares = self.mode != "online" and self.tol_w is not None and not model.rule.mistake_driven
+            compares = self.mode != "online" and self.tol_w is not None and not model.rule_traits.mistake_driven
             before, updates = _weights(model) if compares else None, model.k
             order = self._rows(table.rows)
             if self.mode == "batch":
@@ -69,13 +69,13 @@ class Training:
             if self.mode == "online":
                 continue
             self.losses.append(loss)
-            if (self.mode == "batch" or model.rule.mistake_driven) and not moved:
+            if (self.mode == "batch" or model.rule_traits.mistake_driven) and not moved:
                 self.stopped_by = "no update"
                 return
             if before is not None and self.tol_w is not None and _still(before, _weights(model), self.tol_w):
                 self.stopped_by = "weights"
                 return
-            if self.tol is not None and not model.rule.mistake_driven:
+            if self.tol is not None and not model.rule_traits.mistake_driven:
                 waited = waited + 1 if loss > best - self.tol else 0
                 best = min(best, loss)
                 if waited >= self.patience:
@@ -94,10 +94,10 @@ class Training:
         if (
             self.mode == "incremental"
             and self.tol is not None
-            and not (model.rule.mistake_driven or self._suffers(model))
+            and not (model.rule_traits.mistake_driven or self._suffers(model))
         ):
             raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
-        if self.mode == "batch" and not (model.rule.batch and model.task in ("auto", "binary", "regression")):
+        if self.mode == "batch" and not (model.rule_traits.gradient and model.task in ("auto", "binary", "regression")):
             raise ParameterError(
                 f"mode='batch' is for perceptron and adaline, with two classes or in regression, not for {model.rule!r}"
             )
@@ -137,7 +137,7 @@ class Training:
         signs = (
             np.where(y < scores, -1.0, 1.0) if regression else np.where(np.asarray(y) == model.classes[-1], 1.0, -1.0)
         )
-        targets = signs * y - rule.epsilon_tube() if regression else np.ones(table.rows)
+        targets = signs * y - model.rule_traits.epsilon if regression else np.ones(table.rows)
         coefficients, loss = np.zeros(table.rows), 0.0
         for i in range(table.rows):
             s = Scalars(

@@ -313,10 +313,8 @@ def _has_probabilities(model: Any) -> bool:
     """Ours have them where the rule's loss gives them; River's where predict_proba_one is more than a stub."""
     if not hasattr(model, "predict_proba_one"):
         return False
-    proba = getattr(getattr(model, "rule", None), "proba", None)
-    if callable(proba):
-        return bool(proba("binary"))
-    return True
+    traits = getattr(model, "rule_traits", None)
+    return traits is None or "binary" in traits.probabilities
 
 
 def _parameters(model: Any, method: str) -> Sequence[str]:

@@ -263,7 +263,7 @@ def linear_model(model: Any) -> Any:
     traits = traits_of(model)
     fits = traits is not None and traits.linear and traits.by_rule
     made = None if not fits else model if hasattr(model, "options") else model.new_model()
-    if made is None or made.rule.geometry() != 2:
+    if made is None or made.rule_traits.geometry != 2:
         raise ParameterError(
             f"regret compares with the best fixed weights: it needs a linear model of ours, not {model!r:.80}"
         )

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import rules
-from ..scheme.rounds import DIRECTIONS, ZERO_NORM, Array, Rule, Scalars, Step
+from ..scheme.rounds import ZERO_NORM, Array, Rule, Scalars, Step
 from ..scheme.tasks import rival, shares
+from ..scheme.traits import DIRECTIONS
 from . import functions as kernels
 from .budgets import Budget, make
 
@@ -153,7 +154,7 @@ class KernelLearner:
         scores = k @ self.f.c if len(k) else np.zeros(self.f.c.shape[1])
         self.scores.append(scores)
         parts, m, target, side = self._face(scores, y)
-        all_scores = self.task == "multiclass" and self.rule.sees_all_scores("multiclass", self.multiclass)
+        all_scores = self.task == "multiclass" and self.rule.traits.sees_all_scores("multiclass", self.multiclass)
         xx = ktt * (1.0 if all_scores else float(np.sum(parts**2)))
         self.skipped_zero += xx < ZERO_NORM
         if importance == 0 or xx < ZERO_NORM:
@@ -185,5 +186,5 @@ class KernelLearner:
             return parts, float(np.sum(parts * (scores - scores[y]))), 1.0, 1.0
         if self.task == "regression":
             side = -1.0 if y < scores[0] else 1.0
-            return np.array([side]), side * float(scores[0]), side * float(y) - self.rule.epsilon_tube(), side
+            return np.array([side]), side * float(scores[0]), side * float(y) - self.rule.traits.epsilon, side
         return np.array([float(y)]), float(y * scores[0]), 1.0, 1.0

@@ -143,12 +143,13 @@ def _check_parts(
     table, row = (kept, rows), (rows,)
     shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
     shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
-    if kinds := rule.planes():
+    traits = rule.traits
+    if kinds := traits.planes:
         shapes["planes"] = (kept, sum(not kind.of_row for kind in kinds), rows)
         shapes["bias_planes"] = (1, len(kinds), rows)
-    if (spread := rule.spread()) and spread.full:
+    if (spread := traits.spread) and spread.full:
         size = d + int(config["fit_intercept"])
-        own = 1 if rule.sees_all_scores("multiclass", config["multiclass"]) else rows
+        own = 1 if traits.sees_all_scores("multiclass", config["multiclass"]) else rows
         shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
         if spread.form == "chol":
             shapes["sigma_reach"] = (1,)

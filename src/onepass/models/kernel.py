@@ -219,7 +219,7 @@ class KernelModel(RuleModel):
                 "rule": self.budget.rule_numbers(self.rule),
                 "seed": self.budget.seed_number(),
                 "merge_duplicates": getattr(self.budget, "merge_duplicates", False),
-                "own_class": self.rule.name == "parzen",
+                "own_class": self.rule_traits.formula == "parzen",
             },
         )
 
@@ -244,15 +244,16 @@ class KernelModel(RuleModel):
 
 def _require(rule: Rule, readout: str | Readout) -> None:
     """Refuse what an expansion cannot do, with the reason."""
-    if rule.own_moves:
+    traits = rule.traits
+    if traits.by_coordinate:
         raise ParameterError(f"{rule!r} moves every weight by its own history; a kernel learner has no weights")
-    if rule.uses_soft():
+    if traits.soft_thresholds:
         raise ParameterError(f"{rule!r} shrinks single weights, which a kernel learner has none of; use sgd with l2")
-    if rule.geometry() != 2:
+    if traits.geometry != 2:
         raise ParameterError(f"{rule!r} has a p-norm geometry; a kernel is an inner product: use p=2")
-    if rule.spread() is not None:
+    if traits.spread is not None:
         raise ParameterError(f"{rule!r} keeps variances of weights, which a kernel learner has none of; use pa2")
-    if rule.minibatch()[0] > 1:
+    if traits.batch_size > 1:
         raise ParameterError(f"{rule!r}: a kernel learner takes one step a round; use batch_size=1")
     if make_readout(readout, rule).name != "last":
         raise ParameterError(

@@ -323,11 +323,11 @@ def _suffered(model: RuleModel, scores: Array, y: float) -> float:
     rule = model.rule
     if model.task == "regression":
         side = -1.0 if y < scores[0] else 1.0
-        target = side * y - rule.epsilon_tube()
+        target = side * y - model.rule_traits.epsilon
         return rule.suffer(Scalars(side * scores[0], target, 1.0, 0.0, 1.0, 1, 0, side, regression=True))
     if len(scores) == 1:
         return rule.suffer(Scalars(scores[0] if y else -scores[0], 1.0, 1.0, 0.0, 1.0, 1, 0))
-    if rule.sees_all_scores("multiclass", model.multiclass):
+    if model.rule_traits.sees_all_scores("multiclass", model.multiclass):
         return rule.suffer_all(scores, int(y))
     rivals = np.delete(scores, int(y))
     return rule.suffer(Scalars(float(scores[int(y)] - np.max(rivals)), 1.0, 1.0, 0.0, 1.0, 1, 0))

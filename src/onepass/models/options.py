@@ -121,7 +121,7 @@ LOOPS = {
 
 def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The task, the rule and the options as the native engine reads them."""
-    rule, average, spread = model.rule, model.readout, model.rule.spread()
+    rule, traits, average = model.rule, model.rule_traits, model.readout
     averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
     kind = LOOPS.get(model.task, "classify")
     native = rule.code >= 0 and not rule.cfunc
@@ -132,20 +132,20 @@ def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]
             "cfunc": rule.cfunc,
             "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
             "slots": [float(v) for v in rule.slots.values()],
-            "sees_all_scores": kind == "classify" and rule.sees_all_scores("multiclass", model.multiclass),
-            "uses_ww": rule.uses_ww(),
-            "uses_soft": rule.uses_soft(),
-            "theta": rule.theta(),
-            "geometry": rule.geometry(),
-            "ball": rule.ball(),
-            "batch_size": rule.minibatch()[0],
-            "mean": rule.minibatch()[1] == "mean",
-            "coordinates": rule.coordinates(),
-            "clips": rule.clips(),
-            "planes": [(float(p.start), p.odd, float(p.dead)) for p in rule.planes()],
-            "row_planes": sum(p.of_row for p in rule.planes()),
-            "spread": None if spread is None else dataclasses.asdict(spread),
-            "tube": model.radius if model.task == "oneclass" else rule.epsilon_tube(),
+            "sees_all_scores": kind == "classify" and traits.sees_all_scores("multiclass", model.multiclass),
+            "uses_ww": traits.uses_ww,
+            "uses_soft": traits.soft_thresholds,
+            "theta": traits.soft_limit,
+            "geometry": traits.geometry,
+            "ball": traits.ball,
+            "batch_size": traits.batch_size,
+            "mean": traits.reduction == "mean",
+            "coordinates": traits.coordinates,
+            "clips": traits.clips,
+            "planes": [(float(p.start), p.odd, float(p.dead)) for p in traits.planes],
+            "row_planes": sum(p.of_row for p in traits.planes),
+            "spread": None if traits.spread is None else dataclasses.asdict(traits.spread),
+            "tube": model.radius if model.task == "oneclass" else traits.epsilon,
             "text": repr(rule),
             "step": callback.step(rule),
             "solve": callback.solve(rule),

@@ -73,6 +73,7 @@ class ReferenceLearner:
     ) -> None:
 
         self.rule = rules.make(rule)
+        self.traits = self.rule.traits
         self.rule.require_multiclass(multiclass)
         self.multiclass = multiclass
         self.task: Task = tasks.make(task, classes, multiclass, costs, radius)
@@ -96,7 +97,7 @@ class ReferenceLearner:
         self.cumulative_loss = self.sum_weight = 0.0
         self.state = dict(self.rule.slots)
         self.records: list[Record] = []
-        self._p = self.rule.geometry()
+        self._p = self.traits.geometry
         self._theta: Array | None = None  # what steps add to; w itself unless p ≠ 2
         if w is not None:
             given = self._with_intercept(np.array(w, dtype=np.float64))
@@ -191,14 +192,14 @@ class ReferenceLearner:
         scalars = self._scalars(direction, theta, w, begin)
         scalars.importance = importance
         now = Round(x, y, importance, base, ax, theta, w, scores, scalars, phi)
-        now.all_scores = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        now.all_scores = self.traits.sees_all_scores(self.task.name, self.multiclass)
         now.covariance = self._covariance or self._start_covariance(phi.shape)
         if now.covariance:
             self._turn(now, now.covariance)
-        if self.calibrated or self.rule.each_row():
+        if self.calibrated or self.traits.one_vs_rest:
             scalars.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
         forgets = now.covariance is not None and now.covariance.spread.forgets
-        now.zero = scalars.xx < ZERO_NORM and not (forgets or self.rule.moves_all())
+        now.zero = scalars.xx < ZERO_NORM and not (forgets or self.traits.dense_update)
         now.passive = importance == 0 or now.zero
         return now
 
@@ -211,7 +212,7 @@ class ReferenceLearner:
             xx=self._norm(phi if self.bias_in_norm else phi[:, :-1]),
             ww=self._norm(theta),
             importance=1.0,
-            t=(self.t if self.rule.minibatch()[0] == 1 else self._steps) + 1,
+            t=(self.t if self.traits.batch_size == 1 else self._steps) + 1,
             k=self.k,
             side=direction.side,
             state=dict(self.state),
@@ -262,10 +263,10 @@ class ReferenceLearner:
         if not now.passive:
             now.batch, now.batch_step = [*self._batch, now.step.add * now.phi], now.step
         rounds = self._batch_rounds + 1
-        now.full = rounds == self.rule.minibatch()[0]
+        now.full = rounds == self.traits.batch_size
         now.after = self._moved(now.theta, now.batch, now.batch_step, rounds) if now.full else now.theta
         now.updated = now.full and any(bool(np.any(part)) for part in now.batch)
-        if self.rule.own_moves:
+        if self.traits.by_coordinate:
             self._update_coordinates(now)
         if now.covariance and not (now.passive or now.step.passive):
             assert now.faced is not None
@@ -344,7 +345,7 @@ class ReferenceLearner:
         """θ after a step: the sum or mean of the rounds' own additions, then what else it does."""
         if step is None:
             return theta
-        share = 1.0 / rounds if self.rule.minibatch()[1] == "mean" else 1.0
+        share = 1.0 / rounds if self.traits.reduction == "mean" else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             moved = step.scale * theta
             moved[:, :-1] *= step.decay
@@ -352,9 +353,9 @@ class ReferenceLearner:
                 moved += share * part
             features = moved[:, :-1]
             softened = np.sign(features) * np.maximum(0.0, np.abs(features) - step.soft)
-            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.rule.theta(), softened, features)
-            if self.rule.ball() < math.inf:
-                moved *= self.rule.ball() / max(self.rule.ball(), math.sqrt(self._norm(moved)))
+            moved[:, :-1] = step.shrink * np.where(np.abs(features) <= self.traits.soft_limit, softened, features)
+            if self.traits.ball < math.inf:
+                moved *= self.traits.ball / max(self.traits.ball, math.sqrt(self._norm(moved)))
         return moved
 
     def _planes_of(self, w: Array) -> dict[str, Array]:
@@ -362,12 +363,12 @@ class ReferenceLearner:
         if self.planes:
             return {name: plane.copy() for name, plane in self.planes.items()}
         d = w.shape[1]
-        shapes = {p.name: (d, d) if p.square else (w.shape[:1] if p.of_row else w.shape) for p in self.rule.planes()}
-        return {p.name: np.full(shapes[p.name], p.start) for p in self.rule.planes()}
+        shapes = {p.name: (d, d) if p.square else (w.shape[:1] if p.of_row else w.shape) for p in self.traits.planes}
+        return {p.name: np.full(shapes[p.name], p.start) for p in self.traits.planes}
 
     def _labels(self, y: Any, rows: int) -> Array:
         """What each row of weights should say."""
-        if not self.rule.each_row():
+        if not self.traits.one_vs_rest:
             return np.empty(0)
         if self.task.name in ("multiclass", "multilabel"):
             return np.where(
@@ -415,10 +416,10 @@ class ReferenceLearner:
         return np.hstack([w, np.zeros((len(w), 1))])
 
     def _start_covariance(self, shape: tuple[int, ...]) -> Covariance | None:
-        spread = self.rule.spread()
+        spread = self.traits.spread
         if spread is None:
             return None
-        shared = self.rule.sees_all_scores(self.task.name, self.multiclass)
+        shared = self.traits.sees_all_scores(self.task.name, self.multiclass)
         return Covariance(spread, *shape, shared=shared, intercept=self.intercept_scaling != 0)
 
     def _linked(self, theta: Array) -> Array:

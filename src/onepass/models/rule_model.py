@@ -85,6 +85,7 @@ class RuleModel(LearnerBase):
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
         self.rule = copy.deepcopy(rules.make(rule))  # its own: what is changed outside must not change what was learned
+        self.rule_traits = self.rule.traits
         self.task = task
         self.rule.require("binary" if task == "auto" else task)
         scheme.require_start(self.rule)
@@ -153,7 +154,7 @@ class RuleModel(LearnerBase):
     @property
     def traits(self) -> LearnerTraits:
         verbs = {"score_one", "predict_then_learn", "score_then_learn"}
-        if self.rule.proba("binary") and self.task in ("auto", "binary", "multiclass"):
+        if "binary" in self.rule_traits.probabilities and self.task in ("auto", "binary", "multiclass"):
             verbs.add("predict_proba_one")
         answers = ANSWER_OF.get(self.task, "class")
         return LearnerTraits(answers, frozenset(verbs), supervised=self.task != "oneclass", by_rule=True)

@@ -110,7 +110,7 @@ def predictions(model: RuleModel, scores: Array) -> Any:
 
 def probabilities(model: RuleModel, scores: Array) -> Array:
     """σ or softmax of scores, rows × classes; for rules whose loss gives probabilities."""
-    if not model.rule.proba("binary"):
+    if "binary" not in model.rule_traits.probabilities:
         raise ParameterError(f"{model.rule!r} has no probabilities; use SGD(loss='logistic')")
     if scores.shape[1] == 1:
         e = np.exp(-np.abs(scores[:, 0]))  # never of a positive number

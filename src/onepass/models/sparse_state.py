@@ -26,16 +26,16 @@ def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
 
     Whole where a rule has no planes, unless it is a large hash table that is less than half full.
     """
-    engine, rule = model._engine, model.rule
+    engine, traits = model._engine, model.rule_traits
     large = model.hash_bits is not None and engine.features * engine.rows >= LARGE
-    state = dict(engine.state(met_only=bool(rule.planes()) or large))
+    state = dict(engine.state(met_only=bool(traits.planes) or large))
     if "kept" not in state:
         return state
     if "planes" not in state and 2 * len(state["kept"]) >= engine.features:
         return dict(engine.state())
     kept, whole = state.pop("kept"), () if isinstance(model.readout, Average) else ("z",)  # which is then empty
     tables = {name: state.pop(name) for name in TABLES if name in state and name not in whole and engine.features}
-    if rule.derived():
+    if traits.weights_from_planes:
         tables.pop("v", None)
     return {**state, **tables, "kept": kept}
 
@@ -44,7 +44,8 @@ def unpacked(
     arrays: Mapping[str, NDArray[Any]], rule: Rule, features: int, rows: int, averaged: bool
 ) -> dict[str, NDArray[Any]]:
     """The state as the engine takes it: whole, or of the features in "kept", which are places of the table."""
-    if not rule.planes() and "kept" not in arrays:
+    traits = rule.traits
+    if not traits.planes and "kept" not in arrays:
         return dict(arrays)
     where = arrays["kept"]
     kept = np.where(np.isfinite(where), where, -1.0).astype(np.int64)
@@ -52,12 +53,12 @@ def unpacked(
     if not inside or (len(kept) and not (kept[0] >= 0 and kept[-1] < features)):
         raise DamagedFileError("the features kept are not places of the table, in order; restore it from a backup")
     shapes: dict[str, tuple[int, ...]] = {"v": (len(kept), rows)}
-    if rule.planes():
-        shapes["planes"] = (len(kept), sum(not kind.of_row for kind in rule.planes()), rows)
+    if traits.planes:
+        shapes["planes"] = (len(kept), sum(not kind.of_row for kind in traits.planes), rows)
     if averaged and features:
         shapes["z"] = (len(kept), rows)
     out = dict(arrays)
-    if rule.derived():
+    if traits.weights_from_planes:
         out["v"] = np.zeros(shapes["v"])
     for name, shape in shapes.items():
         if out[name].shape != shape:

@@ -38,11 +38,12 @@ def _predicting(model: LinearModel, s: dict[str, NDArray[Any]], last: bool) -> t
     elif isinstance(model.readout, Pocket) and s["pocket_scalars"][2] > 0 and not last:
         w, bias = s["pocket_scalars"][0] * s["pocket"], s["pocket_bias"]
     elif "owed_now" in s:
-        spared = (s["v"].view(np.int64) & 1 != 0) & (model.rule.theta() < np.inf)  # see native/core/weights.hpp
+        limited = model.rule_traits.soft_limit < np.inf
+        spared = (s["v"].view(np.int64) & 1 != 0) & limited  # see native/core/weights.hpp
         paid = np.sign(s["v"]) * np.maximum(0.0, np.abs(s["v"]) - s["owed_now"])
         w, bias = a * np.where(spared, s["v"], paid), s["bias"]
     else:
-        both = geometry.link(np.vstack([a * s["v"], s["bias"]]), model.rule.geometry())
+        both = geometry.link(np.vstack([a * s["v"], s["bias"]]), model.rule_traits.geometry)
         w, bias = both[:-1], both[-1]
     return np.ascontiguousarray(w.T), bias * (model.intercept_scaling if model.fit_intercept else 0.0)
 

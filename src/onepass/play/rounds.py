@@ -65,7 +65,7 @@ def play(
         reader = mover
     zero = np.zeros((rows, width) if rows > 1 else width)
     after = Weights(zero if start is None else mover.w, np.zeros(rows) if rows > 1 else 0.0)
-    tube = made.epsilon_tube() if task == "regression" else 0.0
+    tube = made.traits.epsilon if task == "regression" else 0.0
     frames = list(_frames(mover, reader, examples, after, task, tube))
     return Play(made, task, reader.readout, source, fit_intercept, frames)
 
@@ -204,7 +204,7 @@ def _start(rule: Rule, w: ArrayLike | None, rows: int, width: int) -> Array | No
             shape = f"{rows} rows of {width}" if rows > 1 else str(width)
             raise ParameterError(f"w={w!r:.80}: expected {shape} finite number(s)")
         return given
-    if not rule.never_starts():
+    if not rule.traits.stays_at_zero:
         return None
     angle = 2 * np.pi * np.arange(rows) / rows
     units = np.column_stack([np.cos(angle), np.sin(angle)])[:, :width]

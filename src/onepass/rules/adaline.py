@@ -10,6 +10,7 @@ import numpy as np
 from ..scheme import schedules
 from ..scheme.parameters import choice, number
 from ..scheme.rounds import Array, Rule, Scalars, Step
+from ..scheme.traits import DIRECTIONS, RuleTraits
 
 __all__ = ["Adaline", "NormalizedLMS"]
 
@@ -32,8 +33,9 @@ class LeastSquares(Rule):
     def step(self, s: Scalars) -> Step:
         return Step(add=self.rate(s) * (s.target - s.m))
 
-    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
-        return task == "multiclass"
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(solves=DIRECTIONS)
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
         return self.rate(s) * (one_hot(scores, y) - scores), Step(add=1.0)
@@ -54,12 +56,16 @@ class Adaline(LeastSquares):
 
     name = "adaline"
     code = 1
-    batch = True
+    formula = "adaline"
     rho: float = number(0.01, above=0)
     schedule: str | schedules.Schedule | None = None
 
     def validate(self) -> None:
         self._schedule()
+
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(gradient=True)
 
     def rate(self, s: Scalars) -> float:
         return s.importance * self._schedule()(s.t)
@@ -83,6 +89,7 @@ class NormalizedLMS(LeastSquares):
 
     name = "nlms"
     code = 2
+    formula = "nlms"
     mu: float = number(1.0, above=0, below=2)
     eps: float = number(1e-8, at_least=0)
     importance_mode: str = choice("loss", "loss", "scale_step", kw_only=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..scheme.parameters import choice, flag, number
-from ..scheme.rounds import Array, Plane, Scalars, Seen, Step
+from ..scheme.rounds import Array, Scalars, Seen, Step
+from ..scheme.traits import Plane, RuleTraits
 from .coordinate import CoordinateRule
 
 __all__ = ["AdaDelta", "AdaGrad", "AdaGradFull", "Adam", "RMSProp"]
@@ -25,15 +26,14 @@ class AdaGrad(CoordinateRule):
     """
 
     name = "adagrad"
+    formula = "adagrad"
     eta: float = number(0.1, above=0)
     delta: float = number(1e-8, at_least=0)
     eps_inside: bool = flag(False)
 
-    def planes(self) -> Sequence[Plane]:
-        return (Plane("G"),)
-
-    def coordinates(self) -> int:
-        return 1
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(planes=(Plane("G"),), coordinates=1)
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         planes["G"] = planes["G"] + g * g
@@ -55,11 +55,11 @@ class AdaDelta(CoordinateRule):
     lr: float = number(1.0, above=0)
     absent: str = choice("lazy", "lazy", "exact", kw_only=True)
 
-    def planes(self) -> Sequence[Plane]:
-        return (Plane("E"), Plane("D"), *([Plane("met")] if self.absent == "exact" else []))
-
-    def coordinates(self) -> int:
-        return 3 if self.absent == "exact" else 2
+    @property
+    def traits(self) -> RuleTraits:
+        exact = self.absent == "exact"
+        planes = (Plane("E"), Plane("D"), *([Plane("met")] if exact else []))
+        return super().traits.replace(planes=planes, coordinates=3 if exact else 2)
 
     def own(self) -> Sequence[float]:
         return [self.rho, self.eps, self.lr]
@@ -86,11 +86,11 @@ class RMSProp(CoordinateRule):
     eps: float = number(1e-8, above=0)
     absent: str = choice("lazy", "lazy", "exact", kw_only=True)
 
-    def planes(self) -> Sequence[Plane]:
-        return (Plane("E"), *([Plane("met")] if self.absent == "exact" else []))
-
-    def coordinates(self) -> int:
-        return 5 if self.absent == "exact" else 4
+    @property
+    def traits(self) -> RuleTraits:
+        exact = self.absent == "exact"
+        planes = (Plane("E"), *([Plane("met")] if exact else []))
+        return super().traits.replace(planes=planes, coordinates=5 if exact else 4)
 
     def own(self) -> Sequence[float]:
         return [self.eta, self.rho, self.eps]
@@ -116,14 +116,10 @@ class Adam(CoordinateRule):
     eps: float = number(1e-8, above=0)
     absent: str = choice("dense", "dense", "lazy", kw_only=True)
 
-    def planes(self) -> Sequence[Plane]:
-        return (Plane("m", odd=True), Plane("v"))
-
-    def moves_all(self) -> bool:
-        return self.absent == "dense"
-
-    def coordinates(self) -> int:
-        return 6 if self.absent == "dense" else 7
+    @property
+    def traits(self) -> RuleTraits:
+        planes, dense = (Plane("m", odd=True), Plane("v")), self.absent == "dense"
+        return super().traits.replace(planes=planes, dense_update=dense, coordinates=6 if dense else 7)
 
     def own(self) -> Sequence[float]:
         return [self.eta, self.beta1, self.beta2, self.eps]
@@ -159,11 +155,11 @@ class AdaGradFull(CoordinateRule):
     delta: float = number(1e-3, above=0)
     max_dim: int = number(256, at_least=1, integer=True)
 
-    def defined_for(self) -> Sequence[str]:
-        return [task for task in super().defined_for() if task in self.tasks]
-
-    def planes(self) -> Sequence[Plane]:
-        return (Plane("G", square=True),)
+    @property
+    def traits(self) -> RuleTraits:
+        base = super().traits
+        tasks = tuple(task for task in base.tasks if task in self.tasks)
+        return base.replace(tasks=tasks, planes=(Plane("G", square=True),))
 
     def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
         d = w.shape[1]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ..scheme.parameters import flag, number
 from ..scheme.rounds import Rule, Scalars, Step
+from ..scheme.traits import RuleTraits
 
 __all__ = ["ALMA"]
 
@@ -29,13 +30,22 @@ class ALMA(Rule):
     name = "alma"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 11
-    mistake_driven = True
     alpha: float = number(0.9, above=0, at_most=1)
     B: float | None = number(None, above=0)  # √8/α unless given
     C: float = number(math.sqrt(2.0), above=0)
     normalize: bool = flag(True)
     strict: bool = flag(False)
     p: float = number(2.0, at_least=2, at_most=64)
+
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(
+            mistake_driven=True,
+            stays_at_zero=self.strict and self.alpha == 1,
+            uses_ww=True,
+            geometry=self.p,
+            ball=math.inf if self.p == 2 else 1.0,
+        )
 
     def step(self, s: Scalars) -> Step:
         length = math.sqrt(s.xx) if self.normalize else 1.0
@@ -48,18 +58,6 @@ class ALMA(Rule):
             return Step(add=add)  # how long θ becomes is not for scalars to say: `ball`
         inside = 1.0 / max(1.0, math.sqrt(s.ww + 2.0 * add * s.inner + add * add * s.xx))
         return Step(scale=inside, add=inside * add)
-
-    def never_starts(self) -> bool:
-        return self.strict and self.alpha == 1
-
-    def uses_ww(self) -> bool:
-        return True
-
-    def geometry(self) -> float:
-        return self.p
-
-    def ball(self) -> float:
-        return math.inf if self.p == 2 else 1.0
 
     def native(self) -> Sequence[float]:
         return [self.alpha, self._gamma(), self._eta(), float(self.normalize), float(self.strict), float(self.p != 2)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..scheme import losses
 from ..scheme.rounds import Array, Scalars, Seen, Step
+from ..scheme.traits import RuleTraits
 from .gradient import LossRule
 
 __all__ = ["CoordinateRule"]
@@ -19,16 +20,16 @@ __all__ = ["CoordinateRule"]
 class CoordinateRule(LossRule):
     """g = c ∇ℓ, c the importance; each weight with g_j ≠ 0 then moves by `move` and what is kept beside it.
 
-    `planes` says what that is; `native/loops/coordinates.hpp` has the same formulas.
+    `RuleTraits.planes` says what that is; `native/loops/coordinates.hpp` has the same formulas.
     """
 
     code = 25  # the gradient alone
-    own_moves = True
     slots: ClassVar[Mapping[str, float]] = {"rounds": 0.0}
     loss: str | losses.Loss = "logistic"
 
-    def adds_up(self) -> bool:
-        return True  # rows have weights of their own
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(by_coordinate=True, sums_steps=True)
 
     def step(self, s: Scalars) -> Step:
         return Step(add=s.importance * self.pull(s))
@@ -43,7 +44,7 @@ class CoordinateRule(LossRule):
     def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:
         s.state["rounds"] += 1.0
         g = -seen.pull
-        at = np.ones_like(w, dtype=bool) if self.moves_all() else g != 0
+        at = np.ones_like(w, dtype=bool) if self.traits.dense_update else g != 0
         spared = np.zeros_like(at)
         spared[:, -1] = True
         out, parts = w.copy(), {name: plane[at] for name, plane in planes.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..scheme.parameters import number
-from ..scheme.rounds import Array, Plane, Scalars
+from ..scheme.rounds import Array, Scalars
+from ..scheme.traits import Plane, RuleTraits
 from .coordinate import CoordinateRule
 
 __all__ = ["FTRL"]
@@ -35,14 +35,13 @@ class FTRL(CoordinateRule):
     lam1: float = number(0.0, at_least=0)
     lam2: float = number(0.0, at_least=0)
 
-    def planes(self) -> Sequence[Plane]:
-        return (Plane("z", odd=True, dead=self.lam1), Plane("n")) if self.lam1 else (Plane("n"),)
-
-    def coordinates(self) -> int:
-        return 8 if self.lam1 else 9
-
-    def derived(self) -> bool:
-        return self.lam1 > 0
+    @property
+    def traits(self) -> RuleTraits:
+        base = super().traits
+        if not self.lam1:
+            return base.replace(planes=(Plane("n"),), coordinates=9)
+        planes = (Plane("z", odd=True, dead=self.lam1), Plane("n"))
+        return base.replace(planes=planes, coordinates=8, weights_from_planes=True)
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         n = planes["n"] + g * g

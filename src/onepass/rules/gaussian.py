@@ -16,6 +16,7 @@ from ..scheme import losses
 from ..scheme.parameters import choice, flag, number
 from ..scheme.rounds import Array, Rule, Scalars, Step
 from ..scheme.spread import FORMS, Spread
+from ..scheme.traits import RuleTraits
 from .adaline import LeastSquares, one_hot
 
 __all__ = ["AROW", "CW", "NHERD", "ONS", "RLS", "SCW1", "SCW2", "Kalman"]
@@ -43,6 +44,7 @@ class RLS(LeastSquares):
 
     name = "rls"
     code = 16
+    formula = "rls"
     tasks = ("binary", "multiclass", "regression")
     slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "rounds": 0.0}
     lam: float = number(1.0, above=0)
@@ -53,8 +55,9 @@ class RLS(LeastSquares):
     noise_variance: float | None = number(None, above=0, kw_only=True)
     max_dim: int = number(4096, at_least=1, integer=True, kw_only=True)
 
-    def spread(self) -> Spread:
-        return Spread(
+    @property
+    def traits(self) -> RuleTraits:
+        spread = Spread(
             full=True,
             start=1.0 / self.lam,
             forgets=self.forgetting < 1,
@@ -63,6 +66,7 @@ class RLS(LeastSquares):
             max_dim=int(self.max_dim),
             form=self.form,
         )
+        return super().traits.replace(spread=spread)
 
     def rate(self, s: Scalars) -> float:
         return s.importance / (self.forgetting + s.importance * s.xx)
@@ -101,8 +105,10 @@ class Kalman(Rule):
     p0: float = number(1.0, above=0)
     max_dim: int = number(4096, at_least=1, integer=True, kw_only=True)
 
-    def spread(self) -> Spread:
-        return Spread(full=True, start=self.p0, forgets=self.q > 0, drift=self.q, max_dim=int(self.max_dim))
+    @property
+    def traits(self) -> RuleTraits:
+        spread = Spread(full=True, start=self.p0, forgets=self.q > 0, drift=self.q, max_dim=int(self.max_dim))
+        return super().traits.replace(spread=spread)
 
     def step(self, s: Scalars) -> Step:
         return Step(add=(s.target - s.m) / (s.xx + self.r / s.importance), gain=s.importance / self.r)
@@ -132,9 +138,11 @@ class Gaussian(Rule):
     def adds_precisions(self) -> bool:
         return False
 
-    def spread(self) -> Spread:
+    @property
+    def traits(self) -> RuleTraits:
         full = self.covariance == "full"
-        return Spread(full, self.start(), not full and self.adds_precisions(), max_dim=int(self.max_dim))
+        spread = Spread(full, self.start(), not full and self.adds_precisions(), max_dim=int(self.max_dim))
+        return super().traits.replace(spread=spread)
 
 
 @dataclasses.dataclass(repr=False)
@@ -160,6 +168,7 @@ class AROW(Confident):
 
     name = "arow"
     code = 17
+    formula = "arow"
     tasks = (*MARGINS, "regression")
     lam: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "exact", kw_only=True)
@@ -353,11 +362,14 @@ class ONS(Gaussian):
     def validate(self) -> None:
         losses.make(self.loss)
 
-    def defined_for(self) -> Sequence[str]:
+    @property
+    def traits(self) -> RuleTraits:
         loss = losses.make(self.loss)
-        if loss.name == "squared":
-            return ("binary", "regression")
-        return MARGINS if loss.margin else ("regression",)
+        tasks = MARGINS if loss.margin else ("regression",)
+        return super().traits.replace(
+            tasks=("binary", "regression") if loss.name == "squared" else tasks,
+            probabilities=("binary",) if loss.name == "logistic" else (),
+        )
 
     def start(self) -> float:
         return 1.0 / self.eps
@@ -374,9 +386,6 @@ class ONS(Gaussian):
     def suffer(self, s: Scalars) -> float:
         loss = losses.make(self.loss)
         return loss.value(s.m + (1.0 - s.target)) if loss.margin else loss.value(s.residual)
-
-    def proba(self, task: str) -> bool:
-        return task == "binary" and losses.make(self.loss).name == "logistic"
 
     def native(self) -> Sequence[float]:
         loss = losses.make(self.loss)

@@ -13,6 +13,7 @@ from ..errors import ParameterError
 from ..scheme import losses, schedules
 from ..scheme.parameters import choice, flag, number
 from ..scheme.rounds import Array, Rule, Scalars, Step
+from ..scheme.traits import DIRECTIONS, RuleTraits
 from .adaline import one_hot
 
 __all__ = ["FOBOS", "SGD", "Pegasos", "TruncatedGradient"]
@@ -32,8 +33,17 @@ class LossRule(Rule):
     def validate(self) -> None:
         losses.make(self.loss)
 
-    def defined_for(self) -> Sequence[str]:
+    @property
+    def traits(self) -> RuleTraits:
         loss = losses.make(self.loss)
+        return super().traits.replace(
+            tasks=self.tasks_of(loss),
+            solves=DIRECTIONS if loss.name in ("logistic", "squared") else (),
+            probabilities=("binary", "multiclass") if loss.name == "logistic" else (),
+        )
+
+    def tasks_of(self, loss: losses.Loss) -> tuple[str, ...]:
+        """The tasks that have this loss."""
         if loss.name == "squared":
             return ("binary", "multiclass", "regression")
         return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
@@ -60,12 +70,6 @@ class LossRule(Rule):
             return float(np.max(scores) - scores[y] + np.log(np.sum(np.exp(scores - np.max(scores)))))
         return float(0.5 * np.sum((one_hot(scores, y) - scores) ** 2))
 
-    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
-        return task == "multiclass" and losses.make(self.loss).name in ("logistic", "squared")
-
-    def proba(self, task: str) -> bool:
-        return losses.make(self.loss).name == "logistic" and task in ("binary", "multiclass")
-
 
 @dataclasses.dataclass(repr=False)
 class GradientDescent(LossRule):
@@ -86,11 +90,10 @@ class GradientDescent(LossRule):
         super().validate()
         self._schedule()
 
-    def adds_up(self) -> bool:
-        return True  # the penalty looks at η alone
-
-    def minibatch(self) -> tuple[int, str]:
-        return int(self.batch_size), self.reduction
+    @property
+    def traits(self) -> RuleTraits:
+        # Steps may be summed: the penalty depends on η alone.
+        return super().traits.replace(sums_steps=True, batch_size=int(self.batch_size), reduction=self.reduction)
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         """The step with the rule's penalty."""
@@ -139,6 +142,7 @@ class SGD(GradientDescent):
 
     name = "sgd"
     code = 6
+    formula = "sgd"
     l2: float = number(0.0, at_least=0)
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
@@ -161,8 +165,9 @@ class FOBOS(GradientDescent):
     lam1: float = number(0.0, at_least=0)
     lam2: float = number(0.0, at_least=0)
 
-    def uses_soft(self) -> bool:
-        return True
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(soft_thresholds=True)
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         return Step(add=add, soft=eta * self.lam1, shrink=1.0 / (1.0 + eta * self.lam2))
@@ -184,11 +189,9 @@ class TruncatedGradient(GradientDescent):
     threshold: float = number(math.inf, above=0, infinite=True)
     K: int = number(10, at_least=1, integer=True)
 
-    def uses_soft(self) -> bool:
-        return True
-
-    def theta(self) -> float:
-        return self.threshold
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(soft_thresholds=True, soft_limit=self.threshold)
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         return Step(add=add, soft=self.K * eta * self.gravity if s.t % self.K == 0 else 0.0)
@@ -211,11 +214,9 @@ class Pegasos(Rule):
     lam: float = number(1e-4, above=0)
     project: bool = flag(False)
 
-    def uses_ww(self) -> bool:
-        return self.project
-
-    def adds_up(self) -> bool:
-        return not self.project
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(uses_ww=self.project, sums_steps=not self.project)
 
     def step(self, s: Scalars) -> Step:
         eta = 1.0 / (self.lam * s.t)

@@ -56,7 +56,7 @@ def variants(text: str, task: str = "classification") -> list[str]:
                           for name, value in zip(free, values, strict=True))  # fmt: skip
         spelled = f"{made.name}:{','.join(part for part in (options, chosen) if part)}".rstrip(":")
         wanted = "regression" if task == "regression" else "binary"
-        if wanted in rules.make(spelled).defined_for():
+        if wanted in rules.make(spelled).traits.tasks:
             found.append(spelled + at + readout)
     return found or [text]
 

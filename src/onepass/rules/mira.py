@@ -9,6 +9,7 @@ import numpy as np
 
 from ..scheme.parameters import choice, number
 from ..scheme.rounds import Array, Rule, Scalars, Step
+from ..scheme.traits import DIRECTIONS, RuleTraits
 
 __all__ = ["MIRA"]
 
@@ -25,18 +26,21 @@ class MIRA(Rule):
     name = "mira"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 8
-    mistake_driven = True
-    exact = "mira"
-    # Not for the voted readout: an update that is not capped ends at a score of exactly 0, whose vote is a coin's.
     beta: float = number(0.0, at_least=0)
     cap: float = number(1.0, above=0)
     tie_update: str = choice("perceptron", "perceptron", "none")
 
-    def never_starts(self) -> bool:
-        return self.beta == 0 and self.tie_update == "none"
-
-    def adds_up(self) -> bool:
-        return True
+    @property
+    def traits(self) -> RuleTraits:
+        # Not `additive`, for the voted readout: an update below the cap ends at a score of exactly 0, which votes for
+        # either class alike.
+        return super().traits.replace(
+            multiclass=(*DIRECTIONS, "mira"),
+            solves=("mira",),
+            mistake_driven=True,
+            stays_at_zero=self.beta == 0 and self.tie_update == "none",
+            sums_steps=True,
+        )
 
     def step(self, s: Scalars) -> Step:
         if self.beta == 0 and s.m == 0:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from ..scheme.rounds import Array, Rule, Scalars, Step
+from ..scheme.traits import DIRECTIONS, RuleTraits
 
 __all__ = ["Parzen"]
 
@@ -22,13 +23,14 @@ class Parzen(Rule):
     name = "parzen"
     tasks = ("binary", "multiclass")
     code = 24
-    additive = True
+    formula = "parzen"
 
     def step(self, s: Scalars) -> Step:
         return Step(add=s.importance)
 
-    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
-        return task == "multiclass"
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(solves=DIRECTIONS, additive=True)
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
         return np.where(np.arange(len(scores)) == y, s.importance, 0.0), Step(add=1.0)

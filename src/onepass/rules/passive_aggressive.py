@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ParameterError
 from ..scheme.parameters import choice, number
 from ..scheme.rounds import Array, Rule, Scalars, Step
+from ..scheme.traits import DIRECTIONS, RuleTraits
 from .mira import project_to_simplex
 
 __all__ = ["PA", "PA1", "PA2"]
@@ -38,12 +39,23 @@ class PassiveAggressive(Rule):
         "ranking",
         "structured",
     )
-    exact = "all"
-    additive = True
 
     epsilon: float = number(0.1, at_least=0, kw_only=True)
     update_on: str = choice("loss", "loss", "mistake", kw_only=True)
     importance_mode: str = choice("loss", "loss", "scale_step", kw_only=True)
+
+    @property
+    def traits(self) -> RuleTraits:
+        # A round of these tasks is not right or wrong, so "mistake" means nothing there.
+        neither = ("regression", "oneclass") if self.update_on == "mistake" else ()
+        base = super().traits
+        return base.replace(
+            tasks=tuple(task for task in base.tasks if task not in neither),
+            multiclass=(*DIRECTIONS, "all"),
+            solves=("all",),
+            additive=True,
+            epsilon=self.epsilon,
+        )
 
     def tau(self, loss: float, xx: float, c: float) -> float:
         raise NotImplementedError
@@ -89,14 +101,6 @@ class PassiveAggressive(Rule):
         """The most that the multipliers may add up to."""
         return math.inf
 
-    def defined_for(self) -> Sequence[str]:
-        # A round of these is not right or wrong, so "mistake" means nothing there.
-        neither = ("regression", "oneclass") if self.update_on == "mistake" else ()
-        return [task for task in self.tasks if task not in neither]
-
-    def epsilon_tube(self) -> float:
-        return self.epsilon
-
     def aggressiveness(self) -> float:
         return math.inf
 
@@ -117,6 +121,7 @@ class PA(PassiveAggressive):
 
     name = "pa"
     code = 3
+    formula = "pa"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
         return loss / xx
@@ -143,6 +148,7 @@ class PA1(SoftPassiveAggressive):
 
     name = "pa1"
     code = 4
+    formula = "pa1"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
         return min(c * self.aggressiveness(), loss / xx)
@@ -165,6 +171,7 @@ class PA2(SoftPassiveAggressive):
 
     name = "pa2"
     code = 5
+    formula = "pa2"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
         return loss / (xx + 1.0 / (2.0 * c * self.aggressiveness()))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..scheme import schedules
 from ..scheme.parameters import flag, number
 from ..scheme.rounds import Rule, Scalars, Step
+from ..scheme.traits import RuleTraits
 
 __all__ = ["Perceptron", "Pocket"]
 
@@ -25,9 +26,7 @@ class Perceptron(Rule):
     name = "perceptron"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 0
-    mistake_driven = True
-    additive = True
-    batch = True
+    formula = "perceptron"
     rho: float = number(1.0, above=0)
     beta: float = number(0.0, at_least=0)
     strict: bool = flag(False)
@@ -36,8 +35,14 @@ class Perceptron(Rule):
     def validate(self) -> None:
         self._schedule()
 
-    def never_starts(self) -> bool:
-        return self.strict and self.beta == 0  # 0 < 0 is false
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(
+            mistake_driven=True,
+            additive=True,
+            gradient=True,
+            stays_at_zero=self.strict and self.beta == 0,  # 0 < 0 is false
+        )
 
     def step(self, s: Scalars) -> Step:
         violated = s.m < self.beta if self.strict else s.m <= self.beta
@@ -59,4 +64,7 @@ class Pocket(Perceptron):
     """The Perceptron that predicts with the weights of its longest run without an update (Gallant 1990)."""
 
     name = "pocket"
-    readout = "pocket"
+
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(readout="pocket")

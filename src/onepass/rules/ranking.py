@@ -7,6 +7,7 @@ import math
 
 from ..scheme.parameters import number
 from ..scheme.rounds import Rule, Scalars, Step
+from ..scheme.traits import RuleTraits
 from .passive_aggressive import PA1
 
 __all__ = ["MROC", "PAMIR"]
@@ -27,10 +28,13 @@ class MROC(Rule):
     name = "mroc"
     tasks = ("ranking",)
     code = 13
-    additive = True
     beta: float = number(10.0, above=0)
     mu: float = number(0.1, above=0)
     min_slope: float = number(0.0, at_least=0)
+
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(additive=True)
 
     def step(self, s: Scalars) -> Step:
         e = math.exp(-abs(self.beta * s.m))

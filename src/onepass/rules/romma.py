@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..scheme.rounds import Rule, Scalars, Step
+from ..scheme.traits import RuleTraits
 
 __all__ = ["ROMMA", "AggressiveROMMA"]
 
@@ -23,7 +24,10 @@ class ROMMA(Rule):
     name = "romma"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     code = 9
-    mistake_driven = True
+
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(mistake_driven=True, uses_ww=True)
 
     def violated(self, s: Scalars) -> bool:
         return s.m <= 0
@@ -38,9 +42,6 @@ class ROMMA(Rule):
         if d <= DEGENERATE * both:  # φ points against w: the constraints contradict each other
             return Step()
         return Step(scale=(both - target * inner) / d, add=s.ww * (target - inner) / d)
-
-    def uses_ww(self) -> bool:
-        return True
 
     def native(self) -> Sequence[float]:
         return []

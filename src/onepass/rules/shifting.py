@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..errors import ParameterError
 from ..scheme.parameters import choice, number
 from ..scheme.rounds import Rule, Scalars, Step
+from ..scheme.traits import RuleTraits
 
 __all__ = ["Shifting"]
 
@@ -24,13 +25,16 @@ class Shifting(Rule):
     name = "shifting"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     code = 12
-    mistake_driven = True
     lam: float | None = number(None, at_least=0)
     decay: str = choice("harmonic", "harmonic", "constant")
 
     def validate(self) -> None:
         if self.decay == "constant" and self._lam() >= 1:
             raise ParameterError(f"Shifting(lam={self.lam!r}, decay='constant'): expected lam < 1")
+
+    @property
+    def traits(self) -> RuleTraits:
+        return super().traits.replace(mistake_driven=True)
 
     def step(self, s: Scalars) -> Step:
         if s.m > 0:

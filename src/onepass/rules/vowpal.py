@@ -12,7 +12,8 @@ import numpy as np
 from ..errors import ParameterError
 from ..scheme import losses
 from ..scheme.parameters import flag, number
-from ..scheme.rounds import Array, Plane, Scalars, Seen, Step
+from ..scheme.rounds import Array, Scalars, Seen, Step
+from ..scheme.traits import Plane, RuleTraits
 from .coordinate import CoordinateRule
 
 __all__ = ["VW"]
@@ -56,38 +57,25 @@ class VW(CoordinateRule):
         if self.invariant and losses.make(self.loss).name in ("tukey", "perceptron"):
             raise ParameterError(f"{self!r}: this loss has no invariant form; add invariant=False")
 
-    def defined_for(self) -> Sequence[str]:
-        loss = losses.make(self.loss)
-        if loss.name == "squared":
-            return self.tasks
-        return ("binary", "multiclass", "multilabel") if loss.margin else ("regression",)
-
-    def require_multiclass(self, multiclass: str) -> None:
-        if multiclass != "rival":
-            raise ParameterError(
-                f"multiclass={multiclass!r}: {self!r} learns each class against the rest; leave it out"
-            )
-
-    def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
-        return task == "multiclass"
-
-    def proba(self, task: str) -> bool:
-        return losses.make(self.loss).name == "logistic" and task == "binary"
-
-    def clips(self) -> bool:
-        return self.clip
-
-    def each_row(self) -> bool:
-        return True
-
-    def planes(self) -> Sequence[Plane]:
-        kinds = [Plane("G")] if self.adaptive else []
+    @property
+    def traits(self) -> RuleTraits:
+        planes = [Plane("G")] if self.adaptive else []
         if self.normalized:
-            kinds += [Plane("N"), Plane("norms", of_row=True), Plane("total", of_row=True)]
-        return kinds
+            planes += [Plane("N"), Plane("norms", of_row=True), Plane("total", of_row=True)]
+        return super().traits.replace(
+            multiclass=("rival",),
+            solves=("rival",),
+            one_vs_rest=True,
+            probabilities=("binary",) if losses.make(self.loss).name == "logistic" else (),
+            clips=self.clip,
+            planes=tuple(planes),
+            coordinates=10,
+        )
 
-    def coordinates(self) -> int:
-        return 10
+    def tasks_of(self, loss: losses.Loss) -> tuple[str, ...]:
+        if loss.name == "squared":
+            return tuple(self.tasks)
+        return ("binary", "multiclass", "multilabel") if loss.margin else ("regression",)
 
     def shared_power(self) -> bool:
         """The exponents as in the adaptive case? Away from P = ½, VW takes them so also where it does not adapt."""

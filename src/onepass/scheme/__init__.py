@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from .readouts import READOUTS, Average, Last, Pocket, Readout, Voted, is_ratchet, make_readout
 from .rounds import (
-    DIRECTIONS,
     PASSIVE,
     THRESHOLDS,
     ZERO_NORM,
     Array,
     Direction,
-    Plane,
     Rule,
     Scalars,
     Seen,
@@ -25,6 +23,7 @@ from .rounds import (
     require_norm,
     require_start,
 )
+from .traits import DIRECTIONS, Plane, RuleTraits
 
 __all__ = [
     "DIRECTIONS",
@@ -40,6 +39,7 @@ __all__ = [
     "Pocket",
     "Readout",
     "Rule",
+    "RuleTraits",
     "Scalars",
     "Seen",
     "Step",

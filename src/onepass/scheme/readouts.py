@@ -68,19 +68,20 @@ READOUTS: dict[str, type[Readout]] = {"last": Last, "average": Average, "pocket"
 
 def make_readout(readout: str | Readout, rule: Rule) -> Readout:
     """The readout, after checking that the rule admits it; "last" is the rule's own."""
+    traits = rule.traits
     if readout == "last":
-        readout = rule.readout
+        readout = traits.readout
     made = readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")
-    if isinstance(made, Voted) and not rule.additive:
+    if isinstance(made, Voted) and not traits.additive:
         raise ParameterError(f"readout='voted' sums the updates of a rule that only adds; {rule!r} also shrinks")
-    if rule.own_moves and not isinstance(made, (Last, Average)):
+    if traits.by_coordinate and not isinstance(made, (Last, Average)):
         raise ParameterError(f"readout={made.name!r} is not defined for {rule!r}; use readout='last' or 'average'")
-    if rule.uses_soft() and not isinstance(made, Last):
+    if traits.soft_thresholds and not isinstance(made, Last):
         cost = f"O(features) a round under the lazy L1 of {rule!r}"
         raise ParameterError(f"readout={made.name!r} would cost {cost}; use readout='last'")
-    if rule.minibatch()[0] > 1 and isinstance(made, Pocket):
+    if traits.batch_size > 1 and isinstance(made, Pocket):
         raise ParameterError(f"readout='pocket' counts rounds without an update; {rule!r} updates once in several")
-    if rule.geometry() != 2 and isinstance(made, Average):
+    if traits.geometry != 2 and isinstance(made, Average):
         cost = f"O(features) a round in the p-norm geometry of {rule!r}"
         raise ParameterError(f"readout='average' would cost {cost}; use readout='last' or 'pocket', or p=2")
     return made

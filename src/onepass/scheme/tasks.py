@@ -157,7 +157,7 @@ class Regression(OneRow):
         if not np.isfinite(y):
             raise LabelError(f"a regression target must be a finite number, got {y!r}")
         side = -1.0 if y < self.scores(w, x)[0] else 1.0
-        return Direction(side * x[np.newaxis], target=side * float(y) - rule.epsilon_tube(), side=side)
+        return Direction(side * x[np.newaxis], target=side * float(y) - rule.traits.epsilon, side=side)
 
     def predict(self, w: Array, x: Array) -> float:
         return float(self.scores(w, x)[0])

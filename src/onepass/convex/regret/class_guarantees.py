@@ -15,14 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...rules.adaline import Adaline, LeastSquares
 from ...rules.gaussian import RLS
-from ...rules.gradient import SGD
-from ...rules.passive_aggressive import PA1, PA2, PassiveAggressive
-from ...rules.perceptron import Perceptron
 from ...scheme import losses, schedules
 from ...scheme.losses import Loss
-from ...scheme.rounds import Rule
 from ..sets import Array
 from .class_hindsight import RIVALS, class_values
 from .guarantees import Bounds, Guarantee, descends, equal, is_plain_descent
@@ -72,22 +67,23 @@ ONE_BY_ONE = "while two classes were known"
 DECLARED = "for classes that are declared before the first example: LinearModel(…, classes=[…])"
 
 
-def of(rule: Rule, multiclass: str, costs: Any = None) -> Guarantee:
+def of(rule: Any, multiclass: str, costs: Any = None) -> Guarantee:
     """The guarantee of a rule; where none is known here, its loss alone, with the reason."""
     if costs is not None:
         return of_loss(losses.Hinge(), "the bounds are for mistakes that cost the same")
-    if isinstance(rule, Perceptron):
+    formula = rule.traits.formula
+    if formula == "perceptron":
         return _perceptron(rule, multiclass)
-    if isinstance(rule, PassiveAggressive):
+    if formula in ("pa", "pa1", "pa2"):
         return _passive_aggressive(rule, multiclass)
-    if isinstance(rule, SGD | Adaline):
+    if formula in ("sgd", "adaline"):
         return _descent(rule, *descends(rule), multiclass)
-    if isinstance(rule, RLS):
+    if formula == "rls":
         return _least_squares(rule)
     loss = getattr(rule, "loss", None)
     made_loss = losses.make(loss) if isinstance(loss, str | Loss) else None
     if made_loss is None or made_loss.name not in (*RIVALS, "logistic", "squared"):
-        made_loss = losses.Squared() if isinstance(rule, LeastSquares) else losses.Hinge()
+        made_loss = losses.Squared() if formula in ("adaline", "nlms") else losses.Hinge()
     return of_loss(made_loss, f"no bound of {rule.name} for more than two classes is known here")
 
 
@@ -123,7 +119,7 @@ def _constants(k: LookedClasses, u: Array, theirs: Array, **more: float) -> dict
     return {**found, **more, **({f"½ mistakes {ONE_BY_ONE}": extra} if extra else {})}
 
 
-def _perceptron(rule: Perceptron, multiclass: str) -> Guarantee:
+def _perceptron(rule: Any, multiclass: str) -> Guarantee:
     """Crammer and Singer (2003), in the form of a matrix U of any length: Σa ≤ L + ‖U‖√(2Σa²‖x‖²) over the mistakes."""
     plain = rule.beta == 0 and not rule.strict and rule.schedule is None and multiclass in RIVAL_SHARES
 
@@ -143,12 +139,12 @@ def _perceptron(rule: Perceptron, multiclass: str) -> Guarantee:
 RIVAL_SHARES = ("rival", "uniform", "proportional")  # ‖φ‖² is at most 2‖x‖² in each
 
 
-def _passive_aggressive(rule: PassiveAggressive, multiclass: str) -> Guarantee:
+def _passive_aggressive(rule: Any, multiclass: str) -> Guarantee:
     """Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), §5, §8: as of two classes, with 2R² for R²."""
     plain = rule.update_on == "loss" and rule.importance_mode == "loss" and multiclass == "rival"
     reason = "the bound is for updates on every loss against the best rival, and examples of importance 1"
     C = rule.aggressiveness()
-    if isinstance(rule, PA1):
+    if rule.traits.formula == "pa1":
 
         def mistakes(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
             if not equal(k) or math.isinf(C):
@@ -158,7 +154,7 @@ def _passive_aggressive(rule: PassiveAggressive, multiclass: str) -> Guarantee:
             return total - L + _extra(k), _constants(k, u, theirs, C=C)
 
         return of_mistakes(reason, mistakes if plain else None, "max(2R², 1/C)(‖U‖² + 2C·L(U)) − L(U)")
-    soft = isinstance(rule, PA2)
+    soft = rule.traits.formula == "pa2"
 
     def squares(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
         L = np.cumsum(theirs)

@@ -12,15 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...rules.adaline import Adaline
-from ...rules.adaptive import AdaGrad
-from ...rules.gaussian import AROW, RLS
-from ...rules.gradient import SGD
-from ...rules.passive_aggressive import PA1, PA2, PassiveAggressive
-from ...rules.perceptron import Perceptron
 from ...scheme import losses, schedules
 from ...scheme.losses import Loss
-from ...scheme.rounds import Rule
 from ..sets import Array
 from .hindsight import values
 
@@ -64,17 +57,18 @@ class Guarantee:
     reason: str = ""
 
 
-def of(rule: Rule, task: str) -> Guarantee:
+def of(rule: Any, task: str) -> Guarantee:
     """The guarantee of a rule; where none is known here, its loss alone, with the reason."""
-    if isinstance(rule, Perceptron):
+    formula = rule.traits.formula
+    if formula == "perceptron":
         return _perceptron(rule)
     if task == "ranking" or task == "structured":
         return of_loss(losses.Hinge(), f"bounds are for classes or numbers, not for task={task!r}")
-    if isinstance(rule, PassiveAggressive):
+    if formula in ("pa", "pa1", "pa2"):
         return _passive_aggressive(rule, task)
-    if isinstance(rule, SGD | Adaline):
+    if formula in ("sgd", "adaline"):
         return _descent(rule, *descends(rule), task)
-    if isinstance(rule, RLS | AROW | AdaGrad):
+    if formula in ("rls", "arow", "adagrad"):
         return _second_order(rule, task)
     loss = getattr(rule, "loss", None)
     made_loss = losses.make(loss) if isinstance(loss, str | Loss) else None
@@ -83,9 +77,9 @@ def of(rule: Rule, task: str) -> Guarantee:
     return of_loss(made_loss, f"no bound of {rule.name} is known here")
 
 
-def descends(rule: SGD | Adaline) -> tuple[Loss, schedules.Schedule]:
+def descends(rule: Any) -> tuple[Loss, schedules.Schedule]:
     """The loss along whose gradient a rule steps, and how far."""
-    if isinstance(rule, SGD):
+    if rule.traits.formula == "sgd":
         return losses.make(rule.loss), rule._schedule()
     steps = schedules.Constant(rule.rho) if rule.schedule is None else schedules.make(rule.schedule)
     return losses.Squared(), steps
@@ -100,12 +94,13 @@ def is_plain_descent(rule: Any) -> bool:
     )
 
 
-def _second_order(rule: RLS | AROW | AdaGrad, task: str) -> Guarantee:
+def _second_order(rule: Any, task: str) -> Guarantee:
     from . import second_order_guarantees as known
 
-    if isinstance(rule, AdaGrad):
+    formula = rule.traits.formula
+    if formula == "adagrad":
         return known.adagrad(rule)
-    return known.arow(rule) if isinstance(rule, AROW) and task != "regression" else known.least_squares(rule)
+    return known.arow(rule) if formula == "arow" and task != "regression" else known.least_squares(rule)
 
 
 def of_loss(loss: Loss, reason: str, bound: Bound | None = None, formula: str = "") -> Guarantee:
@@ -125,7 +120,7 @@ def equal(k: Any) -> bool:
     return bool(np.all(k.c == 1.0))
 
 
-def _perceptron(rule: Perceptron) -> Guarantee:
+def _perceptron(rule: Any) -> Guarantee:
     plain = rule.beta == 0 and not rule.strict and rule.schedule is None
 
     def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
@@ -142,12 +137,12 @@ def _perceptron(rule: Perceptron) -> Guarantee:
     )
 
 
-def _passive_aggressive(rule: PassiveAggressive, task: str) -> Guarantee:
+def _passive_aggressive(rule: Any, task: str) -> Guarantee:
     regresses = task == "regression"
     first: Loss = losses.EpsInsensitive(rule.epsilon) if regresses else losses.Hinge()
     plain = rule.update_on == "loss" and rule.importance_mode == "loss"
     C = rule.aggressiveness()
-    if isinstance(rule, PA1):
+    if rule.traits.formula == "pa1":
 
         def mistakes(k: Looked, u: Array, theirs: Array) -> Bounds | None:
             if not equal(k) or math.isinf(C):
@@ -165,7 +160,7 @@ def _passive_aggressive(rule: PassiveAggressive, task: str) -> Guarantee:
         )
     # Σℓ², of which the comparator's smooth loss is half
     squared: Loss = losses.SquaredEpsInsensitive(rule.epsilon) if regresses else losses.SquaredHinge()
-    slack = 1.0 / (2.0 * C) if isinstance(rule, PA2) else 0.0
+    slack = 1.0 / (2.0 * C) if rule.traits.formula == "pa2" else 0.0
 
     def squares(k: Looked, u: Array, theirs: Array) -> Bounds | None:
         size, L = float(np.linalg.norm(u)), np.cumsum(theirs)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...rules.adaptive import AdaGrad
-from ...rules.gaussian import AROW, RLS
+from ...rules.gaussian import AROW
 from ...scheme import losses
 from ..sets import Array
 from .guarantees import Bounds, Guarantee, Looked, equal, of_loss, of_mistakes, pull_of
@@ -38,15 +38,16 @@ def volumes(k: Any, ridge: float, learned: NDArray[np.bool_]) -> Array | None:
     return out
 
 
-def least_squares(rule: RLS | AROW) -> Guarantee:
+def least_squares(rule: Any) -> Guarantee:
     """Σe² = min_u (L(u) + δ‖u‖²) + Σ e²v/(1 + v), of which the last is at most max e² · ln det(I + XᵀX/δ).
 
     The forecast of Vovk, Azoury and Warmuth has max y² there.
     """
     squared = losses.Squared()
-    vaw = isinstance(rule, RLS) and rule.forecast == "vaw"
-    ridge = rule.lam if isinstance(rule, RLS) else rule.lam / rule.sigma0
-    plain = rule.forgetting == 1.0 if isinstance(rule, RLS) else rule.covariance == "full"
+    recursive = rule.traits.formula == "rls"
+    vaw = recursive and rule.forecast == "vaw"
+    ridge = rule.lam if recursive else rule.lam / rule.sigma0
+    plain = rule.forgetting == 1.0 if recursive else rule.covariance == "full"
 
     def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
         volume = volumes(k, ridge, np.ones(len(k.s), dtype=bool)) if equal(k) else None

@@ -23,7 +23,7 @@ Memory = dict[str, Any]
 
 @dataclasses.dataclass(repr=False)
 class Budget(Parameters):
-    """Base of all budgets. `rules` are the rules it supports, or "any".
+    """Base of all budgets. `formulas` are the updates that it supports (`RuleTraits.formula`), none where it supports all.
 
     `code` is its number in native/kernels/budgets.cpp.
     """
@@ -31,7 +31,7 @@ class Budget(Parameters):
     family = "budget"
     name: ClassVar[str] = ""
     code: ClassVar[int] = -1
-    rules: ClassVar[Sequence[str]] = ("any",)
+    formulas: ClassVar[Sequence[str]] = ()
     tasks: ClassVar[Sequence[str]] = ("binary", "multiclass", "regression")
     every_round: ClassVar[bool] = False  # is it called also where the rule adds nothing?
     inverts: ClassVar[bool] = False  # does it need K⁻¹, and so a positive definite kernel?
@@ -65,9 +65,9 @@ class Budget(Parameters):
 
     def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
         """Refuse a rule, task or kernel that it is not defined for, with the reason."""
-        if self.rules != ("any",) and rule.name not in self.rules:
+        if self.formulas and rule.traits.formula not in self.formulas:
             raise ParameterError(
-                f"{self!r} is not defined for {rule!r}: {self.reason()}; use {' or '.join(self.rules)}"
+                f"{self!r} is not defined for {rule!r}: {self.reason()}; use {' or '.join(self.formulas)}"
             )
         if ("binary" if task == "auto" else task) not in self.tasks:
             raise ParameterError(f"{self!r} is not defined for task={task!r}; it is for {', '.join(self.tasks)}")
@@ -211,7 +211,7 @@ class Shrinking(Budget):
 
     name = "shrinking"
     code = 4
-    rules = ("perceptron",)
+    formulas = ("perceptron",)
     phi: float = number(0.99, above=0, below=1)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:

@@ -33,7 +33,7 @@ class ALD(Budget):
 
     name = "ald"
     code = 12
-    rules = ("adaline",)
+    formulas = ("adaline",)
     tasks: ClassVar[Sequence[str]] = ("binary", "regression")
     every_round = True
     inverts = True
@@ -42,7 +42,7 @@ class ALD(Budget):
 
     def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
         super().require(rule, task, kernel)
-        if rule.epsilon_tube():
+        if rule.traits.epsilon:
             raise ParameterError(f"{self!r} is least squares: no tube around y")
 
     def start(self) -> Memory:

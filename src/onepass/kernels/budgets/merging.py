@@ -40,7 +40,7 @@ class Merge(Budget):
             raise ParameterError(
                 f"{self!r} merges two vectors into one between them, which is supported for rbf, not {kernel!r}"
             )
-        if rule.uses_ww():
+        if rule.traits.uses_ww:
             raise ParameterError(f"{self!r} changes ‖f‖² by more than {rule!r} can follow")
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:

@@ -30,7 +30,7 @@ class BudgetPA(Budget):
     round that is wrong by more than 1 (m < −1) changes nothing.
     """
 
-    rules: ClassVar[Sequence[str]] = ("pa1", "pa2")
+    formulas: ClassVar[Sequence[str]] = ("pa1", "pa2")
     B: int | None = number(100, at_least=1, integer=True, optional=True)
     ramp: bool = flag(False)
 
@@ -49,7 +49,7 @@ class BudgetPA(Budget):
         return [float(self.ramp)]
 
     def rule_numbers(self, rule: Rule) -> list[float]:
-        return [rule.aggressiveness(), float(rule.name == "pa2")]  # type: ignore[attr-defined]
+        return [rule.aggressiveness(), float(rule.traits.formula == "pa2")]  # type: ignore[attr-defined]
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add == 0 or (self.ramp and r.loss > 2):
@@ -73,7 +73,7 @@ class Problem:
 
     @classmethod
     def of(cls, r: Round) -> Problem:
-        return cls(r.importance * r.rule.aggressiveness(), r.loss, r.rule.name == "pa2")  # type: ignore[attr-defined]
+        return cls(r.importance * r.rule.aggressiveness(), r.loss, r.rule.traits.formula == "pa2")  # type: ignore[attr-defined]
 
     def loss(self, rest: float) -> float:
         return 0.0 if rest <= 0 else self.C * (rest * rest if self.squared else rest)

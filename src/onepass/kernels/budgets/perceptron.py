@@ -31,7 +31,7 @@ class BudgetPerceptron(Budget):
 
     name = "budget_perceptron"
     code = 5
-    rules = ("perceptron",)
+    formulas = ("perceptron",)
     tasks = ("binary",)
     B: int | None = number(None, at_least=1, integer=True)
     remove: str = choice("before", "before", "after")
@@ -105,7 +105,7 @@ class Forgetron(Budget):
 
     name = "forgetron"
     code = 6
-    rules = ("perceptron",)
+    formulas = ("perceptron",)
     tasks = ("binary",)
     B: int = number(100, at_least=1, integer=True)
     tuning: str = choice("self", "self", "basic")

@@ -36,7 +36,7 @@ class Projectron(Budget):
 
     name = "projectron"
     code = 7
-    rules = ("perceptron",)
+    formulas = ("perceptron",)
     tasks: ClassVar[Sequence[str]] = ("binary", "multiclass")
     every_round: ClassVar[bool] = True
     inverts = True
