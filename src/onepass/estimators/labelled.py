@@ -16,7 +16,8 @@ from ..persistence import store
 from ..rows.batches import as_importance, as_rows
 from ..rows.labels import not_hashable, plain, require_few, require_label, sorted_classes
 from ..scheme.rounds import Array
-from .stateful import State, StatefulEstimator, one_weight, rows_of
+from .state import State
+from .stateful import StatefulEstimator, one_weight, rows_of
 from .tables import class_array, read_labels, read_passes
 
 __all__ = ["LabelledLearner", "LabelledState"]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..errors import ParameterError, RowError
 from ..rows.batches import as_importance, as_rows
 from ..scheme.rounds import Array
-from .stateful import State, StatefulEstimator, one_weight, rows_of
+from .state import State
+from .stateful import StatefulEstimator, one_weight, rows_of
 from .tables import read_passes
 
 __all__ = ["MiniBatchLearner", "MiniBatchState"]

@@ -159,21 +159,7 @@ class Query:
             raise ValueError("a number is not finite")
         if any(array.ndim != 1 for name, array in arrays.items() if name != "rows"):
             raise ValueError("an array is not of one dimension")
-        examples: Examples
-        if kind == "dense":
-            rows = arrays["rows"]
-            if rows.ndim != 2 or not (0 < rows.shape[1] <= columns or len(rows) == 0):
-                raise ValueError("a row does not fit the weights")
-            examples = Batch(len(rows), rows.shape[1], dense=np.ascontiguousarray(rows, dtype=np.float64))
-        elif kind == "sparse":
-            examples = _sparse_rows(arrays, columns)
-        elif kind == "named":
-            ends, values = arrays["ends"].tolist(), arrays["values"].tolist()
-            names = store.decode_names({key[6:]: a for key, a in arrays.items() if key.startswith("names.")})
-            spans = zip([0, *ends], ends, strict=False)
-            examples = [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in spans]
-        else:
-            raise ValueError(f"no kind of rows is {kind!r}")
+        examples = _examples(kind, arrays, columns)
         count = len(examples) if isinstance(examples, list) else examples.rows
         if not count == len(relevance) == len(importance):
             raise ValueError("rows and relevances differ in number")
@@ -182,6 +168,23 @@ class Query:
 
 def kind_of(examples: Examples) -> str:
     return "named" if isinstance(examples, list) else ("sparse" if examples.dense is None else "dense")
+
+
+def _examples(kind: str, arrays: Mapping[str, NDArray[Any]], columns: int) -> Examples:
+    """The rows of a file: dense, sparse or by name."""
+    if kind == "dense":
+        rows = arrays["rows"]
+        if rows.ndim != 2 or not (0 < rows.shape[1] <= columns or len(rows) == 0):
+            raise ValueError("a row does not fit the weights")
+        return Batch(len(rows), rows.shape[1], dense=np.ascontiguousarray(rows, dtype=np.float64))
+    if kind == "sparse":
+        return _sparse_rows(arrays, columns)
+    if kind != "named":
+        raise ValueError(f"no kind of rows is {kind!r}")
+    ends, values = arrays["ends"].tolist(), arrays["values"].tolist()
+    names = store.decode_names({key[6:]: a for key, a in arrays.items() if key.startswith("names.")})
+    spans = zip([0, *ends], ends, strict=False)
+    return [dict(zip(names[a:b], values[a:b], strict=True)) for a, b in spans]
 
 
 def _sparse_rows(arrays: Mapping[str, NDArray[Any]], columns: int) -> Batch:

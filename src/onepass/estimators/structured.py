@@ -19,54 +19,20 @@ from ..models.parameter_values import decode_all, encode_all, template
 from ..persistence import store
 from ..rows.batches import Batch, as_batch, as_importance, is_mappings, to_row
 from ..rows.labels import as_labels, label_array, not_hashable, plain, require_label, sorted_classes
-from ..scheme.readouts import Last, Readout
-from ..scheme.rounds import Array, Rule
+from ..scheme.readouts import Readout
+from ..scheme.rounds import Rule
 from . import decoders
 from .linear import LinearWeights
 from .tables import class_array, read_labels, read_passes
+from .weight_view import WeightView
 
-__all__ = ["StructuredLearner", "WeightView"]
+__all__ = ["StructuredLearner"]
 
 TRANSFORMS: dict[str, decoders.Transform] = {"sqrt": math.sqrt, "identity": decoders.identity}
 SELECTIONS = ("max_loss", "prediction")
 
 # Scores are sums in different orders; what differs by less, relatively, counts as equal.
 ROUNDING = 1e-9
-
-
-class WeightView:
-    """The weights of a model by feature name, as a decoder reads them; a name never learned weighs 0.
-
-    Under readout="average" these are the averaged weights, or with `last` the current ones.
-    """
-
-    def __init__(self, model: LinearModel, *, last: bool = False) -> None:
-        self._model = model
-        # Known limit: the average readout answers for averages only, so the current weights are copied whole.
-        copied = last and not isinstance(model.readout, Last)
-        self._table: Array | None = model.weights(last=True)[0][0] if copied else None
-
-    def many(self, names: list[str]) -> Array:
-        """The weights of many names in one call."""
-        at = self._model.find(names)
-        known = at >= 0
-        out = np.zeros(len(at))
-        out[known] = self._model.weights_at(at[known]) if self._table is None else self._table[at[known]]
-        return out
-
-    def get(self, name: str | int, default: float = 0.0) -> float:
-        [at] = self._model.find([name])
-        if at < 0:
-            return default
-        return float(self._model.weights_at(np.array([at]))[0] if self._table is None else self._table[at])
-
-    def __getitem__(self, name: str | int) -> float:
-        return self.get(name)
-
-    def dot(self, features: Mapping[Any, float]) -> float:
-        """⟨w, features⟩."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the round will be refused
-            return float(np.sum(self.many(list(features)) * list(features.values())))
 
 
 class StructuredLearner(LinearWeights):

@@ -2,7 +2,8 @@
 
 - "online": every example `passes` times, one update each; no test.
 - "incremental": the same, up to `passes` times, until the first of the spec's tests (00 §11) fires.
-- "batch": one update a pass, with the steps of all examples at the same weights added up (rules with `batch`).
+- "batch": one update a pass, with the steps of all examples at the same weights added up
+  (rules whose step is a gradient).
 """
 
 from __future__ import annotations
@@ -26,6 +27,23 @@ __all__ = ["Training"]
 
 MODES = ("online", "incremental", "batch")
 ORDERS = ("sequential", "shuffle", "random")
+
+
+@dataclass
+class Progress:
+    """The best loss of a pass so far, and how many passes have not improved on it by more than `tol`."""
+
+    tol: float | None
+    patience: int
+    best: float = math.inf
+    waited: int = 0
+
+    def ended(self, loss: float) -> bool:
+        if self.tol is None:
+            return False
+        self.waited = self.waited + 1 if loss > self.best - self.tol else 0
+        self.best = min(self.best, loss)
+        return self.waited >= self.patience
 
 
 @dataclass
@@ -53,10 +71,10 @@ class Training:
 
     def _passes(self, model: RuleModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         c = np.ones(table.rows) if importance is None else importance
-        best, waited = math.inf, 0
+        compares = self.mode != "online" and self.tol_w is not None and not model.rule_traits.mistake_driven
+        progress = Progress(self.tol, self.patience)
         self.stopped_by = "passes"
         for number in range(1, self.passes + 1):
-            compares = self.mode != "online" and self.tol_w is not None and not model.rule_traits.mistake_driven
             before, updates = _weights(model) if compares else None, model.k
             order = self._rows(table.rows)
             if self.mode == "batch":
@@ -69,18 +87,23 @@ class Training:
             if self.mode == "online":
                 continue
             self.losses.append(loss)
-            if (self.mode == "batch" or model.rule_traits.mistake_driven) and not moved:
-                self.stopped_by = "no update"
+            reason = self._reason_to_stop(model, before, moved, progress)
+            if reason:
+                self.stopped_by = reason
                 return
-            if before is not None and self.tol_w is not None and _still(before, _weights(model), self.tol_w):
-                self.stopped_by = "weights"
-                return
-            if self.tol is not None and not model.rule_traits.mistake_driven:
-                waited = waited + 1 if loss > best - self.tol else 0
-                best = min(best, loss)
-                if waited >= self.patience:
-                    self.stopped_by = "objective"
-                    return
+
+    def _reason_to_stop(
+        self, model: RuleModel, before: tuple[Array, Array] | None, moved: bool, progress: Progress
+    ) -> str:
+        """Which of the spec's tests says stop after a pass; "" where none does."""
+        mistake_driven = model.rule_traits.mistake_driven
+        if (self.mode == "batch" or mistake_driven) and not moved:
+            return "no update"
+        if before is not None and self.tol_w is not None and _still(before, _weights(model), self.tol_w):
+            return "weights"
+        if not mistake_driven and progress.ended(self.losses[-1]):
+            return "objective"
+        return ""
 
     def _check(self, model: RuleModel) -> None:
         if self.mode not in MODES:

@@ -303,29 +303,38 @@ class EnsembleModel(LearnerBase, MemberWeights):
         return self._stretches(batch, answers, c)
 
     def _stretches(self, batch: Batch, answers: NDArray[Any], c: Array | None) -> list[tuple[list[Any], Array]]:
-        """Rows between labels that are new; a new label is let in by the row that brings it."""
+        """Learn rows between labels that are new; a new label is registered by the row that brings it."""
         parts: list[tuple[list[Any], Array]] = []
-        start, fresh = 0, self.t == 0
+        start, first_table = 0, self.t == 0
         try:
             while start < batch.rows:
-                known = answers[start:] if self.task == "regression" else self.first._indices(answers[start:])
-                unknown = np.empty(0) if self.task == "regression" else np.flatnonzero(known < 0)
-                stop = start + int(unknown[0]) if len(unknown) else batch.rows
+                y, stop = self._known_run(answers, start)
                 if stop > start:
-                    weight = None if c is None else c[start:stop]
                     part = batch if stop - start == batch.rows else batch.part(start, stop)
-                    parts.append(self._stretch(part, known[: stop - start], answers[start:stop], weight, start))
+                    parts.append(self._stretch(part, y, answers[start:stop], _between(c, start, stop), start))
+                start = stop + 1
                 if stop < batch.rows:
-                    part = batch.part(stop, stop + 1)
-                    parts.append(
-                        self._new_label(part, answers[stop : stop + 1], None if c is None else c[stop : stop + 1], stop)
-                    )
-                start = stop + 1 if stop < batch.rows else stop
+                    new = answers[stop:start]
+                    parts.append(self._new_label(batch.part(stop, start), new, _between(c, stop, start), stop))
         finally:
-            if batch.names and fresh and self.t and not self.names and self.hash_bits is None:
-                for member in self.members:
-                    member._engine.set_names(batch.names)
+            if first_table:
+                self._name_columns(batch)
         return parts
+
+    def _known_run(self, answers: NDArray[Any], start: int) -> tuple[Array, int]:
+        """The answers from `start` up to the first label that is new, as the members take them; and where it is."""
+        if self.task == "regression":
+            return answers[start:], len(answers)
+        indices = self.first._indices(answers[start:])
+        new = np.flatnonzero(indices < 0)
+        stop = start + int(new[0]) if len(new) else len(answers)
+        return indices[: stop - start], stop
+
+    def _name_columns(self, batch: Batch) -> None:
+        """Give the members the column names of the first table, so that mappings may follow."""
+        if batch.names and self.t and not self.names and self.hash_bits is None:
+            for member in self.members:
+                member._engine.set_names(batch.names)
 
     def _stretch(
         self, batch: Batch, y: Array, answers: NDArray[Any], c: Array | None, start: int
@@ -454,3 +463,7 @@ def _as_rows(x: Any) -> Any:
     if row.ndim != 1 and not (row.ndim == 2 and len(row) == 1):
         raise FeatureError(f"expected one row of numbers, got shape {row.shape}")
     return np.atleast_2d(row)
+
+
+def _between(c: Array | None, start: int, stop: int) -> Array | None:
+    return None if c is None else c[start:stop]

@@ -17,6 +17,7 @@ from ..scheme.losses import LOSSES
 from ..scheme.parameters import Parameters, config_name, from_config, to_config
 from ..scheme.rounds import Rule
 from ..scheme.schedules import SCHEDULES
+from ..scheme.traits import RuleTraits
 from .options import LIMITS
 from .sparse_state import packed, unpacked
 
@@ -136,48 +137,80 @@ def _check_parts(
 
     A checksum detects damage, not a forger; the loops index by these sizes.
     """
-    d, bits = config["features"], config["hash_bits"]
-    rows = _rows(config, classes)
-    averaged = config["readout"]["type"] == "readout:Average"
-    kept = len(s["kept"]) if "kept" in s else d
-    table, row = (kept, rows), (rows,)
-    shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
-    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
-    traits = rule.traits
-    if kinds := traits.planes:
-        shapes["planes"] = (kept, sum(not kind.of_row for kind in kinds), rows)
-        shapes["bias_planes"] = (1, len(kinds), rows)
-    if (spread := traits.spread) and spread.full:
-        size = d + int(config["fit_intercept"])
-        own = 1 if traits.sees_all_scores("multiclass", config["multiclass"]) else rows
-        shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
-        if spread.form == "chol":
-            shapes["sigma_reach"] = (1,)
-    for key, shape in shapes.items():
-        if s[key].shape != shape and not (key == "z" and d == 0):
+    traits, rows = rule.traits, _rows(config, classes)
+    for key, shape in _shapes(config, s, traits, rows).items():
+        if s[key].shape != shape and not (key == "z" and config["features"] == 0):
             detail = f"array {key!r} has shape {s[key].shape}, expected {shape}"
             raise DamagedFileError(f"{detail}; restore it from a backup")
-    variances = np.ones(1)
-    if spread and spread.full:
-        variances = s["sigma"][:, np.cumsum(np.arange(1, size + 1)) - 1]  # the diagonals of packed triangles
-    elif spread:
-        variances = np.append(s["planes"], s["bias_planes"])
-    a, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
-    numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
     for true, what in (
-        (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
-        (a != 0 and (counters >= 0).all() and (counters == np.floor(counters)).all(), "a counter is not a count"),
-        (bool(np.all(variances > 0)), "a variance is not above 0"),
-        (bool(np.all(s.get("sigma_reach", np.ones(1)) >= 0)), "a bound on variances is below 0"),
+        *_conditions_on_numbers(config, s, traits),
+        *_conditions_on_names(config, names, bool(s["scalars"][8])),
         (len(set(classes)) == len(classes), "a class appears twice"),
         (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
-        (len(set(names)) == len(names) or s["scalars"][8], "a feature name appears twice"),
-        (len(names) == d or (not names and (bits is not None or s["scalars"][8])), "not every feature has a name"),
-        (bits is None or (bits <= 30 and d == 1 << bits), f"hash_bits={bits} does not go with {d} features"),
         (isinstance(config["declared"], bool), "declared is neither true nor false"),
     ):
         if not true:
             raise DamagedFileError(f"the model's parts do not fit together: {what}; restore it from a backup")
+
+
+def _shapes(
+    config: Mapping[str, Any], s: dict[str, NDArray[Any]], traits: RuleTraits, rows: int
+) -> dict[str, tuple[int, ...]]:
+    """Array → its shape, as the options, the rule and the number of features imply it."""
+    d = config["features"]
+    kept = len(s["kept"]) if "kept" in s else d
+    averaged = config["readout"]["type"] == "readout:Average"
+    table, row = (kept, rows), (rows,)
+    shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
+    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
+    if planes := traits.planes:
+        shapes["planes"] = (kept, sum(not plane.of_row for plane in planes), rows)
+        shapes["bias_planes"] = (1, len(planes), rows)
+    if traits.spread and traits.spread.full:
+        size = _covariance_size(config)
+        own = 1 if traits.sees_all_scores("multiclass", config["multiclass"]) else rows
+        shapes |= {"sigma": (own, size * (size + 1) // 2), "sigma_waited": (1,)}
+        if traits.spread.form == "chol":
+            shapes["sigma_reach"] = (1,)
+    return shapes
+
+
+def _covariance_size(config: Mapping[str, Any]) -> int:
+    return int(config["features"]) + int(config["fit_intercept"])
+
+
+def _conditions_on_numbers(
+    config: Mapping[str, Any], s: dict[str, NDArray[Any]], traits: RuleTraits
+) -> list[tuple[bool, str]]:
+    """What holds of the numbers of a model, and what is wrong where it does not."""
+    variances = np.ones(1)
+    if traits.spread and traits.spread.full:
+        size = _covariance_size(config)
+        variances = s["sigma"][:, np.cumsum(np.arange(1, size + 1)) - 1]  # the diagonals of packed triangles
+    elif traits.spread:
+        variances = np.append(s["planes"], s["bias_planes"])
+    scale, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
+    numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
+    return [
+        (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
+        (
+            scale != 0 and bool((counters >= 0).all() and (counters == np.floor(counters)).all()),
+            "a counter is not a count",
+        ),
+        (bool(np.all(variances > 0)), "a variance is not above 0"),
+        (bool(np.all(s.get("sigma_reach", np.ones(1)) >= 0)), "a bound on variances is below 0"),
+    ]
+
+
+def _conditions_on_names(config: Mapping[str, Any], names: list[Any], positional: bool) -> list[tuple[bool, str]]:
+    """What holds of the feature names of a model, and what is wrong where it does not."""
+    d, bits = config["features"], config["hash_bits"]
+    unnamed = not names and (bits is not None or positional)
+    return [
+        (len(set(names)) == len(names) or positional, "a feature name appears twice"),
+        (len(names) == d or unnamed, "not every feature has a name"),
+        (bits is None or (bits <= 30 and d == 1 << bits), f"hash_bits={bits} does not fit {d} features"),
+    ]
 
 
 def known_parameters() -> dict[str, type[Parameters]]:

@@ -383,41 +383,49 @@ class LasvmModel(LearnerBase):
         """The model that `state` described; `kernel` where no file could hold it."""
         with checked_parts("the model"):
             kernel = kernel_from(config["kernel"]) if kernel is None else kernel
-            if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
-                raise TypeError("declared and sparse must be true or false")
             settings = from_config(config["settings"], {"settings:Settings": Settings})
             model = cls(kernel, classes=store.decode_values(config["classes"]), **settings.get_params())
-            for name in ("columns", "t"):
-                if type(config[name]) is not int or not 0 <= config[name] <= 2**53:
-                    raise TypeError(f"{name} must be a whole number >= 0")
-            model.declared, model.columns, model._sparse = config["declared"], config["columns"], config["sparse"]
-            names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
-            decoded = store.decode_names(names) if names else None
-            if config.get("framed", False):
-                model.frame = decoded
-                if decoded is None or len(set(decoded)) != model.columns:
-                    raise TypeError("as many names as columns were expected")
-            elif decoded is not None:
-                model.names = NamedColumns(decoded)
-            if not arrays:  # nothing was learned
-                return model
-            sizes.require_few(model.n_features, None)
-            if model._sparse and wants_dense(kernel):
-                raise TypeError("the kernel takes vectors, and the rows are sparse")
-            engine = _native.LasvmEngine(kernel.native(), model._sparse, model.columns, settings.native(kernel))
-            numbers = {key: np.ascontiguousarray(value, dtype=np.float64) for key, value in arrays.items()}
-            rows: Any = numbers["x"]
-            if model._sparse:
-                rows = (rows, *(np.ascontiguousarray(arrays[key], dtype=np.int64) for key in ("index", "starts")))
-                if np.any(rows[1] >= model.n_features):
-                    raise IndexError("a stored vector has a feature beyond all features")
-            require_domain(kernel, Batch(len(rows[0]), 1, csr=rows) if model._sparse else as_batch(rows))
-            engine.set_state({**numbers, "rows": rows})
-            engine.t = config["t"]
-            if engine.layout() != model.layout():
-                raise KeyError("the machines are not those of the classes")
-            model._engine = engine
+            model._set_columns(config, arrays)
+            if arrays:  # otherwise nothing was learned
+                model._engine = model._restored_engine(config["t"], arrays, settings)
         return model
+
+    def _set_columns(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """What a file says of columns, names and classes, after checking it."""
+        if not isinstance(config["declared"], bool) or not isinstance(config["sparse"], bool):
+            raise TypeError("declared and sparse must be true or false")
+        for name in ("columns", "t"):
+            if type(config[name]) is not int or not 0 <= config[name] <= 2**53:
+                raise TypeError(f"{name} must be a whole number >= 0")
+        self.declared, self.columns, self._sparse = config["declared"], config["columns"], config["sparse"]
+        names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
+        decoded = store.decode_names(names) if names else None
+        if config.get("framed", False):
+            self.frame = decoded
+            if decoded is None or len(set(decoded)) != self.columns:
+                raise TypeError("as many names as columns were expected")
+        elif decoded is not None:
+            self.names = NamedColumns(decoded)
+
+    def _restored_engine(self, t: int, arrays: Mapping[str, NDArray[Any]], settings: Any) -> _native.LasvmEngine:
+        """The native engine with the support vectors of a file."""
+        kernel = self.kernel
+        sizes.require_few(self.n_features, None)
+        if self._sparse and wants_dense(kernel):
+            raise TypeError("the kernel takes vectors, and the rows are sparse")
+        engine = _native.LasvmEngine(kernel.native(), self._sparse, self.columns, settings.native(kernel))
+        numbers = {key: np.ascontiguousarray(value, dtype=np.float64) for key, value in arrays.items()}
+        rows: Any = numbers["x"]
+        if self._sparse:
+            rows = (rows, *(np.ascontiguousarray(arrays[key], dtype=np.int64) for key in ("index", "starts")))
+            if np.any(rows[1] >= self.n_features):
+                raise IndexError("a stored vector has a feature beyond all features")
+        require_domain(kernel, Batch(len(rows[0]), 1, csr=rows) if self._sparse else as_batch(rows))
+        engine.set_state({**numbers, "rows": rows})
+        engine.t = t
+        if engine.layout() != self.layout():
+            raise KeyError("the machines are not those of the classes")
+        return engine
 
     def __getstate__(self) -> dict[str, Any]:
         if self._engine is None:

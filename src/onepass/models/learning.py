@@ -41,20 +41,7 @@ def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Re
     t, known = model.t, model.n_names
     batch = model._placed(batch, learning=True)
     try:
-        if model.task == "oneclass":
-            return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
-        if model.task == "multilabel":
-            bases(model, base, batch.rows)  # raises where there is one
-            return _learn_sets(model, batch, y, c, read)
-        y = as_targets(y) if model.task == "regression" else as_labels(y)
-        if len(y) != batch.rows:
-            raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
-        if model.task == "regression":
-            return [run(model, batch, y, c, read, base=bases(model, base, batch.rows))]
-        indices = model._indices(y)
-        if np.all(indices >= 0):
-            return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
-        return _learn_growing(model, batch, y, c, base, read)
+        return _learn_table(model, batch, y, c, base, read)
     except BaseException as error:
         if batch.named and model.hash_bits is None:
             model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else model.t - t)
@@ -62,6 +49,24 @@ def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Re
     finally:
         if batch.names and t == 0 and model.t and not model.names and model.hash_bits is None:
             model._engine.set_names(batch.names)  # so that mappings may follow
+
+
+def _learn_table(model: RuleModel, batch: Batch, y: Any, c: Array | None, base: Any, read: Read) -> list[Any]:
+    """Learn a table whose columns are the model's features."""
+    if model.task == "oneclass":
+        return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
+    if model.task == "multilabel":
+        bases(model, base, batch.rows)  # raises where there is one
+        return _learn_sets(model, batch, y, c, read)
+    y = as_targets(y) if model.task == "regression" else as_labels(y)
+    if len(y) != batch.rows:
+        raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
+    if model.task == "regression":
+        return [run(model, batch, y, c, read, base=bases(model, base, batch.rows))]
+    indices = model._indices(y)
+    if np.all(indices >= 0):
+        return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
+    return _learn_growing(model, batch, y, c, base, read)
 
 
 def predict_then_learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any) -> Any:
@@ -129,26 +134,37 @@ def _growing(model: RuleModel, coming: int) -> Iterator[None]:
 
 def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
     """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
-    rows = batch.rows
-    sets = csr.dense(y, "y") if hasattr(y, "ndim") else None
-    if sets is not None:
-        require_no_dates(sets)
-    if sets is not None and sets.ndim == 2:
-        if not model.classes and not model.declared:
-            model._engine.set_classes(list(range(sets.shape[1])))
-        if sets.shape != (rows, len(model.classes)) or not np.all((sets == 0) | (sets == 1)):
-            raise LabelError(f"y must be {rows} × {len(model.classes)} of 0 and 1, got shape {sets.shape}")
-        return [run(model, batch, None, c, read, np.ascontiguousarray(sets, dtype=np.uint8))]
-    if sets is not None and sets.ndim == 1 and (sets.dtype != object or isinstance(sets[0], str)):
-        y = [[label] for label in sets.tolist()]  # a plain column: sets of one
-    collections = as_label_sets(y, rows)
-    model._check_labels([label for members in collections for label in members])
-    known = set(model.classes)
-    if all(label in known for members in collections for label in members):
+    table = csr.dense(y, "y") if hasattr(y, "ndim") else None
+    if table is not None:
+        require_no_dates(table)
+        if table.ndim == 2:
+            return [run(model, batch, None, c, read, _as_marks(model, table, batch.rows))]
+        if table.ndim == 1 and (table.dtype != object or isinstance(table[0], str)):
+            y = [[label] for label in table.tolist()]  # a plain column: sets of one
+    collections = as_label_sets(y, batch.rows)
+    labels = [label for members in collections for label in members]
+    model._check_labels(labels)
+    if set(model.classes).issuperset(labels):
         return [run(model, batch, None, c, read, _marks(model, collections))]
     if read and read != model._predictions:
         raise LabelError("score_then_learn of label sets needs a table of 0 and 1, or classes=[…] declared")
-    _check(model, batch)  # labels that are new on the way: one by one
+    _check(model, batch)
+    return [_learn_new_labels(model, batch, collections, c, read)]
+
+
+def _as_marks(model: RuleModel, table: NDArray[Any], rows: int) -> NDArray[np.uint8]:
+    """A table of 0 and 1, rows × classes; the first one says how many classes there are."""
+    if not model.classes and not model.declared:
+        model._engine.set_classes(list(range(table.shape[1])))
+    if table.shape != (rows, len(model.classes)) or not np.all((table == 0) | (table == 1)):
+        raise LabelError(f"y must be {rows} × {len(model.classes)} of 0 and 1, got shape {table.shape}")
+    return np.ascontiguousarray(table, dtype=np.uint8)
+
+
+def _learn_new_labels(
+    model: RuleModel, batch: Batch, collections: list[list[Any]], c: Array | None, read: Read
+) -> list[Any]:
+    """Label sets with labels that are new on the way, one by one; the predictions, where somebody reads them."""
     predictions = []
     for i, members in enumerate(collections):
         importance = None if c is None else c[i : i + 1]
@@ -162,7 +178,7 @@ def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: R
             model.learn_one(x, members, 1.0 if importance is None else float(importance[0]))
         except RowError as error:
             raise error.at(i) from None
-    return [predictions]
+    return predictions
 
 
 def _marks(model: RuleModel, collections: list[list[Any]]) -> NDArray[np.uint8]:

@@ -121,48 +121,53 @@ LOOPS = {
 
 def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The task, the rule and the options as the native engine reads them."""
-    rule, traits, average = model.rule, model.rule_traits, model.readout
-    averaging = {"predictor": 1, "post": 2}[average.kind] if isinstance(average, Average) else 0
     kind = LOOPS.get(model.task, "classify")
+    return kind, _rule_part(model, kind), _options_part(model)
+
+
+def _rule_part(model: RuleModel, kind: str) -> dict[str, Any]:
+    rule, traits = model.rule, model.rule_traits
     native = rule.code >= 0 and not rule.cfunc
-    return (
-        kind,
-        {
-            "code": rule.code,
-            "cfunc": rule.cfunc,
-            "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
-            "slots": [float(v) for v in rule.slots.values()],
-            "sees_all_scores": kind == "classify" and traits.sees_all_scores("multiclass", model.multiclass),
-            "uses_ww": traits.uses_ww,
-            "uses_soft": traits.soft_thresholds,
-            "theta": traits.soft_limit,
-            "geometry": traits.geometry,
-            "ball": traits.ball,
-            "batch_size": traits.batch_size,
-            "mean": traits.reduction == "mean",
-            "coordinates": traits.coordinates,
-            "clips": traits.clips,
-            "planes": [(float(p.start), p.odd, float(p.dead)) for p in traits.planes],
-            "row_planes": sum(p.of_row for p in traits.planes),
-            "spread": None if traits.spread is None else dataclasses.asdict(traits.spread),
-            "tube": model.radius if model.task == "oneclass" else traits.epsilon,
-            "text": repr(rule),
-            "step": callback.step(rule),
-            "solve": callback.solve(rule),
-        },
-        {
-            "hash_bits": -1 if model.hash_bits is None else model.hash_bits,
-            "constant": model.intercept_scaling if model.fit_intercept else 0.0,
-            "bias_in_norm": model.bias_in_norm,
-            "averaging": averaging,
-            "average_from": float(average.start) if isinstance(average, Average) else 1.0,
-            "against": scheme.DIRECTIONS.index(model.multiclass) if model.multiclass in scheme.DIRECTIONS else 0,
-            "roots": [] if model.costs is None else np.sqrt(model.costs).ravel().tolist(),
-            "pocket": isinstance(average, scheme.Pocket),
-            "ratchet": model.ratchet,
-            "calibrated": model.calibrated,
-            "votes": float(average.max_vectors) if isinstance(average, scheme.Voted) else 0.0,
-            "max_features": model.max_features or 0,
-            "to_row": model._row,
-        },
-    )
+    return {
+        "code": rule.code,
+        "cfunc": rule.cfunc,
+        "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
+        "slots": [float(v) for v in rule.slots.values()],
+        "sees_all_scores": kind == "classify" and traits.sees_all_scores("multiclass", model.multiclass),
+        "uses_ww": traits.uses_ww,
+        "uses_soft": traits.soft_thresholds,
+        "theta": traits.soft_limit,
+        "geometry": traits.geometry,
+        "ball": traits.ball,
+        "batch_size": traits.batch_size,
+        "mean": traits.reduction == "mean",
+        "coordinates": traits.coordinates,
+        "clips": traits.clips,
+        "planes": [(float(p.start), p.odd, float(p.dead)) for p in traits.planes],
+        "row_planes": sum(p.of_row for p in traits.planes),
+        "spread": None if traits.spread is None else dataclasses.asdict(traits.spread),
+        "tube": model.radius if model.task == "oneclass" else traits.epsilon,
+        "text": repr(rule),
+        "step": callback.step(rule),
+        "solve": callback.solve(rule),
+    }
+
+
+def _options_part(model: RuleModel) -> dict[str, Any]:
+    readout = model.readout
+    averaging = {"predictor": 1, "post": 2}[readout.kind] if isinstance(readout, Average) else 0
+    return {
+        "hash_bits": -1 if model.hash_bits is None else model.hash_bits,
+        "constant": model.intercept_scaling if model.fit_intercept else 0.0,
+        "bias_in_norm": model.bias_in_norm,
+        "averaging": averaging,
+        "average_from": float(readout.start) if isinstance(readout, Average) else 1.0,
+        "against": scheme.DIRECTIONS.index(model.multiclass) if model.multiclass in scheme.DIRECTIONS else 0,
+        "roots": [] if model.costs is None else np.sqrt(model.costs).ravel().tolist(),
+        "pocket": isinstance(readout, scheme.Pocket),
+        "ratchet": model.ratchet,
+        "calibrated": model.calibrated,
+        "votes": float(readout.max_vectors) if isinstance(readout, scheme.Voted) else 0.0,
+        "max_features": model.max_features or 0,
+        "to_row": model._row,
+    }

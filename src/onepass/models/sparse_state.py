@@ -47,16 +47,12 @@ def unpacked(
     traits = rule.traits
     if not traits.planes and "kept" not in arrays:
         return dict(arrays)
-    where = arrays["kept"]
-    kept = np.where(np.isfinite(where), where, -1.0).astype(np.int64)
-    inside = where.ndim == 1 and np.array_equal(kept, where) and np.all(np.diff(kept) > 0)
-    if not inside or (len(kept) and not (kept[0] >= 0 and kept[-1] < features)):
-        raise DamagedFileError("the features kept are not places of the table, in order; restore it from a backup")
-    shapes: dict[str, tuple[int, ...]] = {"v": (len(kept), rows)}
+    kept = _require_places(arrays["kept"], features)
+    shapes: dict[str, tuple[int, ...]] = {"v": (kept, rows)}
     if traits.planes:
-        shapes["planes"] = (len(kept), sum(not kind.of_row for kind in traits.planes), rows)
+        shapes["planes"] = (kept, sum(not plane.of_row for plane in traits.planes), rows)
     if averaged and features:
-        shapes["z"] = (len(kept), rows)
+        shapes["z"] = (kept, rows)
     out = dict(arrays)
     if traits.weights_from_planes:
         out["v"] = np.zeros(shapes["v"])
@@ -65,3 +61,12 @@ def unpacked(
             detail = f"array {name!r} has shape {out[name].shape}, expected {shape}"
             raise DamagedFileError(f"{detail}; restore it from a backup")
     return out
+
+
+def _require_places(where: NDArray[Any], features: int) -> int:
+    """How many features are stored, after checking that they are places of the table, in order."""
+    places = np.where(np.isfinite(where), where, -1.0).astype(np.int64)
+    inside = where.ndim == 1 and np.array_equal(places, where) and np.all(np.diff(places) > 0)
+    if not inside or (len(places) and not (places[0] >= 0 and places[-1] < features)):
+        raise DamagedFileError("the features kept are not places of the table, in order; restore it from a backup")
+    return len(places)

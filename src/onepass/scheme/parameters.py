@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
+import operator
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
@@ -54,31 +55,36 @@ LARGEST = 2**53  # of parameters that are whole numbers: so far all loops can co
 
 
 def _check(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
+    """Raise `ParameterError` where a value is not what its field declares."""
     meta = field.metadata
     if "options" in meta and value not in meta["options"]:
         expected = ", ".join(repr(option) for option in meta["options"])
         raise ParameterError(f"{owner}({field.name}={value!r}): expected one of {expected}")
     if "flag" in meta and not isinstance(value, bool):
         raise ParameterError(f"{owner}({field.name}={value!r}): expected True or False")
-    if "limits" not in meta or (value is None and (field.default is None or meta["optional"])):
-        return
-    wanted = _describe(meta)
+    if "limits" in meta and (value is not None or not (field.default is None or meta["optional"])):
+        _check_number(owner, field.name, value, meta)
+
+
+def _check_number(owner: str, name: str, value: Any, meta: Mapping[str, Any]) -> None:
     if isinstance(value, bool) or not _is_real(value):
-        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}, got {type(value).__name__}")
-    limits = meta["limits"]
-    inside = (
-        not math.isnan(value)
-        and (meta["infinite"] or not math.isinf(value))
-        and (limits["above"] is None or value > limits["above"])
-        and (limits["at_least"] is None or value >= limits["at_least"])
-        and (limits["below"] is None or value < limits["below"])
-        and (limits["at_most"] is None or value <= limits["at_most"])
-        and (not meta["integer"] or float(value).is_integer())
-    )
-    if not inside:
-        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}")
+        raise ParameterError(f"{owner}({name}={value!r}): expected {_describe(meta)}, got {type(value).__name__}")
+    if not _in_range(value, meta):
+        raise ParameterError(f"{owner}({name}={value!r}): expected {_describe(meta)}")
     if meta["integer"] and abs(value) > LARGEST:
-        raise ParameterError(f"{owner}({field.name}={value!r}): expected {wanted}, up to 2^53")
+        raise ParameterError(f"{owner}({name}={value!r}): expected {_describe(meta)}, up to 2^53")
+
+
+COMPARISONS = {"above": operator.gt, "at_least": operator.ge, "below": operator.lt, "at_most": operator.le}
+
+
+def _in_range(value: Any, meta: Mapping[str, Any]) -> bool:
+    if math.isnan(value) or (math.isinf(value) and not meta["infinite"]):
+        return False
+    if meta["integer"] and not float(value).is_integer():
+        return False
+    limits = meta["limits"]
+    return all(limits[name] is None or holds(value, limits[name]) for name, holds in COMPARISONS.items())
 
 
 def _is_real(value: Any) -> bool:
@@ -89,7 +95,7 @@ def _is_real(value: Any) -> bool:
     return not isinstance(value, (str, bytes))
 
 
-def _describe(meta: Any) -> str:
+def _describe(meta: Mapping[str, Any]) -> str:
     signs = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
     bounds = [f"{signs[name]} {limit:g}" for name, limit in meta["limits"].items() if limit is not None]
     kind = "a whole number" if meta["integer"] else "a number"
@@ -149,22 +155,27 @@ def from_text(text: str, registry: Mapping[str, type[P]], what: str) -> P:
         expected = ", ".join(sorted(registry))
         raise ParameterError(f"{what}={text!r} is not a {what}; expected one of {expected}, or a {what} object")
     kind = registry[name]
+    return kind(**_read_items(kind, f"{what}={text!r}", name, match.group(2) or match.group(3) or ""))
+
+
+def _read_items(kind: type[Parameters], said: str, name: str, items: str) -> dict[str, Any]:
+    """Parameters by name, from ``"0.1,loss=hinge"``: those without a name are taken in the order of the fields."""
     fields = [field.name for field in dataclasses.fields(kind)]
     in_order = [field.name for field in dataclasses.fields(kind) if not field.kw_only]
     params: dict[str, Any] = {}
-    for position, item in enumerate(_split(match.group(2) or match.group(3) or "")):
+    for position, item in enumerate(_split(items)):
         key, equals, value = item.partition("=")
         if not equals:
             key, value = (in_order[position] if position < len(in_order) else ""), item
         key = key.strip()
         if key not in fields:
             expected = ", ".join(fields) or "none"
-            raise ParameterError(f"{what}={text!r}: {name} has no parameter {key or item!r}; it has: {expected}")
+            raise ParameterError(f"{said}: {name} has no parameter {key or item!r}; it has: {expected}")
         if key in params:
-            raise ParameterError(f"{what}={text!r}: {key} is given twice; expected it once")
+            raise ParameterError(f"{said}: {key} is given twice; expected it once")
         word = "options" in kind.__dataclass_fields__[key].metadata  # "none" may be one of the words
         params[key] = value.strip() if word else _value(value.strip())
-    return kind(**params)
+    return params
 
 
 def _split(text: str) -> list[str]:

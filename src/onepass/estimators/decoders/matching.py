@@ -77,21 +77,25 @@ class Matching(Parameters):
 
     def _table(self, x: Any) -> Table:
         """The features of every pair."""
-        if isinstance(x, Mapping):
-            if set(x) != {"pairs"} or not hasattr(x["pairs"], "__len__"):
-                raise InputError(f'x must be a pair (left, right) or {{"pairs": table}}, got {x!r:.80}')
-            table = [read_rows(row, "pair") for row in x["pairs"]]
-        else:
-            if isinstance(x, str) or not hasattr(x, "__len__") or len(x) != 2:
-                raise InputError(f"x must be a pair (left, right) of sequences of items, got {x!r:.80}")
-            left, right = read_rows(x[0], "item"), read_rows(x[1], "item")
-            table = [[self._pair(a, b) for b in right] for a in left]
-            if len(left) > len(right):
-                raise InputError(f"x has {len(left)} items on the left, {len(right)} on the right; expected no fewer")
-        if len({len(row) for row in table}) > 1 or (table and len(table[0]) < len(table)):
-            sizes = [len(row) for row in table]
+        table = self._given_table(x) if isinstance(x, Mapping) else self._paired(x)
+        sizes = [len(row) for row in table]
+        if len(set(sizes)) > 1 or (table and sizes[0] < len(table)):
             raise InputError(f"the table's rows have {sizes} pairs; expected equally many, at least {len(table)}")
         return table
+
+    def _given_table(self, x: Mapping[str, Any]) -> Table:
+        if set(x) != {"pairs"} or not hasattr(x["pairs"], "__len__"):
+            raise InputError(f'x must be a pair (left, right) or {{"pairs": table}}, got {x!r:.80}')
+        return [read_rows(row, "pair") for row in x["pairs"]]
+
+    def _paired(self, x: Any) -> Table:
+        """The features of every item on the left with every one on the right."""
+        if isinstance(x, str) or not hasattr(x, "__len__") or len(x) != 2:
+            raise InputError(f"x must be a pair (left, right) of sequences of items, got {x!r:.80}")
+        left, right = read_rows(x[0], "item"), read_rows(x[1], "item")
+        if len(left) > len(right):
+            raise InputError(f"x has {len(left)} items on the left, {len(right)} on the right; expected no fewer")
+        return [[self._pair(a, b) for b in right] for a in left]
 
     def _pair(self, left: dict[str, float], right: dict[str, float]) -> dict[str, float]:
         out: dict[str, float] = {}

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ... import _native
 from ...errors import DamagedFileError, InputError, NumericalError, ParameterError
 from ...estimators.labelled import LabelledLearner, LabelledState
-from ...estimators.stateful import LARGEST, Reader, require_moderate, too_large, vector_of
+from ...estimators.state import Reader, vector_of
+from ...estimators.stateful import LARGEST, require_moderate, too_large
 from ...learner import LearnerTraits
 from ...rows.batches import Batch
 from ...scheme.rounds import Array

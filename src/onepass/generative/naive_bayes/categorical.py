@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ... import _native
 from ...errors import DamagedFileError, FeatureError, InputError
 from ...estimators.labelled import LabelledState
-from ...estimators.stateful import dense_parts, require_weights, vector_of
+from ...estimators.state import vector_of
+from ...estimators.stateful import dense_parts, require_weights
 from ...models.columns import require_same_names
 from ...persistence import store
 from ...rows.batches import as_batch

@@ -23,7 +23,7 @@ Memory = dict[str, Any]
 
 @dataclasses.dataclass(repr=False)
 class Budget(Parameters):
-    """Base of all budgets. `formulas` are the updates that it supports (`RuleTraits.formula`), none where it supports all.
+    """Base of all budgets. `formulas` are the updates that it supports (`RuleTraits.formula`); none means all.
 
     `code` is its number in native/kernels/budgets.cpp.
     """
