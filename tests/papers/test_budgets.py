@@ -478,7 +478,7 @@ def test_a_budget_admits_its_rules_and_refuses_the_others(name: str) -> None:
         ("perceptron:schedule=inv_t", {"budget": "budget_svm"}, "plain step"),
         ("pa1:update_on=mistake", {"budget": "bpas"}, "update_on"),
         ("pa1", {"budget": "bpap", "kernel": "sigmoid"}, "not definite"),
-        ("pa1", {"budget": "merge", "kernel": "linear"}, "suits rbf"),
+        ("pa1", {"budget": "merge", "kernel": "linear"}, "supported for rbf"),
         ("pa1", {"budget": "bpax"}, "expected one of"),
         ("pa1", {"budget": "bpas:B=0"}, "B=0"),
         ("perceptron", {"budget": "projectron_pp:eta=0"}, "eta=0"),

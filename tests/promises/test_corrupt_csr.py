@@ -104,7 +104,7 @@ def test_sparse_answers_are_checked() -> None:
     y = sparse.csr_matrix(np.eye(4))
     y.indptr[2] = 2**30
     for verb in ("fit", "learn_many"):
-        with pytest.raises(InputError, match="y is no sparse matrix: indptr falls"):
+        with pytest.raises(InputError, match="y is not a valid sparse matrix: indptr falls"):
             getattr(CASES_BY_NAME["MultilabelClassifier"](), verb)(np.eye(4), y)
 
 

@@ -21,14 +21,14 @@ __all__ = ["DriftAdapt", "DriftFade", "DriftReset", "DriftWindow"]
 
 class _DriftEstimator(EitherEstimator):
     def _make(self, base: Any, classes: list[Any] | None) -> Reduction:
-        return self._changing(base, "regression" if self._predicts_numbers() else "multiclass", classes)
+        return self._new_wrapper(base, "regression" if self._predicts_numbers() else "multiclass", classes)
 
     def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
         if task == "multiclass" and classes is None:
             classes = self._own_classes()
-        return self._changing(clone(self.base, safe=False), task, classes)
+        return self._new_wrapper(clone(self.base, safe=False), task, classes)
 
-    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _new_wrapper(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         raise NotImplementedError
 
     def _count(self, name: str, least: int, most: int | None = None) -> int:
@@ -77,12 +77,12 @@ class DriftReset(_Watched):
         self.detector = detector
         self.classes = classes
 
-    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _new_wrapper(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         return Resetting(base, task, classes, [make_detector(self.detector)])
 
 
 class DriftAdapt(_Watched):
-    """A warning starts a fresh learner in the background, which takes over when it has become the better one.
+    """A warning starts a new learner in the background, which takes over when it is better.
 
     A false alarm loses nothing: the active learner goes on predicting and learning, and the background learner is
     dropped after `patience` examples if it has not won by then. It wins once it is `grace` examples old and its
@@ -119,7 +119,7 @@ class DriftAdapt(_Watched):
         self.fading = fading
         self.classes = classes
 
-    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _new_wrapper(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         grace, patience = self._count("grace", 1), self._count("patience", 1)
         if isinstance(self.fading, bool) or not isinstance(self.fading, int | float) or not 0 < self.fading <= 1:
             raise ParameterError(f"fading={self.fading!r}: expected a number > 0 and <= 1")
@@ -131,9 +131,9 @@ class DriftAdapt(_Watched):
 class DriftWindow(_DriftEstimator):
     """A learner that has learned little more than the last `window` examples: no detector, nothing stored.
 
-    A learner begins every window/(learners − 1) examples, and the oldest of them answers: it has seen the last `window`
-    examples at least and window·learners/(learners − 1) at most. More learners keep closer to the window, at the price
-    of teaching each of them every example.
+    A learner begins every window/(learners − 1) examples, and the oldest of them predicts: it has learned at
+    least the last `window` examples and at most window·learners/(learners − 1). More learners are closer to the window,
+    but each has to learn every example.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ class DriftWindow(_DriftEstimator):
         self.learners = learners
         self.classes = classes
 
-    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _new_wrapper(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         return Sliding(base, task, classes, self._count("window", 1), self._count("learners", 2, MOST_LEARNERS))
 
     @property
     def memory_(self) -> int:
-        """How many of the last examples the learner that answers has seen."""
+        """How many of the last examples the predicting learner has learned."""
         core = self._learned()
         return int(core.t - core.since[0])
 
@@ -183,12 +183,12 @@ class DriftFade(_DriftEstimator):
         self.seed = seed
         self.classes = classes
 
-    def _changing(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
+    def _new_wrapper(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:
         numbers = (self._count("horizon", 1), self._count("learners", 1, MOST_LEARNERS), self._count("seed", 0))
         return Fading(base, task, classes, *numbers)
 
     @property
     def ages_(self) -> list[int]:
-        """How many examples each learner has seen."""
+        """How many examples each learner has learned."""
         core = self._learned()
         return [int(core.t - began) for began in core.since]

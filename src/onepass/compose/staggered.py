@@ -75,7 +75,7 @@ class Staggered(EitherTask):
     def restore(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         since = config["since"]
         if not isinstance(since, list) or not self._fits(since, config["t"]):
-            raise DamagedFileError("the learners' ages do not fit the examples seen; restore it from a backup")
+            raise DamagedFileError("the learners' ages do not fit the number of examples; restore it from a backup")
         self.since = list(since)
         super().restore(config, arrays)
 
@@ -84,7 +84,7 @@ class Staggered(EitherTask):
 
 
 class Sliding(Staggered):
-    """The oldest of up to `most` learners, one of which begins every `step` examples, answers."""
+    """The oldest of up to `most` learners predicts; one begins every `step` examples."""
 
     name = "DriftWindow"
 
@@ -155,26 +155,26 @@ class Fading(Staggered):
         return super()._fits(since, t) and len(since) == len(self.since)
 
     @property
-    def _experienced(self) -> list[BaseLearner]:
+    def _trained(self) -> list[BaseLearner]:
         """The learners that have learned an example; all of them where none has."""
         found = [learner for learner, began in zip(self.learners, self.since, strict=True) if began < self.t]
         return found or self.learners
 
     def score(self, x: Any) -> float:
-        return float(np.mean([learner.score(x) for learner in self._experienced]))
+        return float(np.mean([learner.score(x) for learner in self._trained]))
 
     def score_rows(self, rows: Rows) -> Array:
-        return np.asarray(np.mean([learner.score_rows(rows) for learner in self._experienced], axis=0))
+        return np.asarray(np.mean([learner.score_rows(rows) for learner in self._trained], axis=0))
 
     def label_scores(self, x: Any) -> Array:
-        votes = self._votes([[learner.predict(x)] for learner in self._experienced], 1)
+        votes = self._votes([[learner.predict(x)] for learner in self._trained], 1)
         return np.asarray(votes[0])
 
     def label_scores_rows(self, rows: Rows) -> Array:
-        return self._votes([listed(learner.predict_rows(rows)) for learner in self._experienced], count(rows))
+        return self._votes([listed(learner.predict_rows(rows)) for learner in self._trained], count(rows))
 
     def _votes(self, predicted: list[list[Any]], rows: int) -> Array:
-        """The part of the learners for each label; of equals the label that came first is predicted."""
+        """The part of the learners for each label; ties go to the label that appeared first."""
         votes = np.zeros((rows, len(self.labels)))
         for answers in predicted:
             for row, label in enumerate(answers):

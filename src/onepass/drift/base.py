@@ -26,8 +26,8 @@ class Detector(Parameters):
     a change a detector starts again with the next number. `n` counts the numbers since then, `seen` all of them, and
     `alarms` the changes. The state depends on the numbers alone, however they are chunked.
 
-    A subclass names the attributes of its state in `slots`, sets them in `begin`, and says in `watch(x)` whether x is
-    a change; there it may set `warning`.
+    A subclass names the attributes of its state in `slots` and sets them in `begin`. Its `watch(x)` answers whether x
+    is a change, and may set `warning`.
     """
 
     family: ClassVar[str] = "detector"
@@ -110,7 +110,7 @@ class Detector(Parameters):
         return type(self)(**self.get_params())
 
     def state(self) -> dict[str, Any]:
-        """Everything but the parameters, as JSON holds it; an infinity becomes None."""
+        """The state without the parameters, as JSON; an infinity becomes None."""
         counts = {name: getattr(self, name) for name in ("n", "seen", "alarms", "drift", "warning")}
         return {**counts, "own": {name: _saved(getattr(self, name)) for name in self.slots}}
 

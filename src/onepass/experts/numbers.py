@@ -82,7 +82,7 @@ class ExponentialWeights(Experts):
         self.t += 1
 
     def _update(self, c: Array) -> None:
-        raise InputError("ExponentialWeights judges numbers: learn(advice, outcome); Hedge takes losses")
+        raise InputError("ExponentialWeights takes numbers as outcomes: learn(advice, outcome); Hedge takes losses")
 
     def bound(self, N: Any, best: Any) -> Any:
         B = self.high - self.low
@@ -116,7 +116,7 @@ class LogMixture(Experts):
         self.t += 1
 
     def _update(self, c: Array) -> None:
-        raise InputError("LogMixture judges probabilities: learn(advice, outcome); Hedge takes losses")
+        raise InputError("LogMixture takes probabilities as advice: learn(advice, outcome); Hedge takes losses")
 
     def bound(self, N: Any, best: Any) -> Any:
         return np.full(np.shape(N), log_count(self.M))

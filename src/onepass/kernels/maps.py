@@ -153,7 +153,7 @@ class Nystrom(_Map):
     """z(x) = Λ^(−1/2)Uᵀ k_L(x), K_LL = UΛUᵀ on `n_landmarks` rows of `fit`, drawn without repetition (or `landmarks`).
 
     Exact on the landmarks. Eigenvalues up to 1e-10 of the largest are left out. `weights_of(c)` is the w with
-    ⟨w, z(x)⟩ = Σ c_i K(l_i, x): a kernel learner on the landmarks goes on linearly, unchanged.
+    ⟨w, z(x)⟩ = Σ c_i K(l_i, x): a kernel learner on the landmarks continues as a linear one, unchanged.
     """
 
     def __init__(

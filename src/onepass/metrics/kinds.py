@@ -1,4 +1,4 @@
-"""The metrics. Each names the statistic it reads and how its value comes out of it."""
+"""The metrics. Each names the statistic it reads and how its value is computed from it."""
 
 from __future__ import annotations
 

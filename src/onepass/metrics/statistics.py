@@ -1,8 +1,8 @@
 """The states of metrics: small statistics of examples that add up, fade, and give values.
 
 A statistic has `of(outcomes)`, the state of some examples; `join(a, b)`, the state of both; `fade(state, factor)`, the
-state with every example counting `factor` as much. Cumulative, since-last, sliding and fading values all come from
-these three, so each metric is written once; metrics that share a statistic (the confusion matrix) share its cost.
+state with every example counting `factor` as much. Cumulative, since-last, sliding and fading values are all computed
+by these three, so each metric is written once; metrics that share a statistic (the confusion matrix) share its cost.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class _File(io.FileIO):
         return written
 
     def tell(self) -> int:
-        return super().tell() if self.seekable() else self.written  # Parquet asks a pipe too
+        return super().tell() if self.seekable() else self.written  # Parquet calls it for a pipe too
 
 
 class _Standard(io.RawIOBase):

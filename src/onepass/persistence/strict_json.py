@@ -65,7 +65,7 @@ def from_numpy(value: object) -> object:
 
 
 def exact(value: Any, at: str, depth: int = 0) -> Any:
-    """The value as exact JSON types, or an error that says where in the config it sits (`at`)."""
+    """The value as exact JSON types, or an error that says where in the config it is (`at`)."""
     if depth > _MAX_DEPTH:
         raise ParameterError(f"{at[:80]}…: nested more than {_MAX_DEPTH} deep; expected a flatter config")
     value = from_numpy(value)
@@ -76,13 +76,13 @@ def exact(value: Any, at: str, depth: int = 0) -> Any:
                     f"{at}: key {key!r} is not a str of valid Unicode; JSON has no other keys, store a list of pairs"
                 )
         return {key: exact(item, f"{at}.{key}", depth + 1) for key, item in value.items()}
-    if type(value) in (list, tuple):  # not isinstance: a namedtuple would not come back as one
+    if type(value) in (list, tuple):  # not isinstance: a namedtuple would be read back as a list
         return [exact(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(value)]
     return _exact_scalar(value, at)
 
 
 def _exact_scalar(value: Any, at: str) -> Any:
-    kind = type(value)  # not isinstance: an IntEnum would not come back as one
+    kind = type(value)  # not isinstance: an IntEnum would be read back as an int
     if kind not in (type(None), bool, int, float, str):
         raise ParameterError(
             f"{at} is of type {kind.__name__}; expected None, bool, int, float, str, a list or a dict; "

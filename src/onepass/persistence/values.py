@@ -42,7 +42,7 @@ def decode_values(encoded: list[Any]) -> list[Any]:
 
 def _encode(value: Any, depth: int) -> Any:
     value = from_numpy(value)
-    kind = type(value)  # not isinstance: an IntEnum or a namedtuple would not come back as one
+    kind = type(value)  # not isinstance: an IntEnum or a namedtuple would lose its type
     if value is None or kind is bool:
         return value
     if kind is tuple:

@@ -60,11 +60,11 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : K.
-    batch_size : rows to a step; they wait until so many are there, so chunks do not matter.
+    batch_size : rows per step; rows are buffered until there are enough, so chunks do not matter.
     decay : what every v_k is multiplied by before a step; below 1, centres follow a stream that drifts.
     reassign : move a centre that has almost no rows to a row?
     init_size : rows to seed from; max(3 batch_size, 10 K) by default.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     random_state : of the seeding.
     """
 
@@ -163,7 +163,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         return np.concatenate(at), np.concatenate(distance)
 
     def predict_one(self, x: Any) -> int | None:
-        """The nearest centre; changes nothing. None before any example came."""
+        """The nearest centre; changes nothing. None before the first example."""
         state = self._state
         if state is None or not state.t:
             return None
@@ -175,7 +175,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         return _native.nearest_one(row, view.centers)
 
     def predict_many(self, X: Any) -> Any:
-        """The nearest centre of each row; None before any example came."""
+        """The nearest centre of each row; None before the first example."""
         return self._nearest(self._fitted(), X)[0] if self.__sklearn_is_fitted__() else [None] * rows_of(X)
 
     def score(self, X: Any, y: Any = None) -> float:

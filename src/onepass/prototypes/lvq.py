@@ -53,7 +53,7 @@ class LVQClassifier(LabelledLearner):
     variant : "lvq1", "olvq1" or "lvq21".
     eta : η; an example's importance multiplies it, up to 1.
     window : of lvq21: x moves them where min(a/b, b/a) > (1 − window)/(1 + window), a and b its distances.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     """
 
     _Parameters = _Parameters

@@ -1,7 +1,7 @@
 """Code matrices for error-correcting output codes, and their decoders.
 
 Row k of a matrix M ∈ {−1, 0, +1}^{K×B} is the codeword of class k; column b is the question that base b answers: is
-the class among the +1 rather than the −1? Classes at 0 are not asked about.
+the class among the +1 rather than the −1? Classes at 0 are ignored.
 """
 
 from __future__ import annotations

@@ -281,14 +281,14 @@ class Tree(CostReduction):
         self._require_few()
         self.nodes: list[tuple[int, int]] = []
         self.paths: list[list[tuple[int, bool]]] = [[] for _ in self.labels.values]  # from the leaf up: node, side
-        self._plant(0, len(self.labels))
+        self._build_tree(0, len(self.labels))
         self.learners = [self.make() for _ in self.nodes]
 
-    def _plant(self, low: int, high: int) -> int:
+    def _build_tree(self, low: int, high: int) -> int:
         if high - low == 1:
             return ~low
         middle = (low + high + 1) // 2
-        self.nodes.append((self._plant(low, middle), self._plant(middle, high)))
+        self.nodes.append((self._build_tree(low, middle), self._build_tree(middle, high)))
         for k in range(low, high):
             self.paths[k].append((len(self.nodes) - 1, k >= middle))
         return len(self.nodes) - 1

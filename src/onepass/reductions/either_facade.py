@@ -43,7 +43,7 @@ class EitherEstimator(ReductionEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         if not self._predicts_numbers():
             return super().predict(X)
-        core, rows = self._asked(X)
+        core, rows = self._core_and_rows(X)
         return core.score_rows(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

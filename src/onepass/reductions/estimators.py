@@ -45,7 +45,7 @@ class OneVsAll(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
     Parameters
     ----------
     base : a rule or its name, a classifier, a `LinearModel`, or an object with `learn_one` and `predict_one`.
-    classes : the labels, where they are known; no other is then taken.
+    classes : the labels, where they are known; others are then refused.
     """
 
     def __init__(self, base: Any = "pa1", *, classes: Any = None) -> None:
@@ -69,12 +69,12 @@ class OneVsOne(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
     bases on all. If the bases err at a mean rate of ε, the reduction errs at a rate of at most (K − 1)ε: a class that
     loses no pair wins. Ties go to the larger sum of scores.
 
-    A label that comes later is treated as if it had been declared (K bases more; see `OneVsAll`).
+    A new label is treated as if it had been declared (K bases more; see `OneVsAll`).
 
     Parameters
     ----------
     base : a rule or its name, a classifier, a `LinearModel`, or an object with `learn_one` and `predict_one`.
-    classes : the labels, where they are known; no other is then taken.
+    classes : the labels, where they are known; others are then refused.
     """
 
     def __init__(self, base: Any = "pa1", *, classes: Any = None) -> None:
@@ -168,14 +168,14 @@ class _WithCosts(ReductionEstimator):
 
 def _scores_labels(self: CostSensitive) -> bool:
     if self.method == "expansion":
-        raise AttributeError("CostSensitive(method='expansion') has no scores of its own; ask its base")
+        raise AttributeError("CostSensitive(method='expansion') has no scores; use its base's")
     return True
 
 
 class CostSensitive(ClassifierMixin, _WithCosts):  # type: ignore[misc]
     """Labels that differ in cost from example to example: ``learn_one(x, {"stay": 0.0, "go": 2.5})``.
 
-    An answer may also be a label, which stands for cost 0 and cost 1 for every other label known by then.
+    An answer may also be a label: cost 0, and cost 1 for every other label known by then.
 
     method="oaa" (CSOAA: one against all): a regressor for each label learns its cost; the least predicted cost wins.
         With predictions f of costs c, c_ŷ − min c ≤ √(2 Σ_k (f_k − c_k)²) for every example, so that small squared
@@ -192,7 +192,7 @@ class CostSensitive(ClassifierMixin, _WithCosts):  # type: ignore[misc]
     ----------
     base : a rule or its name, or a regressor ("oaa"), a classifier that takes importances (the others), …
     method : "oaa", "all_pairs" or "expansion".
-    classes : the labels, where they are known; no other is then taken. The columns of a table of costs follow it.
+    classes : the labels, where they are known; others are then refused. The columns of a table of costs follow it.
     """
 
     def __init__(self, base: Any = "pa1", *, method: str = "oaa", classes: Any = None) -> None:
@@ -264,7 +264,7 @@ class ImportanceSampling(EitherEstimator):
     Parameters
     ----------
     base : a rule or its name (a classifier), an estimator, a `LinearModel`, a reduction, a River learner.
-    c_max : the largest importance that will come.
+    c_max : the largest importance in the stream.
     samples : how many bases are taught, each by its own draws. They predict by the mean of their numbers, or by votes.
     classes : the labels, where they are known.
     seed : of the draws.

@@ -131,7 +131,7 @@ class Labels:
         self.index: dict[Any, int] = {}
         for label in () if declared is None else declared:
             label = plain(label)
-            self._admissible(label, free=True)
+            self._check_label(label, free=True)
             if label in self.index:
                 raise LabelError(f"classes must be distinct, but {label!r} comes twice")
             self.add([label])
@@ -158,7 +158,7 @@ class Labels:
         if k is not None:
             return [], k
         label = plain(label)
-        self._admissible(label)
+        self._check_label(label)
         return [label], len(self.values)
 
     def many(self, y: NDArray[Any]) -> tuple[list[Any], Indices]:
@@ -173,7 +173,7 @@ class Labels:
         for i in np.argsort(first, kind="stable").tolist():
             try:
                 if labels[i] not in index:
-                    self._admissible(labels[i], known=index, row=int(first[i]))
+                    self._check_label(labels[i], known=index, row=int(first[i]))
                     index[labels[i]] = len(index)
             except LabelError as error:
                 raise LabelError(f"y[{first[i]}]: {error}. Nothing of this call was learned") from None
@@ -182,7 +182,7 @@ class Labels:
         numbers = np.array([index[label] for label in labels], dtype=np.intp)
         return list(index)[len(self.values) :], numbers[inverse.ravel()]
 
-    def _admissible(self, label: Any, free: bool = False, known: dict[Any, int] | None = None, row: int = 0) -> None:
+    def _check_label(self, label: Any, free: bool = False, known: dict[Any, int] | None = None, row: int = 0) -> None:
         if self.declared and not free:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.values!r}")
         require_label(label)

@@ -87,10 +87,10 @@ class ReductionEstimator(TableEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        core, rows = self._asked(X)
+        core, rows = self._core_and_rows(X)
         return np.asarray(self.classes_[core.choose_rows(rows)])
 
-    def _asked(self, X: Any) -> tuple[Reduction, Any]:
+    def _core_and_rows(self, X: Any) -> tuple[Reduction, Any]:
         """The fitted reduction and the validated rows to predict."""
         core = self._fitted()
         rows = self._validated(X, reset=False) if hasattr(self, "n_features_in_") else read_rows(X)
@@ -180,7 +180,7 @@ class ReductionEstimator(TableEstimator):
 
     @property
     def learners_(self) -> Any:
-        """The bases that predict: `LinearModel` where the base is one of ours."""
+        """The bases that predict: `LinearModel` where the base is linear."""
         return [shown(learner) for learner in self._learned().learners]
 
     # -- the contract of a learner ---------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class ScoringEstimator(ReductionEstimator):
 
     def decision_function(self, X: Any) -> Array:
         """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
-        core, rows = self._asked(X)
+        core, rows = self._core_and_rows(X)
         scores = core.label_scores_rows(rows)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
@@ -230,7 +230,7 @@ class ScoringEstimator(ReductionEstimator):
 
 
 def _orders(base: Any, rows: int) -> Iterator[NDArray[Any] | None]:
-    """The order of the rows in each pass of `fit`, as the innermost base says; None is as they come."""
+    """The order of the rows in each pass of `fit`, by the parameters of the innermost base; None keeps their order."""
     while hasattr(base, "_new_learner"):  # a reduction
         base = base.base
     traits = traits_of(base)

@@ -227,7 +227,7 @@ class Foreign(BaseLearner):
         named = isinstance(x, Mapping)
         if not named and self.columns is not None and width(x) != self.columns:
             raise FeatureError(f"x has {width(x)} features, but this model has learned rows of {self.columns}")
-        row = self._presented(x)
+        row = self._row_for_learner(x)
         for value in row.values() if isinstance(row, Mapping) else row:
             if isinstance(value, (float, np.floating)) and not math.isfinite(value):
                 raise InputError(f"x must hold finite numbers, got {value}; drop or impute the example")
@@ -248,9 +248,9 @@ class Foreign(BaseLearner):
 
     def learn(self, x: Any, y: Any, c: float) -> None:
         if self.importance is not None:
-            self.learner.learn_one(self._presented(x), y, **{self.importance: c})
+            self.learner.learn_one(self._row_for_learner(x), y, **{self.importance: c})
         elif c:  # 1: the reductions ensure it
-            self.learner.learn_one(self._presented(x), y)
+            self.learner.learn_one(self._row_for_learner(x), y)
 
     def learn_rows(self, rows: Rows, y: NDArray[Any], c: Array | None) -> None:
         weights = [1.0] * count(rows) if c is None else c.tolist()
@@ -259,7 +259,7 @@ class Foreign(BaseLearner):
                 self.learn(x, label, weight)
 
     def score(self, x: Any) -> float:
-        x = self._presented(x)
+        x = self._row_for_learner(x)
         if self.task == "regression":
             return float(self.learner.predict_one(x))
         if hasattr(self.learner, "score_one"):
@@ -275,7 +275,7 @@ class Foreign(BaseLearner):
         return np.array([self.score(x) for x in singles(rows)], dtype=np.float64)
 
     def predict(self, x: Any) -> Any:
-        return self.learner.predict_one(self._presented(x))
+        return self.learner.predict_one(self._row_for_learner(x))
 
     def predict_rows(self, rows: Rows) -> Any:
         return [self.predict(x) for x in singles(rows)]
@@ -284,7 +284,7 @@ class Foreign(BaseLearner):
     def nbytes(self) -> int:
         own = getattr(self.learner, "nbytes", None)
         if own is None:
-            raise AttributeError(f"{type(self.learner).__name__} does not say how large it is")
+            raise AttributeError(f"{type(self.learner).__name__} does not report its size (nbytes)")
         return int(own)
 
     def copy(self) -> Foreign:
@@ -302,7 +302,7 @@ class Foreign(BaseLearner):
             f"a model file cannot hold {kind.__module__}.{kind.__qualname__}; use a onepass learner as base, or pickle"
         )
 
-    def _presented(self, x: Any) -> Any:
+    def _row_for_learner(self, x: Any) -> Any:
         if isinstance(x, Mapping):
             return x if self.names is None or self.river else named_vector(x, self.names)
         row = x.toarray()[0] if hasattr(x, "tocsr") else x
@@ -310,7 +310,7 @@ class Foreign(BaseLearner):
 
 
 class Own(Foreign):
-    """A learner of ours that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
+    """A onepass learner that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
 
     atomic = True
 
@@ -319,7 +319,7 @@ class Own(Foreign):
         return bool(getattr(self.learner, "_risky", False))
 
     def score(self, x: Any) -> float:
-        x = self._presented(x)
+        x = self._row_for_learner(x)
         if self.task == "regression":
             return float(self.learner.predict_one(x))
         if hasattr(self.learner, "predict_proba_one"):
@@ -337,7 +337,7 @@ class Own(Foreign):
         return self.learner.predict_many(replace(rows, names=None) if isinstance(rows, Batch) else self._mapped(rows))
 
     def _mapped(self, rows: list[Any]) -> list[Any] | Array:
-        return rows if self.names is None else np.array([self._presented(x) for x in rows])
+        return rows if self.names is None else np.array([self._row_for_learner(x) for x in rows])
 
     def copy(self) -> Own:
         out = copy.copy(self)
@@ -353,7 +353,7 @@ class Own(Foreign):
         if names is not None and not (isinstance(names, list) and len(set(names)) == len(names) == columns):
             raise DamagedFileError("a base learner's names are not its columns'; restore the file from a backup")
         if columns is not None and type(columns) is not int:
-            raise DamagedFileError("a base learner's columns are no number; restore the file from a backup")
+            raise DamagedFileError("a base learner's number of columns is not a number; restore the file from a backup")
         self.columns, self.names = columns, names
         self.learner = type(self.learner).from_state(config["learner"], arrays)
         known = getattr(self.learner, "classes_", None) if self.task == "binary" else None

@@ -221,7 +221,7 @@ def column_names(X: Any) -> list[Any] | None:
 
 
 def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
-    """One weight per row, finite and not negative; one number stands for all rows."""
+    """One weight per row, finite and not negative; one number applies to all rows."""
     if given is None:
         return None
     weights = _one_each(given, rows, "importance", " >= 0")

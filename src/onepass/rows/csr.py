@@ -37,7 +37,7 @@ def read_csr(X: Any, name: str = "X", inside: bool = True) -> tuple[Arrays, int,
     except InputError:
         raise
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise InputError(f"{name} is no sparse matrix ({type(error).__name__}: {error}); {BUILD}") from None
+        raise InputError(f"{name} is not a valid sparse matrix ({type(error).__name__}: {error}); {BUILD}") from None
     return arrays, rows, columns
 
 
@@ -55,7 +55,7 @@ def _arrays(X: Any, name: str, rows: int, columns: int, inside: bool) -> Arrays:
     elif kind == "bsr":
         _check_blocks(X, name, rows, columns)
     elif kind != "csr":
-        X = X.tocoo()  # as DOK becomes without SciPy's loops
+        X = X.tocoo()  # SciPy converts DOK without its loops
         _check_places(X, name, rows, columns)
     if kind != "csr" or not hasattr(X, "indptr"):
         X = X.tocsr()
@@ -125,7 +125,7 @@ def _check_places(X: Any, name: str, rows: int, columns: int) -> None:
 def _check_blocks(X: Any, name: str, rows: int, columns: int) -> None:
     data = X.data
     if not isinstance(data, np.ndarray) or data.ndim != 3 or 0 in data.shape[1:]:
-        _refuse(name, "its data are no blocks")
+        _refuse(name, "its data are not blocks")
     high, wide = data.shape[1:]
     if rows % high or columns % wide:
         _refuse(name, f"blocks of {high} × {wide} do not fill its shape")
@@ -165,7 +165,7 @@ def _diagonals(X: Any, name: str, rows: int, columns: int) -> Arrays:
 
 
 def _refuse(name: str, why: str) -> NoReturn:
-    raise InputError(f"{name} is no sparse matrix: {why}; {BUILD}. Nothing of this call was learned")
+    raise InputError(f"{name} is not a valid sparse matrix: {why}; {BUILD}. Nothing of this call was learned")
 
 
 def merged(arrays: Arrays) -> Arrays:

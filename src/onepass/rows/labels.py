@@ -132,7 +132,7 @@ def require_no_dates(y: NDArray[Any]) -> None:
     """Refuse arrays of dates and durations, some of which would become whole numbers."""
     if y.dtype.kind in "mM":
         what = "dates" if y.dtype.kind == "M" else "durations"
-        raise LabelError(f"y holds {what} ({y.dtype}), which are no labels; give them as strings: y.astype(str)")
+        raise LabelError(f"y holds {what} ({y.dtype}), which are not labels; give them as strings: y.astype(str)")
 
 
 def as_labels(y: Any) -> NDArray[Any]:

@@ -38,12 +38,12 @@ def require_real(values: NDArray[Any], name: str) -> None:
     elif values.dtype.kind == "c":
         raise TypeError(f"got {values.dtype}: Complex data not supported")
     elif values.dtype.kind in "mM":
-        raise TypeError(f"got {values.dtype}: dates and durations are no numbers")
+        raise TypeError(f"got {values.dtype}: dates and durations are not numbers")
 
 
 def as_reals(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     """An array as doubles; raises TypeError, ValueError or OverflowError that names the value that is not a number."""
     require_real(values, name)
     if values.dtype.kind not in KINDS + "O":
-        raise TypeError(f"got {values.dtype}: such values have no one number")
+        raise TypeError(f"got {values.dtype}: such values do not convert to one number each")
     return values.astype(np.float64)

@@ -60,7 +60,7 @@ def stacked(parts: list[Rows]) -> Rows:
 
 
 def mappings_of(batch: Batch, names: list[str]) -> list[Mapping[Any, Any]]:
-    """Each row as a mapping; a zero is no feature."""
+    """Each row as a mapping without zeros."""
     if batch.dense is not None:
         return [{name: value for name, value in zip(names, row, strict=True) if value} for row in batch.dense.tolist()]
     rows = batch if batch.distinct else batch.merged()

@@ -149,9 +149,9 @@ class IncrementalPCA(_PCA):
     Parameters
     ----------
     n_components : k.
-    batch_size : m; rows wait until so many are there, so chunks do not matter.
+    batch_size : m; rows are buffered until there are enough, so chunks do not matter.
     forgetting : factor of n (its root of S) before each step; below 1, old rows fade.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     """
 
     _Parameters: ClassVar[Any] = _Incremental
@@ -258,9 +258,9 @@ class OjaPCA(_PCA):
     Parameters
     ----------
     n_components : k.
-    batch_size : rows to a step; they wait until so many are there, so chunks do not matter.
+    batch_size : rows per step; rows are buffered until there are enough, so chunks do not matter.
     eta, kappa : of the rate η_t at step t.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     random_state : of the directions to start from.
     """
 
@@ -322,7 +322,7 @@ class CCIPCA(_PCA):
     ----------
     n_components : k.
     amnesic : l; 0 weighs all rows alike, the paper uses 2 to 4.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     """
 
     _Parameters: ClassVar[Any] = _Candid

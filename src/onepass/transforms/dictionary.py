@@ -52,11 +52,11 @@ class DictionaryLearning(LearnedTransform):
     ----------
     n_components : atoms, K.
     alpha : α, how sparse codes are.
-    batch_size : b; rows wait until so many are there, so chunks do not matter.
+    batch_size : b; rows are buffered until there are enough, so chunks do not matter.
     tol : coordinate descent ends when no coordinate moves by more than this part of the largest.
     max_sweeps : or after so many sweeps.
     dict_init : atoms to start from, an array; by default rows of the first mini-batch.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     random_state : of the initial and restarted atoms.
     """
 

@@ -25,10 +25,10 @@ __all__ = ["FeatureHasher", "OneHotEncoder"]
 
 
 class OneHotEncoder(Transform):
-    """Each value of a feature becomes the feature name=value, as a model itself does with strings; categories grow.
+    """Each value of a feature becomes the feature name=value, as models treat strings themselves; categories grow.
 
     A value that was not learned is dropped. Tables may hold numbers or strings; the result is a CSR matrix whose
-    columns are in the order in which the categories came, so that a chunk with new ones adds columns at the end.
+    columns are in the order in which categories appeared, so that a chunk with new ones adds columns at the end.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ class FeatureHasher(Transform):
     @property
     def names_(self) -> dict[int, list[str]]:
         """column → the names that share it."""
-        names = self._kept()
+        names = self._stored_names()
         table: dict[int, list[str]] = {}
         for slot, name in zip(self._hashed(names)[0].tolist(), names, strict=True):
             table.setdefault(slot, []).append(name)
@@ -309,11 +309,11 @@ class FeatureHasher(Transform):
 
     @property
     def collisions_(self) -> int:
-        """How many names share a column with one that came before."""
-        names = self._kept()
+        """How many names share a column with an earlier name."""
+        names = self._stored_names()
         return len(names) - len(np.unique(self._hashed(names)[0]))
 
-    def _kept(self) -> list[str]:
+    def _stored_names(self) -> list[str]:
         if not self.keep_names or self._state is None:
             raise AttributeError("names are stored on request only: FeatureHasher(keep_names=True), then learn")
         return list(self._state.list)

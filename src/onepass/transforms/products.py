@@ -1,4 +1,4 @@
-"""Features made of features: `Interactions` of namespaces, `PolynomialFeatures`. Neither learns anything."""
+"""Products of features: `Interactions` of namespaces, `PolynomialFeatures`. Neither learns anything."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class Stateless(Transform):
     def _copy(self, state: Any) -> Any:
         return state
 
-    def _made(self, x: Mapping[Any, Any]) -> Any:
+    def _transform_mapping(self, x: Mapping[Any, Any]) -> Any:
         """A mapping transformed."""
         raise NotImplementedError
 
-    def _made_rows(self, batch: Batch) -> Rows:
+    def _transform_rows(self, batch: Batch) -> Rows:
         raise NotImplementedError
 
     def _one(self, state: Any, x: Mapping[Any, Any], learn: bool) -> tuple[Any, Callable[[], None]]:
-        return self._made(x), lambda: None
+        return self._transform_mapping(x), lambda: None
 
     def _table(
         self, state: Any, batch: Batch, learn: bool, before: bool, after: bool = True
     ) -> tuple[Rows | None, Rows | None]:
-        rows = self._made_rows(batch)
+        rows = self._transform_rows(batch)
         return rows if before or not learn else None, rows if learn else None
 
     def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -86,10 +86,10 @@ class Interactions(Stateless):
         self._new_state()
         return make_expansion(self.interactions)
 
-    def _made(self, x: Mapping[Any, Any]) -> Any:
+    def _transform_mapping(self, x: Mapping[Any, Any]) -> Any:
         return expand_one(self._expansion(), numbers_of(x))
 
-    def _made_rows(self, batch: Batch) -> Rows:
+    def _transform_rows(self, batch: Batch) -> Rows:
         if batch.csr is not None and batch.table is not None:
             data, indices, starts = batch.csr
             csr = CSR(starts.astype(np.int32), indices.astype(np.int32), data, (batch.rows, batch.columns), True)
@@ -160,7 +160,7 @@ class PolynomialFeatures(Stateless):
         for degree in range(0 if self.include_bias else 1, self.degree + 1):
             yield from choose(range(n), degree)
 
-    def _made(self, x: Mapping[Any, Any]) -> Any:
+    def _transform_mapping(self, x: Mapping[Any, Any]) -> Any:
         self._new_state()
         row = sorted(((str(name), value) for name, value in numbers_of(x).items()), key=lambda item: item[0])
         z: dict[str, float] = {}
@@ -175,12 +175,12 @@ class PolynomialFeatures(Stateless):
                 raise NumericalError(f"the product {name!r:.80} is too large for a double; scale its features down")
         return z
 
-    def _made_rows(self, batch: Batch) -> Rows:
+    def _transform_rows(self, batch: Batch) -> Rows:
         self._new_state()
         if batch.dense is None:
             if batch.table is None:
                 raise InputError("Sparse rows have too many products; use dense ones, or Interactions on named rows")
-            return [self._made(x) for x in mappings_of(batch, [])]
+            return [self._transform_mapping(x) for x in mappings_of(batch, [])]
         X = np.asarray(batch.dense, dtype=np.float64)
         self._count(batch.columns, batch.rows)
         choices = list(self._choices(batch.columns))

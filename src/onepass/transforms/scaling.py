@@ -423,7 +423,7 @@ class MinMaxScaler(Running):
 
 
 def canonical(batch: Batch) -> Batch:
-    """CSR rows in which no column stands twice."""
+    """CSR rows with distinct columns in each row."""
     assert batch.csr is not None
     if batch.distinct:
         return batch

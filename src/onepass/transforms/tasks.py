@@ -1,4 +1,4 @@
-"""Several tasks at once that share what they learn: `TaskFeatures`."""
+"""Several tasks learned together: `TaskFeatures`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TaskFeatures(Stateless):
         self._new_state()
         return math.sqrt(self.share), math.sqrt(1.0 - self.share)
 
-    def _made(self, x: Mapping[Any, Any]) -> Any:
+    def _transform_mapping(self, x: Mapping[Any, Any]) -> Any:
         common, own = self._scales()
         if self.task not in x:
             raise InputError(f"an example must say its task: the feature {self.task!r} is missing")
@@ -74,9 +74,9 @@ class TaskFeatures(Stateless):
                 z[f"{name}@{task}"] = own * value
         return z
 
-    def _made_rows(self, batch: Batch) -> Rows:
+    def _transform_rows(self, batch: Batch) -> Rows:
         if batch.table is not None:
-            return [self._made(x) for x in mappings_of(batch, [])]
+            return [self._transform_mapping(x) for x in mappings_of(batch, [])]
         names = self._column_names(batch)
         if self.tasks is None or batch.dense is None:
             raise InputError("TaskFeatures of a table needs dense rows and tasks=[…]; or give mappings")

@@ -90,7 +90,7 @@ class NGrams(Stateless):
         found = WORD.findall(text)
         return [" ".join(found[at : at + n]) for n in lengths for at in range(len(found) - n + 1)]
 
-    def _made(self, x: Mapping[Any, Any]) -> Any:
+    def _transform_mapping(self, x: Mapping[Any, Any]) -> Any:
         self._new_state()
         z: dict[Any, Any] = {}
         for name, value in x.items():
@@ -104,10 +104,10 @@ class NGrams(Stateless):
                 z[made] = 1.0 if self.binary else z.get(made, 0.0) + 1.0
         return z
 
-    def _made_rows(self, batch: Batch) -> Rows:
+    def _transform_rows(self, batch: Batch) -> Rows:
         if batch.table is None:
             raise InputError("NGrams takes texts: a list of strings, or mappings; got a table of numbers")
-        return [self._made(x) for x in mappings_of(batch, [])]
+        return [self._transform_mapping(x) for x in mappings_of(batch, [])]
 
     # -- lists of texts ------------------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class SoftmaxSGD(LabelledLearner):
     eta : η.
     kernel : None for linear learning, or "rbf:gamma=…", "laplacian:gamma=…": z is then the random Fourier map of x.
     D : the length of that map.
-    passes : how often `fit` goes through its data.
+    passes : passes of `fit` over its data.
     random_state : seed of the map and of all draws.
     """
 
@@ -149,7 +149,7 @@ class SoftmaxSGD(LabelledLearner):
         for row, (x, code, weight) in enumerate(zip(X, codes.tolist(), w.tolist(), strict=True)):
             z = self._features(state, x[np.newaxis])[0]  # row by row: a product of matrices would round otherwise
             before = state.tables()
-            # Classes that come later in the same call are not known yet.
+            # Classes that first appear later in the same call are not known yet.
             state.resize(len(state.classes) if state.declared else max(len(state.W), code + 1), len(z))
             if not weight:
                 continue
@@ -159,14 +159,14 @@ class SoftmaxSGD(LabelledLearner):
                 vars(state).update(before)
                 raise overflowing(row)
             state.W = W
-            self._keep(state, x, z, code)
+            self._store(state, x, z, code)
 
     def _updated(self, state: Any, x: Array, z: Array, code: int, weight: float) -> Array:
         """The weights after a step; changes nothing."""
         W: Array = state.W
         return W - self.eta * weight * self._gradient(W, z[np.newaxis], np.array([code]))
 
-    def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
+    def _store(self, state: Any, x: Array, z: Array, code: int) -> None:
         """Store an example that was learned."""
 
     @staticmethod
@@ -186,7 +186,7 @@ class SoftmaxSGD(LabelledLearner):
         return np.concatenate([np.ones((len(X), 1)), scale * np.cos(angles), scale * np.sin(angles)], axis=1)
 
     def _frequencies(self, state: Any, d: int) -> Array:
-        """ω, a column for each pair of features; a name that comes later adds a row and changes none."""
+        """ω, a column for each pair of features; a new name adds a row and changes none."""
         if state._scaled[0] == d:
             return np.asarray(state._scaled[1])
         kernel = kernels.make(self.kernel).resolved(d)
@@ -234,7 +234,7 @@ class SoftmaxSGD(LabelledLearner):
         return Memory(room, int(state.seed), state.memory, state.memory_codes, state.offered)
 
     @staticmethod
-    def _remember(state: Any, memory: Memory, x: Array, code: int) -> int | None:
+    def _offer(state: Any, memory: Memory, x: Array, code: int) -> int | None:
         place = memory.offer(x, code)
         state.memory, state.memory_codes, state.offered = memory.rows, memory.codes, memory.offered
         return place
@@ -265,20 +265,20 @@ class _Remembering(SoftmaxSGD):
         gradient = weight * self._gradient(state.W, z[np.newaxis], np.array([code]))
         if len(memory):
             places = memory.draw(int(self.replayed))
-            features = self._remembered(state, len(x))
+            features = self._stored_features(state, len(x))
             past = self._gradient(state.W, features[places], memory.codes[places])
             gradient = self._with_past(gradient, past)
         return np.asarray(state.W - self.eta * gradient)
 
-    def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
-        place = self._remember(state, self._memory(state, int(self.memory)), x, code)
+    def _store(self, state: Any, x: Array, z: Array, code: int) -> None:
+        place = self._offer(state, self._memory(state, int(self.memory)), x, code)
         if place is not None and state._past[0] == len(x):
             if place < len(state._past[1]):
                 state._past[1][place] = z
             else:
                 state._past = (-1, np.empty((0, 0)))  # no room: computed again at the next use
 
-    def _remembered(self, state: Any, d: int) -> Array:
+    def _stored_features(self, state: Any, d: int) -> Array:
         """The features of all stored examples, computed row by row as when they came; with room for as many again."""
         if state._past[0] != d or len(state._past[1]) < len(state.memory):
             rows = widened(state.memory, d) if state.memory.shape[1] < d else state.memory
@@ -349,7 +349,7 @@ def projected(gradient: Array, reference: Array) -> Array:
 
 
 class EWC(SoftmaxSGD):
-    """Elastic weight consolidation: weights that earlier tasks need are drawn back to where these left them.
+    """Elastic weight consolidation: weights that matter for earlier tasks are pulled back to their values after these.
 
     The loss gets λ/2 Σ F_i (W_i − W*_i)²; F is the mean squared gradient of ln p(y|x) of single examples at W*, the
     weights at the end of a task: call `end_task()` there. F ← γF + F_new (Kirkpatrick et al. 2017; online form Schwarz
@@ -358,7 +358,7 @@ class EWC(SoftmaxSGD):
 
     Parameters
     ----------
-    lam : λ. It depends on the scale of the gradients: tune it on an order of tasks that is not judged.
+    lam : λ. It depends on the scale of the gradients: tune it on an order of tasks that is not evaluated.
     gamma : γ.
     samples : of how many examples of a task F is taken.
     eta, kernel, D, passes, random_state : see `SoftmaxSGD`.
@@ -389,8 +389,8 @@ class EWC(SoftmaxSGD):
         pull = self.eta * self.lam * state.F
         return np.asarray(W + pull / (1.0 + pull) * (state.anchor - W))
 
-    def _keep(self, state: Any, x: Array, z: Array, code: int) -> None:
-        self._remember(state, self._memory(state, int(self.samples)), x, code)
+    def _store(self, state: Any, x: Array, z: Array, code: int) -> None:
+        self._offer(state, self._memory(state, int(self.samples)), x, code)
 
     def end_task(self) -> None:
         """Anchor each weight at its current value, with the Fisher information of this task as its strength."""

@@ -80,7 +80,7 @@ class TaskMatrix:
 def learn_tasks(
     model: Any, tasks: Iterable[Task], *, classes: Sequence[Any] | None = None, size: int = 10
 ) -> TaskMatrix:
-    """Let a model learn tasks in order, `size` rows at a time, and judge it by all of them after each.
+    """Let a model learn tasks in order, `size` rows at a time, and test it on all of them after each.
 
     The model has `learn_many` and `predict_many`; `classes` are declared to scikit-learn's `partial_fit` instead, where
     they are given. `end_task` is called at the end of each task, where the model has it.
@@ -125,7 +125,7 @@ def permuted_tasks(X: Any, y: Any, n: int = 5, *, test: float = 0.25, passes: in
     tasks = []
     for k in range(n):
         order = np.arange(X.shape[1]) if k == 0 else random.permutation(X.shape[1])
-        rows = _again(learned, passes, random)
+        rows = _shuffled_passes(learned, passes, random)
         tasks.append(Task(f"order {k + 1}", X[rows][:, order], y[rows], X[judged][:, order], y[judged]))
     return tasks
 
@@ -139,7 +139,7 @@ def split_tasks(X: Any, y: Any, size: int = 2, *, test: float = 0.25, passes: in
     tasks = []
     for start in range(0, len(classes), size):
         group = classes[start : start + size]
-        rows = _again(learned[np.isin(y[learned], group)], passes, random)
+        rows = _shuffled_passes(learned[np.isin(y[learned], group)], passes, random)
         seen = judged[np.isin(y[judged], group)]
         tasks.append(Task(" ".join(map(str, group.tolist())), X[rows], y[rows], X[seen], y[seen]))
     return tasks
@@ -153,5 +153,5 @@ def _parts(n: int, test: float, random: np.random.Generator) -> tuple[Any, Any]:
     return order[cut:], order[:cut]
 
 
-def _again(rows: Any, passes: int, random: np.random.Generator) -> Any:
+def _shuffled_passes(rows: Any, passes: int, random: np.random.Generator) -> Any:
     return np.concatenate([random.permutation(rows) for _ in range(passes)])

@@ -23,7 +23,7 @@ MirrorDescent = OGD
 class EG(EntropicFTRL):
     """ψ = Σ w ln w on the simplex: w_j ← w_j e^{−ηz_j}/Z, exponentiated gradient, which is Hedge.
 
-    Kept as log-weights: a weight that underflows comes back. R_T(u) ≤ r KL(u/r ‖ uniform)/η + (η/2) r Σ‖z_t‖²_∞;
+    Stored as log-weights, so that no weight underflows. R_T(u) ≤ r KL(u/r ‖ uniform)/η + (η/2) r Σ‖z_t‖²_∞;
     η = √(2 ln d/T)/G_∞ gives r G_∞ √(2T ln d).
     """
 

@@ -135,7 +135,7 @@ def small(problem: Problem) -> bool:
 
 
 def descent(problem: Problem, bends: Array, g: Array, ridge: float = 0.0) -> Array:
-    """v with Σ c bend(⟨v, x⟩) x + ridge v = −g, where there is one; else the shortest of those that come nearest."""
+    """v with Σ c bend(⟨v, x⟩) x + ridge v = −g, where there is one; else the shortest least-squares solution."""
     if not small(problem):
         return _minimal_residuals(problem, bends, g, ridge)
     M = problem.gram(bends) + ridge * np.eye(problem.size)

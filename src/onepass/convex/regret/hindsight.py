@@ -284,7 +284,7 @@ class Problem:
         return float(self.c @ value), self.pull(slope)
 
     def bends(self, u: Array, h: float) -> Array | None:
-        """Second derivatives by the score, the kinks rounded; None where there are none to be had."""
+        """Second derivatives by the score, the kinks rounded; None where they do not exist."""
         return _bends(self.loss, self.scores(u), self.y, h)
 
     def bend(self, bends: Array, s: Array) -> Array:
@@ -351,7 +351,7 @@ def _bends(loss: Loss, s: Array, y: Array, h: float) -> Array:
 def _minimised(problem: Problem, ridge: float) -> tuple[Array, float]:
     """argmin Σ c ℓ + (ridge/2)‖·‖² on ℝᵈ, and how finely its kinks are rounded: L-BFGS, then Newton's steps.
 
-    L-BFGS sees columns of largest entry 1.
+    L-BFGS works on columns scaled to a largest entry of 1.
     """
     from scipy.optimize import minimize
 

@@ -43,7 +43,7 @@ class BernoulliMixture(Mixture):
     n_components : K.
     schedule : η_n of step n: "1/n" is 1/(n + 1); "power" is (n + 2)^−kappa; "constant" is eta, which follows change.
     kappa, eta : of the schedule.
-    batch_size : rows to a step; they wait until so many are there, so chunks do not matter.
+    batch_size : rows per step; rows are buffered until there are enough, so chunks do not matter.
     burn_in : rows before the first change of the parameters; the statistics are collected from the start.
     init_size : rows that wait before the first step; max(10 K, 100) by default.
     revive : a component whose weight falls below this restarts at the row with the lowest likelihood; 0 never.
@@ -51,7 +51,7 @@ class BernoulliMixture(Mixture):
     p_floor : probabilities stay this far from 0 and 1.
     means_init, weights_init : parameters to start from.
     mode : `fit` by stepwise EM, `passes` times through the table ("online"), or by batch EM ("batch").
-    passes : how often `fit` goes through its data online.
+    passes : passes of `fit` over its data online.
     tol, max_iter : batch EM ends when the mean log-likelihood grows by less than tol, or after so many steps.
     random_state : of the patterns to start from.
     """

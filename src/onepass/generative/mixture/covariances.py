@@ -32,7 +32,7 @@ class Covariance:
         return _native.mixture_statistics(X, shift, R, self.second)
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
-        """The s2 that parameters stand for."""
+        """The s2 equivalent to parameters."""
         raise NotImplementedError
 
     def updated(self, cov: Array, s0: Array, means: Array, s2: Array, alive: NDArray[np.bool_], floor: float) -> Array:

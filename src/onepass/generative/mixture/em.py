@@ -271,21 +271,21 @@ class Mixture(DensityMixin, MiniBatchLearner):  # type: ignore[misc]
         return float(likelihood[0]), R[0]
 
     def predict_one(self, x: Any) -> int | None:
-        """The component with the largest responsibility; None before any example came. Changes nothing."""
+        """The component with the largest responsibility; None before the first example. Changes nothing."""
         explained = self._explain_one(x)
         return None if explained is None else int(np.argmax(explained[1]))
 
     def predict_many(self, X: Any) -> Any:
-        """The component of each row with the largest responsibility; None before any example came."""
+        """The component of each row with the largest responsibility; None before the first example."""
         return self.predict(X) if self.__sklearn_is_fitted__() else [None] * rows_of(X)
 
     def predict_proba_one(self, x: Any) -> dict[int, float]:
-        """component → responsibility; empty before any example came. Changes nothing."""
+        """component → responsibility; empty before the first example. Changes nothing."""
         explained = self._explain_one(x)
         return {} if explained is None else dict(enumerate(explained[1].tolist()))
 
     def anomaly_score_one(self, x: Any) -> float:
-        """−ln p(x); 0 before any example came. Changes nothing."""
+        """−ln p(x); 0 before the first example. Changes nothing."""
         explained = self._explain_one(x)
         return 0.0 if explained is None else -explained[0]
 

@@ -22,7 +22,7 @@ __all__ = ["BayesLearner", "CountingLearner", "CountingState", "log_prior", "nor
 
 
 def log_prior(mass: Array, fit_prior: bool, class_prior: Any) -> Array:
-    """ln P(c): as given, uniform, or as often as the class came."""
+    """ln P(c): as given, uniform, or by the frequency of the class."""
     if class_prior is not None:
         return np.log(np.asarray(class_prior, dtype=np.float64))
     if not fit_prior:

@@ -107,7 +107,7 @@ class CategoricalNB(BayesLearner):
     Parameters
     ----------
     alpha : α, added to every count.
-    fit_prior : is P(c) how often the class came? False makes it uniform.
+    fit_prior : is P(c) the frequency of the class? False makes it uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
     """
 
@@ -257,7 +257,7 @@ class CategoricalNB(BayesLearner):
 
     @property
     def category_count_(self) -> list[Array]:
-        """For each feature, how often each value came in each class."""
+        """For each feature, how often each value occurred in each class."""
         state = self._learned()
         return [state.count[:, cells].copy() for cells in state._of.values()]
 

@@ -39,7 +39,7 @@ class MultinomialNB(CountingLearner):
     Parameters
     ----------
     alpha : α, added to every count.
-    fit_prior : is P(c) how often the class came? False makes it uniform.
+    fit_prior : is P(c) the frequency of the class? False makes it uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
     forgetting : what every count is multiplied by at each example; below 1, old examples fade.
     """
@@ -70,7 +70,7 @@ class MultinomialNB(CountingLearner):
 
     @property
     def feature_count_(self) -> Array:
-        """N: how often each feature came in each class."""
+        """N: how often each feature occurred in each class."""
         state = self._learned()
         return np.asarray(state._counter.state()["count"] / state._counter.unit)
 
@@ -133,7 +133,7 @@ class BernoulliNB(CountingLearner):
     ----------
     alpha : α, added to both counts.
     binarize : a number above it means "present"; at least 0, since absent features are 0.
-    fit_prior : is P(c) how often the class came? False makes it uniform.
+    fit_prior : is P(c) the frequency of the class? False makes it uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
     forgetting : what every count is multiplied by at each example; below 1, old examples fade.
     """

@@ -28,13 +28,13 @@ class _Parameters(Parameters):
 class GaussianNB(CountingLearner):
     """Mean and variance of each feature in each class, by Welford's update.
 
-    The numbers that are not zero are counted, and zeros joined to them when a score is asked for (Chan, Golub and
+    The numbers that are not zero are counted, and zeros are added when a score is computed (Chan, Golub and
     LeVeque 1983): a sparse row costs what it holds. A feature that a mapping lacks is 0.
 
     Parameters
     ----------
     var_smoothing : what is added to all variances, as a part of the largest variance of a feature over all classes.
-    fit_prior : is P(c) how often the class came? False makes it uniform.
+    fit_prior : is P(c) the frequency of the class? False makes it uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
     forgetting : what every weight is multiplied by at each example; below 1, old examples fade.
     """

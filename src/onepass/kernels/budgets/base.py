@@ -157,9 +157,9 @@ class Random(Budget):
 
 @dataclasses.dataclass(repr=False)
 class Reservoir(Budget):
-    """A uniform sample of B of all updates so far (Vitter 1985): when full, the M-th comes in with probability B/M.
+    """A uniform sample of B of all updates so far (Vitter 1985): when full, the M-th enters with probability B/M.
 
-    With Parzen's classifier it stands for the whole stream. The generator is saved with the model.
+    With Parzen's classifier it represents the whole stream. The generator is saved with the model.
     """
 
     name = "reservoir"

@@ -23,7 +23,7 @@ __all__ = ["Merge", "golden_section"]
 
 @dataclasses.dataclass(repr=False)
 class Merge(Budget):
-    """When full, the vector of the smallest coefficient and the one it fits best become one (Wang et al. 2012).
+    """When full, the vector with the smallest coefficient is merged with the one it fits best (Wang et al. 2012).
 
     For the Gaussian kernel: z = h xᵢ + (1 − h) xⱼ with the h ∈ [0, 1] that keeps most, |cᵢκ^((1−h)²) + cⱼκ^(h²)|²,
     κ = K(xᵢ, xⱼ), by golden-section search; j is the one that loses least among coefficients of the same sign. O(B).

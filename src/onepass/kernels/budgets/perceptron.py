@@ -24,9 +24,9 @@ class BudgetPerceptron(Budget):
     """The Budget Perceptron (Crammer, Kandola and Singer 2003): drop what the others classify best without it.
 
     gᵢ = yᵢ(f(xᵢ) − cᵢ K(xᵢ, xᵢ)) is the margin of vector i without its own term. B=None is the paper's DC: after every
-    insertion, while the largest gᵢ ≥ β (the rule's) that vector goes; order="sweep" goes through them once, the oldest
-    first. If some unit u has y u(x) ≥ γ throughout, |S| ≤ (R² + 2β)/γ². With B, one vector goes when full, before or
-    after the new one comes (`remove`).
+    insertion, while the largest gᵢ ≥ β (the rule's) that vector is removed; order="sweep" checks each once, the oldest
+    first. If some unit u has y u(x) ≥ γ throughout, |S| ≤ (R² + 2β)/γ². With B, a full budget removes one, before
+    or after the new one is added (`remove`).
     """
 
     name = "budget_perceptron"
@@ -95,7 +95,7 @@ class BudgetSVM(BudgetPerceptron):
 
 @dataclasses.dataclass(repr=False)
 class Forgetron(Budget):
-    """The Forgetron (Dekel, Shalev-Shwartz and Singer 2005, 2008): when full, shrink by φ, then the oldest goes.
+    """The Forgetron (Dekel, Shalev-Shwartz and Singer 2005, 2008): when full, shrink by φ, then remove the oldest.
 
     tuning="self": φ is the largest with Q + Ψ(φ) ≤ (15/32) M, Ψ = (φσ)² + 2φσ − 2φ²σμ the damage of dropping a
     vector of weight σ whose margin is μ, Q the damage so far, M the mistakes. "basic": φ is the smaller of
