@@ -12,7 +12,7 @@ import onepass as op
 from onepass.errors import NumericalError
 from onepass.models.lasvm import LasvmModel
 from onepass.persistence import store
-from onepass.reductions.learners import Own, Ruled
+from onepass.reductions.learners import OnepassLearner, RuleLearner
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -24,7 +24,7 @@ def test_a_new_class_of_a_reduction_copies_what_it_adds(
     reduction: Any, adds: Callable[[int], int], base: Any, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = {"copy": 0, "snapshot": 0}
-    for kind in (Ruled, Own):
+    for kind in (RuleLearner, OnepassLearner):
         for name in counted:
             verb = getattr(kind, name)
 

@@ -44,7 +44,7 @@ class _Watched(_DriftEstimator):
 
     @property
     def detector_(self) -> Detector:
-        """The detector at work."""
+        """The detector."""
         found: Detector = self._learned().detectors[0]
         return found
 

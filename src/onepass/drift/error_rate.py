@@ -15,7 +15,7 @@ __all__ = ["DDM", "EDDM"]
 
 @dataclasses.dataclass(repr=False)
 class DDM(Detector):
-    """The error rate p and its deviation s = √(p(1−p)/n) stay near their least while nothing changes.
+    """The error rate p and its deviation s = √(p(1−p)/n) stay near their minimum while nothing changes.
 
     A warning where p + s > p_min + `warning_level`·s_min, a drift at `drift_level`; (p_min, s_min) are those of the
     least p + s so far. (Gama, Medas, Castillo and Rodrigues 2004.)

@@ -22,7 +22,7 @@ COLUMNS = ("low", "high", "positive", "negative")
 
 
 def save(recorder: Recorder) -> tuple[dict[str, Any], Arrays]:
-    """What `restore` needs. It depends on the examples alone, not on how they were chunked."""
+    """The state for `restore`. It depends on the examples alone, not on how they were chunked."""
     arrays: Arrays = {}
     states: list[Any] = []
     for number, (view, statistic) in enumerate(_places(recorder)):

@@ -1,4 +1,4 @@
-"""Cost-sensitive classification: an answer is a cost for each label, or a label, which costs 0 and all others 1."""
+"""Cost-sensitive classification: an answer is a cost for each label, or a label: it costs 0, all others 1."""
 
 from __future__ import annotations
 

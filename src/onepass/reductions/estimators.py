@@ -32,7 +32,7 @@ __all__ = [
 
 
 class OneVsAll(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
-    """One base for each class, which learns to tell it from all others; the highest score wins.
+    """One base for each class, which learns to separate it from all others; the highest score wins.
 
     Where it errs, the base of the true class has said no or that of the predicted class yes: it errs at most K times
     as often as its bases on average. It is not consistent: where no class has probability above one half, bases
@@ -63,7 +63,7 @@ class OneVsAll(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
 
 
 class OneVsOne(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
-    """One base for each pair of classes, taught by the examples of these two alone; the most votes win.
+    """One base for each pair of classes, which learns only the examples of these two; the most votes win.
 
     Hastie and Tibshirani 1998; Fürnkranz 2002, who shows that K(K−1)/2 bases on their few examples cost less than K
     bases on all. If the bases err at a mean rate of ε, the reduction errs at a rate of at most (K − 1)ε: a class that

@@ -18,7 +18,7 @@ from ..rows.batches import Batch
 from ..rows.labels import alike, sorted_classes
 from ..scheme.rounds import Array
 from .examples import read_one, read_rows
-from .learners import BaseLearner, Foreign, Ruled
+from .learners import BaseLearner, ForeignLearner, RuleLearner
 from .scheme import Reduction
 
 __all__ = ["ReductionEstimator", "ScoringEstimator"]
@@ -45,7 +45,7 @@ class ReductionEstimator(TableEstimator):
         return None if self.classes is None else listed(self.classes)
 
     def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
-        """As the base of another reduction."""
+        """This reduction as the base of another one."""
         if task != "multiclass":
             wanted = {"binary": "a learner of two classes", "regression": "a regressor"}[task]
             raise ParameterError(
@@ -255,6 +255,6 @@ def listed(classes: Any) -> list[Any]:
 
 
 def shown(learner: BaseLearner) -> Any:
-    if isinstance(learner, Ruled):
+    if isinstance(learner, RuleLearner):
         return learner.model
-    return learner.learner if isinstance(learner, Foreign) else learner
+    return learner.learner if isinstance(learner, ForeignLearner) else learner

@@ -24,7 +24,7 @@ from ..rows.reals import is_real
 from ..scheme.rounds import Array, Rule
 from .examples import Rows, check_mappings, count, singles, width
 
-__all__ = ["BaseLearner", "Foreign", "Own", "Ruled", "is_regressor", "make_learner"]
+__all__ = ["BaseLearner", "ForeignLearner", "OnepassLearner", "RuleLearner", "is_regressor", "make_learner"]
 
 
 class BaseLearner:
@@ -112,7 +112,7 @@ class BaseLearner:
         raise NotImplementedError
 
 
-class Ruled(BaseLearner):
+class RuleLearner(BaseLearner):
     """A `RuleModel`, linear or kernel."""
 
     in_blocks = True
@@ -181,8 +181,8 @@ class Ruled(BaseLearner):
     def nbytes(self) -> int:
         return self.model.nbytes
 
-    def copy(self) -> Ruled:
-        return Ruled(self.model.copy(), self.task)
+    def copy(self) -> RuleLearner:
+        return RuleLearner(self.model.copy(), self.task)
 
     def snapshot(self) -> Any:
         return self.model.__getstate__()  # unlike `state`, it can hold a kernel that is a function
@@ -201,7 +201,7 @@ class Ruled(BaseLearner):
         self.model = model
 
 
-class Foreign(BaseLearner):
+class ForeignLearner(BaseLearner):
     """Any object with `learn_one(x, y)` and `predict_one(x)`, such as River's learners.
 
     River's learners take named features: a row becomes {0: x₀, 1: x₁, …}, or takes the names of its frame's columns.
@@ -287,7 +287,7 @@ class Foreign(BaseLearner):
             raise AttributeError(f"{type(self.learner).__name__} does not report its size (nbytes)")
         return int(own)
 
-    def copy(self) -> Foreign:
+    def copy(self) -> ForeignLearner:
         return copy.deepcopy(self)
 
     def snapshot(self) -> Any:
@@ -309,7 +309,7 @@ class Foreign(BaseLearner):
         return dict(zip(self.names or range(len(row)), row.tolist(), strict=True)) if self.river else row
 
 
-class Own(Foreign):
+class OnepassLearner(ForeignLearner):
     """A onepass learner that is not one rule's model: naive Bayes, LASVM, an ensemble, a pipeline, …"""
 
     atomic = True
@@ -339,7 +339,7 @@ class Own(Foreign):
     def _mapped(self, rows: list[Any]) -> list[Any] | Array:
         return rows if self.names is None else np.array([self._row_for_learner(x) for x in rows])
 
-    def copy(self) -> Own:
+    def copy(self) -> OnepassLearner:
         out = copy.copy(self)
         out.learner = self.learner.copy()
         return out
@@ -366,7 +366,7 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
     if task == "binary":
         classes = [False, True]
     if isinstance(base, (str, Rule)):
-        return Ruled(LinearModel(base, "regression" if task == "regression" else "auto", classes=classes), task)
+        return RuleLearner(LinearModel(base, "regression" if task == "regression" else "auto", classes=classes), task)
     traits = traits_of(base)
     _require_no_labels(base, task, owner)
     if hasattr(base, "_new_learner"):  # a reduction
@@ -376,8 +376,8 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
         if traits.answers != ("number" if task == "regression" else "class"):
             _refuse(owner, task, base)
         if traits.by_rule:
-            return Ruled(base.new_model(classes), task)
-        return Own(clone(base, safe=False), task)
+            return RuleLearner(base.new_model(classes), task)
+        return OnepassLearner(clone(base, safe=False), task)
     if not (callable(getattr(base, "learn_one", None)) and callable(getattr(base, "predict_one", None))):
         raise ParameterError(
             f"{owner}(base={base!r:.80}): expected a rule or its name, an estimator, a LinearModel, a reduction, or an "
@@ -385,7 +385,7 @@ def make_learner(base: Any, task: str, classes: list[Any] | None, owner: str) ->
         )
     if (task == "regression") != is_regressor(base) and type(base).__module__.startswith("river."):
         _refuse(owner, task, base)
-    return Foreign(base.clone() if hasattr(base, "clone") else copy.deepcopy(base), task)
+    return ForeignLearner(base.clone() if hasattr(base, "clone") else copy.deepcopy(base), task)
 
 
 def _require_no_labels(base: Any, task: str, owner: str) -> None:

@@ -76,7 +76,7 @@ class AgainstAll(Reduction):
 
 
 class AgainstOne(Reduction):
-    """One base per pair of classes, taught by the examples of these two alone. Most votes win."""
+    """One base per pair of classes, which learns only the examples of these two. Most votes win."""
 
     name = "OneVsOne"
 

@@ -20,7 +20,7 @@ _GOLDEN, _MASK = 0x9E3779B97F4A7C15, 2**64 - 1
 
 
 def _mixed(z: Any) -> Any:
-    """Of an int or of an array of uint64, which wraps around by itself."""
+    """Mix the bits of an int or of an array of uint64, which wraps around by itself."""
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
     return z ^ (z >> 31)

@@ -202,7 +202,7 @@ class Reduction(BaseLearner):
         return self._all_learners()
 
     def _sizes(self) -> tuple[int, int]:
-        """How many learners and spares there should be."""
+        """The required numbers of learners and spares."""
         raise NotImplementedError
 
     def decode(self, scores: Array) -> Array:
@@ -385,7 +385,7 @@ class Reduction(BaseLearner):
             learner.roll_back(each)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Everything but the parameters, as JSON-able configuration and arrays."""
+        """The state without the parameters, as JSON and arrays."""
         configs: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[Any]] = {}
         for i, learner in enumerate(self._all_learners()):

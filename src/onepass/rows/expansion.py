@@ -85,7 +85,7 @@ def expand_one(expansion: Any, x: Mapping[Any, float]) -> dict[str, float]:
 
 
 def numbers_of(x: Any) -> dict[Any, float]:
-    """A mapping's features as a model reads them: a string value is the feature name=value, a zero no feature."""
+    """A mapping's features as a model reads them: a string value is the feature name=value, zeros are dropped."""
     if not isinstance(x, Mapping):
         raise InputError(f"x must be a mapping of names to numbers, got {x!r:.80} ({type(x).__name__})")
     row: dict[Any, float] = {}

@@ -76,13 +76,13 @@ def _is_fraction(label: Any) -> bool:
 
 
 def not_hashable(label: Any, row: int | None = None) -> LabelError:
-    """The error for a label that cannot be looked up."""
+    """The error for a label that is not hashable."""
     where = "" if row is None else f"y[{row}]: "
     return LabelError(f"{where}a label must be hashable, got {label!r:.80} ({type(label).__name__})")
 
 
 def alike(labels: Sequence[Any]) -> bool:
-    """Are these of one kind that an array can hold as they are?
+    """Can a NumPy array hold these labels unchanged?
 
     Not strings that end in NUL, which NumPy cuts off, and not integers beyond signed 64 bits: NumPy converts a mix of
     these and smaller ones to floats, which loses digits.
@@ -97,7 +97,7 @@ def alike(labels: Sequence[Any]) -> bool:
 
 
 def label_array(labels: Sequence[Any]) -> NDArray[Any]:
-    """Labels as an array: of their own type where `alike`, else of Python's objects, as they are."""
+    """Labels as an array: of their own type where `alike`, else of Python objects."""
     return np.array(labels) if alike(labels) else as_labels(labels)
 
 
@@ -234,7 +234,7 @@ def indices_of(labels: NDArray[Any], classes: list[Any]) -> NDArray[np.float64]:
 
 
 def _compare_as_arrays(labels: NDArray[Any], classes: list[Any]) -> bool:
-    """Can NumPy tell these labels apart exactly? Beyond 2^53 a comparison by way of floats cannot."""
+    """Can NumPy compare these labels exactly? Beyond 2^53 a comparison as floats is not exact."""
     if labels.dtype.kind not in "bif" and labels.dtype not in (np.uint8, np.uint16, np.uint32):
         return False
     return all(isinstance(c, (bool, int, float)) and abs(c) < 2**53 for c in classes)

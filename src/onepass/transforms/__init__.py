@@ -1,4 +1,4 @@
-"""Transforms of examples, learned on the way, and chains of them: `StandardScaler() | LinearClassifier("pa1")`."""
+"""Transforms of examples, learned from the stream, and chains of them: `StandardScaler() | LinearClassifier("pa1")`."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
     def _table(
         self, state: Any, batch: Batch, learn: bool, before: bool, after: bool = True
     ) -> tuple[Rows | None, Rows | None]:
-        """The batch transformed before and after learning it row by row, where wanted; without `learn`, before only.
+        """The batch transformed before and after learning it row by row, as wanted; without `learn`, before only.
 
         If this raises, the caller must discard the state."""
         raise NotImplementedError

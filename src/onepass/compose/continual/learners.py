@@ -240,7 +240,7 @@ class SoftmaxSGD(LabelledLearner):
         return place
 
 
-class _Remembering(SoftmaxSGD):
+class _WithMemory(SoftmaxSGD):
     """Stores a reservoir sample of past examples."""
 
     _Parameters = _WithMemory
@@ -293,7 +293,7 @@ class _Remembering(SoftmaxSGD):
         raise NotImplementedError
 
 
-class Replay(_Remembering):
+class Replay(_WithMemory):
     """Experience replay: each step is that of the new example and of `replayed` from a reservoir of `memory`.
 
     The loss is that of the new example plus the mean of the others'. (Chaudhry et al. 2019, "Tiny episodic memories".)
@@ -309,7 +309,7 @@ class Replay(_Remembering):
         return gradient + past
 
 
-class AGEM(_Remembering):
+class AGEM(_WithMemory):
     """Averaged gradient episodic memory: no step may raise the loss of stored examples, to first order.
 
     With g of the new example and g_ref of the stored ones: where ⟨g, g_ref⟩ < 0, g ← g − ⟨g, g_ref⟩/‖g_ref‖² g_ref.
@@ -342,7 +342,7 @@ class AGEM(_Remembering):
 
 
 def projected(gradient: Array, reference: Array) -> Array:
-    """The nearest direction that does not go against the reference."""
+    """The nearest direction whose inner product with the reference is not negative."""
     against = float(np.vdot(gradient, reference))
     size = float(np.vdot(reference, reference))
     return gradient - against / size * reference if against < 0.0 < size else gradient

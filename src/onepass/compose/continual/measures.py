@@ -50,7 +50,7 @@ class TaskMatrix:
 
     @property
     def backward_transfer(self) -> float:
-        """What later tasks did to earlier ones: mean_{j<T} (R_Tj − R_jj). Below 0 is forgetting."""
+        """How later tasks changed the accuracy on earlier ones: mean_{j<T} (R_Tj − R_jj). Below 0 is forgetting."""
         return float(np.mean(self.R[-1, :-1] - np.diag(self.R)[:-1])) if len(self.tasks) > 1 else 0.0
 
     @property
@@ -60,7 +60,7 @@ class TaskMatrix:
 
     @property
     def forward_transfer(self) -> float:
-        """What earlier tasks did for later ones before these came: mean_{j≥2} (R_{j−1,j} − b_j)."""
+        """How earlier tasks helped later ones before these were learned: mean_{j≥2} (R_{j−1,j} − b_j)."""
         above = np.diag(self.R, k=1)
         return float(np.mean(above - self.baseline[1:])) if len(self.tasks) > 1 else 0.0
 

@@ -1,4 +1,4 @@
-"""A fair sample of all examples so far, in fixed memory."""
+"""A uniform sample of all examples so far, in fixed memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Memory:
         return place
 
     def draw(self, n: int) -> NDArray[np.intp]:
-        """The places of n examples, all different; all of them where there are no more."""
+        """The slots of n distinct examples; all slots if there are no more than n."""
         if len(self) <= n:
             return np.arange(len(self))
         keys = uniforms(self.seed, DRAWN, self.offered * self.room, len(self))
