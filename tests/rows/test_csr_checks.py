@@ -86,7 +86,7 @@ CORRUPT: list[tuple[str, Callable[[Any], None], str]] = [
     ("lil", lambda X: X.rows[0].pop(), "a row has more columns than values, or fewer"),
     ("lil", lambda X: X.rows[0].__setitem__(0, 4), "column index 4 in row 0"),
     ("lil", lambda X: X.data[0].__setitem__(0, 1j), "Complex data"),
-    ("lil", lambda X: X.data[0].__setitem__(0, [1.0]), "no sparse matrix .ValueError"),
+    ("lil", lambda X: X.data[0].__setitem__(0, [1.0]), "not a valid sparse matrix .ValueError"),
     ("dok", key(4, 0), "axis 0 index 4 exceeds"),  # SciPy's own words
     ("dok", key(0, 4), "axis 1 index 4 exceeds"),
     ("dok", key(-1, 0), "negative axis 0 index: -1"),
