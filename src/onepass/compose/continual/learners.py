@@ -240,7 +240,7 @@ class SoftmaxSGD(LabelledLearner):
         return place
 
 
-class _WithMemory(SoftmaxSGD):
+class _MemoryLearner(SoftmaxSGD):
     """Stores a reservoir sample of past examples."""
 
     _Parameters = _WithMemory
@@ -293,7 +293,7 @@ class _WithMemory(SoftmaxSGD):
         raise NotImplementedError
 
 
-class Replay(_WithMemory):
+class Replay(_MemoryLearner):
     """Experience replay: each step is that of the new example and of `replayed` from a reservoir of `memory`.
 
     The loss is that of the new example plus the mean of the others'. (Chaudhry et al. 2019, "Tiny episodic memories".)
@@ -309,7 +309,7 @@ class Replay(_WithMemory):
         return gradient + past
 
 
-class AGEM(_WithMemory):
+class AGEM(_MemoryLearner):
     """Averaged gradient episodic memory: no step may raise the loss of stored examples, to first order.
 
     With g of the new example and g_ref of the stored ones: where ⟨g, g_ref⟩ < 0, g ← g − ⟨g, g_ref⟩/‖g_ref‖² g_ref.
