@@ -90,7 +90,7 @@ class LineError(InputError):
     def __str__(self) -> str:
         return (
             f"{self.path}:{self.line}:{self.column}: {self.what}; the line is {self.text!r}. "
-            'Mend it, or leave such lines out with on_error="skip"'
+            'Correct it, or leave such lines out with on_error="skip"'
         )
 
 

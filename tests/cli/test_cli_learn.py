@@ -444,7 +444,7 @@ def test_ctrl_c_without_save_says_that_nothing_is_left(vw: Path) -> None:
     next(line for line in process.stderr if " 1024 " in line)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "nothing was saved, for want of --save" in err
+    assert process.returncode == 130 and "nothing was saved: --save" in err
 
 
 # -- resume ------------------------------------------------------------------------------------------------------------

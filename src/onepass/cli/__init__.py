@@ -78,7 +78,7 @@ def _prepare_process() -> None:
     if "bench" not in sys.argv:
         # The verbs multiply no matrices; threads that wait for some would spin beside those that parse.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(50_000, 20, 20)  # modules are no garbage: looking for some while they load takes a while
+    gc.set_threshold(50_000, 20, 20)  # loading modules makes no garbage, and collections take time
 
 
 def _fail_usage(error: BaseException) -> NoReturn:
@@ -102,10 +102,10 @@ def _fail_run(error: Exception) -> NoReturn:
             raise error
         fail(str(error), 2)
     if isinstance(error, BrokenPipeError):
-        _printed()  # if not: whoever read our output has seen enough
+        _printed()  # else Python complains: the reader of our output has closed it
         sys.exit(1)
     assert isinstance(error, OSError)
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # files that are full say which they are
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a full disk it is not clear which file it was
     name = error.filename or ("standard output" if not _printed() or full else "")
     fail(f"{name}: {error.strerror}" if name else str(error), 1)
 

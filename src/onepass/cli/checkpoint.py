@@ -1,6 +1,6 @@
 """What a saved model remembers of the run that made it: where in the stream it is, and the evaluation so far.
 
-It lies inside the model file (`model.extra["learn"]`), so a model and its place can never be of different moments, and
+It lies inside the model file (`model.extra["learn"]`), so model and position are always of the same moment, and
 `onepass.load` opens the file as any other.
 """
 
@@ -38,8 +38,8 @@ class Checkpoint:
     passes: list[dict[str, Any]]  # runs of the passes that are done
     loop: dict[str, Any]  # of the current pass: what was measured so far (`Loop.state`)
     counts: dict[str, int]
-    lengths: dict[str, int | None]  # bytes of the files written beside: what is behind them is written again
-    # What is not the same from run to run, and so is not in the file of a finished run.
+    lengths: dict[str, int | None]  # bytes of predictions and quarantine then; a resumed run cuts the files there
+    # What differs from run to run; the file of a finished run does not have it.
     passing: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -78,8 +78,7 @@ def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint 
 
 
 def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> ResumePoint | None:
-    """Refuse to go on with another stream than the one that was begun. What can be read but once is looked at when it
-    is read."""
+    """Refuse to go on with another stream than the one that the run read. A pipe is checked when it is read."""
     if len(kept.seen) != len(sources):
         raise InputError(
             f"--resume: that run read {len(kept.seen)} file{'s' * (len(kept.seen) != 1)}, these are {len(sources)} "
@@ -97,7 +96,7 @@ def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> 
 
 
 def _plain(name: str) -> bool:
-    """A file whose bytes are the text's own, and can be read again: not a pipe."""
+    """Is this an uncompressed file that can be read again (not a pipe)?"""
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:

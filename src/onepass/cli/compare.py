@@ -116,7 +116,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 
 class Entry:
-    """One rule in the race. `asked`: the rule that it is a variant of, as it was given."""
+    """One rule. `asked`: the rule that the user gave, of which this is a variant."""
 
     def __init__(self, asked: str, name: str, loop: ModelLoop) -> None:
         self.asked, self.name, self.loop = asked, name, loop
@@ -143,7 +143,7 @@ class Entry:
 
 
 class Race:
-    """All models at work on one stream."""
+    """All models, on one stream."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         from .. import rules
@@ -183,7 +183,7 @@ class Race:
             entry.loop.recording.close()
 
     def feed(self, chunk: Chunk) -> None:
-        """The chunk, cut where choosing ends."""
+        """Learn the chunk. Where the examples of --tune end within it, choose the variants there."""
         from .rows import split
 
         if self.tuning is None or self.tuning.over or self.tuning.left > len(chunk):

@@ -180,7 +180,7 @@ class Conversion:
         return pairs
 
     def _table(self, file: IO[bytes]) -> None:
-        """Two readings: which features there are, then a column for each."""
+        """Read the stream twice: first to learn which features there are, then to write a column for each."""
         stream = self.stream()
         if not all(source.reopens for source in stream.sources):
             raise click.UsageError(f"--to {self.to} reads the stream twice, which a pipe does not allow; save it first")

@@ -115,7 +115,7 @@ def summary(names: tuple[str, ...], runs: list[Run]) -> str:
 
 
 class ProgressLine:
-    """Where the work is, on stderr: one line rewritten on a terminal, a line now and then elsewhere.
+    """Progress on stderr: on a terminal one line that is rewritten, elsewhere a line every few seconds.
 
     It is the `progress` of `prequential`.
     """
@@ -185,7 +185,7 @@ def _figure(path: str) -> Any:
 
 
 def _kind(path: str) -> str:
-    """Of the picture; what goes to a pipe or a device has no name that says it."""
+    """The format of the picture, by the name of its file; a pipe or a device has no such name."""
     return os.path.splitext(path)[1][1:].lower() if is_regular(path) else "png"
 
 

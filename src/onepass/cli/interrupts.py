@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, kept until some rows are learned: a model is never left inside one of its rows."""
+"""Ctrl-C and SIGTERM wait until some rows are learned: a row is learned whole or not at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.came = number
         if not self._held:
-            self._held = True  # what follows is the saving, which the next signal must not cut
+            self._held = True  # next the model is saved; a second signal must not interrupt that
             raise self.Came(number)
 
     def listen(self) -> None:

@@ -47,7 +47,7 @@ class Options:
 
     task: str = "auto"
     metrics: list[str] | None = None
-    every: int = 0  # 0: as the stream is long
+    every: int = 0  # 0: chosen by the length of the stream
     window: int = 1000
     passes: int = 1
     holdout: int = 0
@@ -63,7 +63,7 @@ class Stopped(Exception):
 
 
 class Job:
-    """`make_model(task)` is called when the first labels have shown what the task is."""
+    """`make_model(task)` is called once the first labels have shown what the task is."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Job:
         self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.stream: Stream | None = None  # that is read, once there is one
-        self.beside: list[str] = []  # options that whoever resumes this run gives again
+        self.beside: list[str] = []  # options that must be given again to resume this run
         self.began = perf_counter()
         self.examples_before = 0
         self.pace = Pace()
@@ -125,7 +125,7 @@ class Job:
             met = json.loads(arrays["spelled"].tobytes())
             self.spelled = {int(hashed): [str(name) for name in names] for hashed, names in met.items()}
         if kept.finished and self.pass_number + 1 >= self.options.passes and self.runs:
-            self.runs.pop()  # its last pass is open again: the stream may have grown
+            self.runs.pop()  # go on in its last pass: the stream may have grown
         if "recorder" in kept.loop:
             made = self._metrics()
             self.loop = ModelLoop(model, needs_of(made, False))
@@ -145,16 +145,16 @@ class Job:
                     self._one_pass(interrupts)
                     if self.pass_number + 1 == self.options.passes:
                         break
-                    with interrupts.held():  # a pass is counted whole: its run, its number, where the next begins
+                    with interrupts.held():  # these change together: a checkpoint has all of them or none
                         self._end_pass()
                         self.seen = self._seen(all_of_them=True)
                         self.pass_number += 1
                         self.position = None
                     interrupts.check()
-                interrupts.hold()  # what comes from here on finds the run finished
+                interrupts.hold()  # a signal from here on comes after the end of the run
                 self._end_pass(last=True)
                 self.save(finished=True)
-            except Interrupts.Came as came:  # from here on the next one waits
+            except Interrupts.Came as came:  # a second signal waits
                 self.display.end()
                 self.save()
                 raise Stopped(came.number) from None
@@ -179,7 +179,7 @@ class Job:
             try:
                 chunk = next(chunks, None)  # a signal that comes while waiting for rows is raised here
             except InputError as error:
-                with interrupts.held():  # up to here the stream was sound: it can be mended and resumed
+                with interrupts.held():  # what came before was valid: the file can be corrected, the run resumed
                     try:
                         self.stopped_whole = self.save()
                     except OSError as failed:
@@ -196,7 +196,7 @@ class Job:
                     if n and end // n > (end - len(taken)) // n:
                         self.save()
                 interrupts.check()
-        self.counts["skipped"] = stream.skipped  # those after the last good line too
+        self.counts["skipped"] = stream.skipped  # with those after the last valid line
         if stream.keep_names and self.pass_number == 0:
             self.spelled = merged(self.spelled, stream.hashes)
 
@@ -215,7 +215,7 @@ class Job:
             self._decide("auto" if task == "classification" else task, "as asked")
 
     def _begin(self, chunk: Chunk) -> None:
-        """What the first rows decide: a whole chunk of them, whatever parts it is learned in."""
+        """What the first chunk decides, as a whole, even if it is learned in parts: task, classes, metrics."""
         self.options.every = self.options.every or usual_every(chunk, self.sizes)
         if self.model is None and len(known := chunk.labelled()):
             assert self.rule is not None  # without a model there is a rule to make one
@@ -248,7 +248,7 @@ class Job:
         return taken
 
     def _take_piece(self, chunk: Chunk) -> list[tuple[Outcomes, Any]]:
-        """The outcomes of rows with labels, and which of them are held out."""
+        """Outcomes of the labelled rows, and which of them are held out."""
         told = self.predictions is not None or self.audit is not None
         judged: list[tuple[Outcomes, Any]] = []
         for part, has_label in runs_of_labels(chunk if told else chunk.labelled(), one_by_one=self.audit is not None):
@@ -304,7 +304,7 @@ class Job:
         at = self.position or Position()
         return f"{self.names[at.file]}, in the rows after example {at.example:,}"
 
-    # -- what is kept ----------------------------------------------------------------------------------------------
+    # -- task, loop, runs -------------------------------------------------------------------------------------------
 
     def _decide(self, task: str, why: str) -> None:
         assert self.make_model is not None
@@ -370,8 +370,8 @@ class Job:
         if self.loop.regret is not None:  # a resumed run has not recorded what came before
             run.regret, self.loop.regret = self.loop.regret.finish(), None
         elif self.counts["examples"] > self.examples_before:
-            run.regret = None  # of rows before those that came since
-        run.settings = self.settings()  # an ensemble has learned whom to believe
+            run.regret = None  # it was that of fewer rows
+        run.settings = self.settings()  # the weights of an ensemble have changed
         self.runs.append(run)
         if not last:
             self.loop = None
@@ -382,7 +382,7 @@ class Job:
         return self.runs[0] if self.runs else Run() if self.loop is None else self.loop.recording.run
 
     def save(self, finished: bool = False) -> bool:
-        """The model and the place; False where there is nothing to save, or nowhere to."""
+        """Save model and position. False where there is no model yet, or no --save."""
         if self.save_path is None or self.model is None or self.stream is None:
             return False
         arrays: dict[str, Any] = {}
@@ -426,7 +426,7 @@ class Job:
         return [*before, *(stream.seen.of(at, position) for at in range(start.file, len(self.names)))]
 
     def _quarantined(self) -> int | None:
-        """The quarantine's length at the position: malformed lines behind it will be met again."""
+        """The quarantine's length at the position: those behind it will be read again."""
         path = self.how.get("quarantine")
         if path is None or self.pass_number or self.position is None or self.stream is None:
             return _length(path)

@@ -1,4 +1,4 @@
-"""Kernel learners on the command line: --kernel and --budget, and what is said of support vectors."""
+"""Kernel learners on the command line: --kernel and --budget, and how support vectors are summarised."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def asked(given: dict[str, Any]) -> bool:
 
 
 def check(given: dict[str, Any]) -> None:
-    """Refuse what a kernel learner has no answer to."""
+    """Refuse options that kernel learners do not support."""
     if not asked(given):
         return
     for name, flag in (("audit", "--audit"), ("invert_hash", "--invert_hash")):

@@ -208,14 +208,14 @@ def _check(given: dict[str, Any]) -> None:
     read_once = given["follow"] or "-" in given["sources"]
     wrong = (
         (given["quarantine"] and given["on_error"] != "skip",
-         "--quarantine keeps what --on-error skip leaves out: give both"),
+         "--quarantine needs --on-error skip: give both"),
         (given["checkpoint_every"] and not (given["save"] or given["resume"]),
-         "--checkpoint-every: where to? Give --save MODEL"),
+         "--checkpoint-every needs a file to write: give --save MODEL"),
         (given["resume"] and given["start_from"],
          "--resume goes on with a run, --start-from begins one: give one of them"),
         (given["passes"] > 1 and read_once,
          "--passes reads the stream again, which standard input and --follow do not allow"),
-        (given["cache"] and "-" in given["sources"], "--cache keeps files, not standard input"),
+        (given["cache"] and "-" in given["sources"], "--cache needs files, not standard input"),
     )  # fmt: skip
     for applies, message in wrong:
         if applies:
@@ -228,7 +228,7 @@ def _check_judging(given: dict[str, Any]) -> None:
     """--regret and --test-only."""
     for name in ("resume", "holdout", "test_only", "follow") if given["regret"] else ():
         if given[name]:
-            raise click.UsageError(f"--regret looks back on a whole stream that was learned: leave --{name} out")
+            raise click.UsageError(f"--regret needs a whole stream, read and learned once: leave --{name} out")
     if given["test_only"] and not (given["start_from"] or given["resume"]):
         raise click.UsageError("--test-only judges a model: give it with --start-from MODEL")
 
@@ -265,7 +265,9 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
             for_numbers if task == "regression" else rule,
             task,
             classes=classes,
-            fit_intercept=given["intercept"] if task not in ("ranking", "oneclass") else "auto",  # there it is none
+            fit_intercept=given["intercept"]
+            if task not in ("ranking", "oneclass")
+            else "auto",  # which then means none
             readout=given["readout"],
             hash_bits=bits,
             radius=1.0 if given["radius"] is None else given["radius"],
@@ -275,7 +277,7 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
         return made
 
     if model is None:
-        few = None if bits is None else 1  # weights: a table that is large would be made twice
+        few = None if bits is None else 1  # one bit: else a large table of weights would be made twice
         _try(rule, options.task, lambda task: make(task, few))
     job = _job_of(given, reading, options, rule=rule, make=make)
     if model is not None:
@@ -284,7 +286,7 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
 
 
 def _auto_run(given: dict[str, Any]) -> Job:
-    """--rule auto: many rules at once, and weights that say which of them to believe."""
+    """--rule auto: an ensemble of many rules, weighted by how well they predict."""
     for name in (*(["start_from"] if given["start_from"] else []), *said_of_rules(given)):
         if name != "rule":
             raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
@@ -339,7 +341,7 @@ def _task(given: dict[str, Any]) -> str:
 
 
 def _try(rule: Rule, task: str, make: Any) -> None:
-    """A rule, readout or task that does not go together is wrong usage, found before the stream is read."""
+    """Refuse a rule, readout and task that do not work together, before the stream is read."""
     if task != "auto":
         make("auto" if task == "classification" else task)
     elif "binary" in rule.traits.tasks or "regression" in rule.traits.tasks:
@@ -349,16 +351,16 @@ def _try(rule: Rule, task: str, make: Any) -> None:
 
 
 def _fits_task(task: str, given: dict[str, Any]) -> None:
-    """What a task does not go with is wrong usage."""
+    """Refuse options that the task does not support."""
     for name, flag in (("holdout", "--holdout"), ("audit", "--audit"), ("oaa", "--oaa")):
         if task == "ranking" and given[name]:
-            raise click.UsageError(f"--task ranking learns pairs of a query's rows: not with {flag}")
+            raise click.UsageError(f"--task ranking does not support {flag}: leave it out")
     if task != "oneclass" and given["radius"] is not None:
-        raise click.UsageError("--radius is how far from the others a row may lie: give --task one-class too")
+        raise click.UsageError("--radius is for --task one-class alone: give both")
     if task == "oneclass" and (given["oaa"] or given["audit"]):
-        raise click.UsageError("--task one-class learns where rows lie, not what they are: not with --oaa or --audit")
+        raise click.UsageError("--task one-class supports neither --oaa nor --audit: leave them out")
     if task == "multilabel" and given["oaa"]:
-        raise click.UsageError("--task multilabel: sets of labels are not the K classes of --oaa")
+        raise click.UsageError("--task multilabel does not support --oaa: leave it out")
 
 
 def _fits(ctx: click.Context, model: LinearModel, given: dict[str, Any]) -> None:
@@ -394,7 +396,7 @@ def _resumed_run(ctx: click.Context, given: dict[str, Any]) -> Job:
             f"--resume: {path} remembers no run (it was saved by the library); use --start-from {path}"
         )
     reading, options = SourceOptions(**kept.reading), Options(**kept.options)
-    sources = given["sources"] or given["data"] or ("-",)  # which are compared by what they hold
+    sources = given["sources"] or given["data"] or ("-",)  # sources are compared by their content, not their names
     refuse_others(ctx, reading, source_options_of({**given, "sources": sources}, given["hash_bits"]))
     refuse_others(ctx, options, _options(given))
     _fits(ctx, model, given)
@@ -463,7 +465,7 @@ def _metrics(text: str) -> list[str]:
 
 def _how_to_resume(job: Job) -> str:
     if job.save_path is None:
-        return "nothing was saved, for want of --save MODEL"
+        return "nothing was saved: --save MODEL was not given"
     if job.model is None or job.stream is None:
         return "nothing was learned yet"
     from .resumption import command_of

@@ -1,4 +1,4 @@
-"""What a run writes beside its model: predictions, and how each came about."""
+"""What a run writes beside its model: predictions, audits and weights as text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Audit", "Predictions", "cut_back", "merged", "text_of", "weight_line
 
 
 class Predictions:
-    """One line for each example: the prediction, and the example's id where it has one. Written as the work goes on."""
+    """One line for each example: the prediction, and the example's id where it has one. Written during the run."""
 
     def __init__(self, path: str, length: int | None = None) -> None:
-        """`length`: a run that is resumed goes on after so many bytes."""
+        """`length`: a resumed run continues the file after so many bytes."""
         self.path = path
         self.regular = is_regular(path)
         goes_on = length is not None and self.regular and os.path.exists(path)
@@ -37,7 +37,7 @@ class Predictions:
         try:
             self.file.write(text.encode("utf-8", "replace"))
         except OSError:
-            abandon(self.file)  # else what is left would be written once more at the end
+            abandon(self.file)  # else Python would try to write the rest once more at the end
             raise
 
     def flush(self) -> None:
@@ -52,7 +52,7 @@ class Predictions:
 
 
 def cut_back(path: str, length: int | None) -> None:
-    """Leave out what was written after a checkpoint: it is written again."""
+    """Truncate the file to its length at the checkpoint: the rest is written again."""
     if length is None or not is_regular(path) or not os.path.exists(path):
         return
     size = os.path.getsize(path)

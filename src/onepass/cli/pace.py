@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pace"]
 
-FIRST = 32  # rows, of a learner about whose speed nothing is known
+FIRST = 32  # rows of the first piece, before the speed of the learner is known
 SHORT, LONG = 0.05, 0.2  # seconds: a piece that takes less is too small, one that takes more too large
 
 

@@ -88,7 +88,7 @@ def writes(path: str, said: str, instead_of: Sequence[str] = (), ctx: click.Cont
 
 
 def summary_stream() -> TextIO:
-    """Where to print what is for people: not among what an option writes to standard output."""
+    """Where to print the summary: stderr, where an option writes data to standard output."""
     return sys.stderr if _ledger(None).takes_descriptor(1) else sys.stdout
 
 

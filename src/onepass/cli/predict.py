@@ -67,7 +67,7 @@ def command(
     if proba and scores:
         raise click.UsageError("--proba and --scores: give one of them")
     if given["quarantine"] and given["on_error"] != "skip":
-        raise click.UsageError("--quarantine keeps what --on-error skip leaves out: give both")
+        raise click.UsageError("--quarantine needs --on-error skip: give both")
     model, kept, _ = read(model_path)
     if proba:
         _require_probabilities(model)
@@ -95,7 +95,7 @@ def _require_probabilities(model: LinearModel) -> None:
 
 
 def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptions) -> None:
-    """Options that were not given are those of the run that made the model."""
+    """Take options that are not given from the run that made the model."""
     from ..streams.sources import detect, sources_of
 
     if reading.format is None:
@@ -115,7 +115,7 @@ def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptio
 
 
 def _open(reading: SourceOptions, how: dict[str, Any], asked: bool) -> tuple[Stream, Iterator[Chunk]]:
-    """A stream and its chunks; without labels where it has none."""
+    """A stream and its chunks. A table without a label column is read without labels."""
     stream = reading.stream(**how)
     chunks = stream.batches()
     try:

@@ -59,7 +59,7 @@ def _below_ideal(outcomes: Outcomes) -> Any:
     return 1.0 - scores.query_ndcg(outcomes, np.inf)
 
 
-# The loss that is shown where the first metric is no mean.
+# The loss to show where the first metric is not a mean over examples.
 USUAL = {
     "classes": (scores.zero_one, "error"),
     "numbers": (scores.absolute, "mae"),
@@ -78,7 +78,7 @@ class Display:
         self.losses = losses
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs to go on counting."""
+        """What a resumed run needs to continue the display."""
         if self.losses is None:
             return {}
         return {"total": self.losses.total, "weight": self.losses.weight, "examples": self.losses.examples}
@@ -92,7 +92,7 @@ class Display:
         pass
 
     def note(self, text: str) -> None:
-        """Something to be known beforehand."""
+        """Show a line of text before the run."""
 
     def end(self) -> None:
         pass
@@ -237,17 +237,17 @@ class Bar(Display):
 
 
 def display(kind: str, out: Any, every: int | None) -> Display:
-    """`kind` as --progress gives it; "auto" is a bar where people look on."""
+    """`kind` as --progress gives it; "auto" is a bar on a terminal."""
     if kind == "auto":
         kind = "bar" if sys.stderr.isatty() and sys.stdout.isatty() else "table"
     return Display() if kind == "none" else Bar(out) if kind == "bar" else Table(out, every)
 
 
-MUCH = 1e9  # bytes of weights that are said before they are taken
+MUCH = 1e9  # bytes of weights from which on the user is told
 
 
 def memory_note(model: Any) -> str:
-    """What the tables of a model may take, where that is much: hash tables are taken as far as features come."""
+    """A note about the memory of a large model; pages of a hash table are taken when features use them."""
     size = sum(each._engine.table_bytes for each in getattr(model, "members", [model]))
     if size < MUCH:
         return ""

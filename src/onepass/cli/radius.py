@@ -29,7 +29,7 @@ class Distances:
             self._every, self._kept = 2 * self._every, self._kept[::2]
 
     def hint(self) -> str:
-        """What to choose a radius by, where nearly all rows were outside or none was."""
+        """A hint for --radius, where nearly all rows were outside, or none."""
         if not self.rows or 0 < self.outside <= NEARLY_ALL * self.rows:
             return ""
         half, most = np.quantile(self._kept, [0.5, 0.95])

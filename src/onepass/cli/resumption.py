@@ -1,4 +1,4 @@
-"""Going on with a run that was stopped: what its checkpoint says, what its model, and what is given again.
+"""Resume a run: which options its checkpoint holds, which its model, and which must be given again.
 
 Every option of the verb is one of these. What is not known to lie in the file is given again, so that a new option
 is not lost without a word.
@@ -29,7 +29,7 @@ def _names_of(options: Callable[..., Any]) -> set[str]:
     return {str(param.name) for param in options(verb).__click_params__}
 
 
-FILES = {"sources", "data", "save", "resume", "start_from"}  # said by `command_of`
+FILES = {"sources", "data", "save", "resume", "start_from"}  # `command_of` adds them
 IN_CHECKPOINT = {field.name for kind in (SourceOptions, Options) for field in dataclasses.fields(kind)}
 IN_MODEL = {"rule", "radius", "readout", "intercept"} | _names_of(kernel_options) | _names_of(vw_options) - {"data"}
 
@@ -41,7 +41,7 @@ def given_here(ctx: click.Context, name: str) -> bool:
 
 
 def beside(ctx: click.Context) -> list[str]:
-    """The options of this call that no file holds, as the words that give them again."""
+    """The options of this call that no file holds, as command-line words."""
     words: list[str] = []
     for param in ctx.command.params:
         name = str(param.name)

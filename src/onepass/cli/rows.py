@@ -46,7 +46,7 @@ def usual_every(chunk: Chunk, sizes: list[int]) -> int:
 
 
 def round_up(value: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50, …"""
+    """Round up to one of 1, 2, 5, 10, 20, 50, …"""
     power = 1
     while 10 * power < value:
         power *= 10
@@ -132,8 +132,8 @@ def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chu
 
 
 def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
-    """Chunks of whole queries: the last query of each is held back until its end has come. They also end at the first
-    query's end after each multiple of `every` examples, where it is not 0."""
+    """Chunks of whole queries: the last query waits until it is complete. With `every`, chunks also end at the first
+    end of a query after each multiple of so many examples."""
     held: list[Chunk] = []
     for chunk in chunks:
         keys = _queries(chunk)
@@ -159,5 +159,5 @@ def _queries(chunk: Chunk) -> Any:
 
 
 def _back(position: Position, rows: int) -> Position:
-    """The place so many rows before: rows of a chunk follow each other in one block of their file."""
+    """The position so many rows before; the rows of a chunk are consecutive in one block of their file."""
     return dataclasses.replace(position, skip=position.skip - rows, example=position.example - rows)

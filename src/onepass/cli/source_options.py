@@ -78,7 +78,7 @@ def source_options_of(options: dict[str, Any], hash_bits: int | None) -> SourceO
 
 
 def _names(given: tuple[str, ...]) -> list[str] | None:
-    """Names given apart, or several with commas between them."""
+    """Names from a repeated option, or from one with commas."""
     names = [name.strip() for each in given for name in each.split(",") if name.strip()]
     return names or None
 
@@ -111,7 +111,7 @@ def add_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-# Errors of the library name Python's parameters; people at a terminal have options.
+# Errors of the library name Python's parameters. Users of the command know its options.
 _WORDS = (
     (re.compile(r'on_error="skip"'), "--on-error skip"),
     (re.compile(r"label=False"), "--no-label"),
@@ -124,10 +124,10 @@ _WORDS = (
 
 
 def in_words_of_the_command(error: OnepassError) -> str:
-    """The message with options instead of parameters; what a file said is left as it is."""
+    """The message with options instead of parameters; text that is quoted from a file stays as it is."""
     if isinstance(error, LineError):
         where = f"{error.path}:{error.line}:{error.column}: {error.what}; the line is {error.text!r}. "
-        return where + "Mend it, or leave such lines out with --on-error skip"
+        return where + "Correct it, or leave such lines out with --on-error skip"
     text = str(error)
     if isinstance(error, InputError):
         for pattern, instead in _WORDS:

@@ -1,4 +1,4 @@
-"""The words at the end of a run."""
+"""The summary that `onepass learn` prints at the end of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["collisions", "learned", "summary"]
 
 
 def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
-    """What was read, how good it was, what was learned, where it is."""
+    """Examples, task, metrics, what was learned, time, and the files written."""
     counts, model = job.counts, job.model
     if model is None:
         return f"no labelled example in {', '.join(job.reading.sources)}; nothing was learned"

@@ -42,7 +42,7 @@ def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
 
 
 def as_labels(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels of classes. 1.0 is 1, whatever stands beside it, so that the cut of a stream does not matter."""
+    """Labels of classes. 1.0 becomes 1 even where other labels are no numbers, so that chunks do not matter."""
     if y.dtype.kind not in "fO":
         return y
     if y.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""``--tune``: of each rule's variants, the one that does best on the first examples goes on. The stream is read on."""
+"""``--tune``: of each rule's variants, the one that does best on the first examples goes on. One pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Tuning:
         self.tried: dict[str, dict[str, float]] = {}  # by rule as given: its variants, and how they did
 
     def choose(self, entries: list[Entry], higher: bool) -> list[int]:
-        """Which go on, by index: of each rule the best, the first of equals; one that overflowed only if all did."""
+        """Indices of the best variant of each rule (the first of equals; one that overflowed only if all did)."""
         self.over, self.examples = True, max(entry.loop.recording.seen for entry in entries)
         best: dict[str, tuple[float, int]] = {}
         for i, entry in enumerate(entries):

@@ -20,7 +20,7 @@ from ..errors import DatasetError
 
 __all__ = ["File", "Source", "cache_folder", "download", "find"]
 
-TRIES = 4  # connections that break, before it is given up
+TRIES = 4  # broken connections before giving up
 BYTES = 1 << 16
 TIMEOUT = 30.0  # seconds without a byte
 
@@ -75,14 +75,14 @@ def find(file: File, progress: Progress | None = None) -> Path:
             f"the set {file.set!r} is not here: {file.name} is not in {places}, and it has no download. "
             f"It comes from {file.origin or 'elsewhere'}. {advice}"
         )
-    import http.client  # here, since it costs more time than all of `import onepass`
+    import http.client  # imported here: it takes longer than all of `import onepass`
 
     try:
         _fetch(file.source, cached, progress)
     except (OSError, http.client.HTTPException) as error:
         raise DatasetError(
             f"the set {file.set!r} is not here: {file.name} is not in {places}, and {file.source.url} "
-            f"could not be had ({error}). {advice}"
+            f"could not be downloaded ({error}). {advice}"
         ) from error
     return cached
 

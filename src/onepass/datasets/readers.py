@@ -1,4 +1,4 @@
-"""Files of real sets as blocks of rows, read as they are asked for: (X, y), or (X, y, query)."""
+"""Files of real sets as blocks of rows, read lazily: (X, y), or (X, y, query)."""
 
 from __future__ import annotations
 

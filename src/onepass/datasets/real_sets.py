@@ -116,7 +116,7 @@ class RealStream:
 
 
 def _guarded(read: Callable[[], Iterator[Any]], paths: list[Path]) -> Iterator[Any]:
-    """What goes wrong while reading is the file's fault: say which, and what to do."""
+    """Turn any error while reading into a DatasetError that names the files and says what to do."""
     files = ", ".join(map(str, paths))
     try:
         yield from read()

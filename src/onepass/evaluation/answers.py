@@ -22,14 +22,14 @@ WEIGHT_NAMES = ("importance", "w", "sample_weight", "weight")
 
 
 class StreamModel(Protocol):
-    """What `prequential` asks of a model: ours, River's, or one's own."""
+    """The methods that `prequential` needs: models of onepass and River have them."""
 
     def predict_one(self, x: Any, /) -> Any: ...
     def learn_one(self, x: Any, y: Any, /) -> object: ...
 
 
 class Answer(NamedTuple):
-    """What a model said of one example."""
+    """The answer of a model to one example."""
 
     prediction: Any
     classes: list[Any] = []  # noqa: RUF012  labels of the scores and probabilities
@@ -42,9 +42,9 @@ class Scored(list[tuple[list[Any], Array]]):
 
 
 class Asker:
-    """A model, and what is to be known of its answers. Fails at once where it cannot give that.
+    """Asks a model for predictions, and for scores or probabilities where metrics need them. Raises if it has none.
 
-    `by_scores`: it chooses the class of the largest score, so that scores of tables say all.
+    `by_scores`: the prediction is the class of the largest score, so that scores are enough.
     """
 
     def __init__(self, model: Any, needs: Iterable[str], by_scores: bool = False) -> None:
@@ -63,7 +63,7 @@ class Asker:
 
     @property
     def asks_more(self) -> bool:
-        """Is anything wanted beside predictions?"""
+        """Are scores or probabilities needed, beside predictions?"""
         return self.with_scores or self.with_probabilities
 
     def takes_chunks(self) -> bool:
@@ -150,7 +150,7 @@ class Asker:
         ]
 
     def outcomes_of(self, kind: str, labels: Labels, said: Any, y: Any, weight: Array | None) -> Outcomes:
-        """What `predict_then_learn` gave, beside the truth."""
+        """What `predict_then_learn` returned, beside the truth."""
         rows = len(y)
         c = np.ones(rows) if weight is None else weight
         if kind == "numbers":
@@ -207,7 +207,7 @@ class Rounds:
             self.answers.append(answer)
 
     def take(self) -> Outcomes:
-        """All gathered so far; begins anew."""
+        """All outcomes gathered so far; the list is then empty."""
         kind, answers = self.kind, self.answers
         dtype = np.float64 if kind == "numbers" else np.int64
         tables: dict[str, Array | None] = {"scores": None, "probabilities": None}
@@ -272,7 +272,7 @@ def chosen(raw: Array, classes: int) -> NDArray[np.intp]:
 
 
 def softmax(scores: Array) -> Array:
-    """Probabilities of at least two classes; NaN while the model knows fewer, when it has nothing to weigh."""
+    """Probabilities of at least two classes; NaN while the model knows fewer."""
     if scores.shape[1] < 2:
         return np.full(scores.shape, np.nan)
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -280,7 +280,7 @@ def softmax(scores: Array) -> Array:
 
 
 def placed(table: Array, codes: NDArray[np.int64], labels: int, missing: float) -> Array:
-    """Columns put where their labels belong."""
+    """The table with its columns in the order of the label codes."""
     if table.shape[1] == labels and np.array_equal(codes, np.arange(1, labels + 1)):
         return table
     out = np.full((len(table), labels), np.nan if table.shape[1] < 2 else missing)
@@ -310,7 +310,7 @@ def _number(value: Any, y: Any, prediction: Any) -> float:
 
 
 def _has_probabilities(model: Any) -> bool:
-    """Ours have them where the rule's loss gives them; River's where predict_proba_one is more than a stub."""
+    """Does the model give probabilities? Models of onepass do where the rule's loss defines them."""
     if not hasattr(model, "predict_proba_one"):
         return False
     traits = getattr(model, "rule_traits", None)
@@ -323,7 +323,7 @@ def _parameters(model: Any, method: str) -> Sequence[str]:
         return ()
     try:
         return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # native: ours, which all take these
+    except (TypeError, ValueError):  # native methods of onepass, which all take these
         return ("x", "y", "importance", "base")
 
 

@@ -146,7 +146,7 @@ class Driver:
         self.account(outcomes, seconds)
 
     def learn_mappings(self, rows: Rows) -> None:
-        """A list of mappings whose scores are wanted: one by one, as no call gives them for many."""
+        """A list of mappings whose scores are needed: one by one, as there is no call for many."""
         if self.loop.recorder is None:
             self.begin(rows.y[0], None)
         rounds, said = Rounds(self.loop.kind, self.loop.labels), []
@@ -164,7 +164,7 @@ class Driver:
         self.account(rounds.take(), seconds)
 
     def chunk_of_queries(self, rows: Rows, queries: Queries) -> None:
-        """Rows of a ranking: judged by query, once the whole of it has come."""
+        """Rows of a ranking: each query is judged when it is complete."""
         if unlabelled(rows.y, rows.size(), self.loop.examples) is not None:
             raise InputError("rows of a query need a relevance each; some have none")
         began = perf_counter()
@@ -219,7 +219,7 @@ class Driver:
             if self.holdout.is_due(self.loop.examples + 1):
                 self.hold_out(answer, y, weight)
                 continue
-            # Judged before the model hears y: what it returned may be a thing that learning changes.
+            # Judge before learning: the model may have returned an object that learning changes.
             rounds.add(answer, y, weight)
             if self.loop.regret is not None:
                 self.loop.regret.add_one(x, y, weight, base, self.model)

@@ -79,7 +79,7 @@ def is_chunk(item: Any) -> bool:
 
 
 def chunks_of(items: Iterator[Any], size: int) -> Iterator[Rows]:
-    """Chunks that came as they are, cut to at most `size` rows."""
+    """The chunks of a stream, cut to at most `size` rows each."""
     for item in items:
         rows = _rows(item)
         for start in range(0, rows.size(), size):
@@ -211,7 +211,7 @@ def has_no_label(y: Any, number: int) -> bool:
 
 
 def takes_mappings_only(model: Any) -> bool:
-    """River's models know no rows of numbers."""
+    """Does the model take mappings only, as River's do?"""
     return any(kind.__module__.partition(".")[0] == "river" for kind in type(model).__mro__) or isinstance(
         model, Mapping
     )

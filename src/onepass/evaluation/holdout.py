@@ -1,4 +1,4 @@
-"""Examples that are judged and never learned: every n-th of the stream, or a fixed set judged now and then."""
+"""Examples that are judged and never learned: every n-th of the stream, or a fixed set judged at regular intervals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Holdout:
         return self.every - seen % self.every if self._fixed else 1 << 62
 
     def add(self, answer: Answer, y: Any, weight: float | None, metrics: list[Metric]) -> None:
-        """An every n-th example, and what was said of it."""
+        """A held-out example of the stream, and the answer of the model."""
         if self._kept is None:
             self._kept = RunRecorder(Run(every=1 << 62), metrics)
         rounds = Rounds(self._kept.kind, self._kept.labels)

@@ -7,18 +7,20 @@ gives what the loop has measured so far; a loop that reads it back with `restore
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..drift.base import Detector
 from ..metrics import Labels, Metric, Outcomes
 from .answers import Asker
 from .examples import Rows
 from .recorder import Progress, RunRecorder
-from .regret_recorder import RegretRecorder
 from .run import Run
+
+if TYPE_CHECKING:
+    from ..drift.base import Detector
+    from .regret_recorder import RegretRecorder
 
 __all__ = ["Loop"]
 

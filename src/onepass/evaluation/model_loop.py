@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from .answers import Asker, Scored
 from .examples import Rows
 from .loop import Loop
 from .queries import Queries
-from .regret_recorder import RegretRecorder
+
+if TYPE_CHECKING:
+    from .regret_recorder import RegretRecorder
 
 __all__ = ["ModelLoop", "kind_of", "label_sets", "predictions_of", "scores_of"]
 

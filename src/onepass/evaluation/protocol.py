@@ -103,7 +103,7 @@ def _regret_recorder(model: Any, regret: bool | Hindsight, delay: Any, time: Any
     if regret is False:
         return None
     if delay or time is not None:
-        raise ParameterError("regret is that of labels which come at once: leave delay out")
+        raise ParameterError("regret is measured for labels that come at once: leave delay out")
     return RegretRecorder(model, Hindsight() if regret is True else regret)
 
 

@@ -50,11 +50,11 @@ class RunRecorder:
 
     @property
     def seen(self) -> int:
-        """Examples handed over, those not yet accounted for included."""
+        """Examples added, with those that wait to be recorded together."""
         return self.recorder.seen + self.recorder.waiting
 
     def add(self, outcomes: Outcomes, seconds: float) -> None:
-        """Account for some examples, on which the model spent `seconds`."""
+        """Add the outcomes of some examples, on which the model spent `seconds`."""
         each = seconds / max(len(outcomes), 1)
         start = 0
         while start < len(outcomes):
@@ -71,7 +71,7 @@ class RunRecorder:
                 self.progress(self.run)
 
     def _record(self, part: Outcomes) -> bool:
-        """The confusion matrix behind the per-class table is given up where there are too many classes for it."""
+        """Record outcomes; with too many classes, the confusion matrix behind the per-class table is dropped."""
         if CONFUSION in self.recorder.extra and len(part.labels) > CONFUSION.limit:
             self.recorder.drop(CONFUSION)
         return self.recorder.add(part)
@@ -93,7 +93,7 @@ class RunRecorder:
             self.progress(self.run)
 
     def _count(self, *, values: bool) -> None:
-        """What the run says of all so far; the values, which may cost a sort, only where somebody looks."""
+        """Update the totals of the run, and the `values`, which may need a sort, only when they are asked for."""
         run = self.run
         run.examples, run.weight = self.recorder.seen, self.recorder.weight
         if values:

@@ -1,4 +1,4 @@
-"""Looking back: the rows and scores of a run, kept within a limit, so that its regret can be measured at the end."""
+"""Records the rows and scores of a run, up to a limit, and measures its regret at the end."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .examples import Rows
 
 __all__ = ["Hindsight", "RegretRecorder"]
 
-RIDGE = 1.0  # of the comparator where the best of all is not found for sure, or infinitely long
+RIDGE = 1.0  # for the comparator, where the best weights may be infinitely long or are not found exactly
 
 
 @dataclasses.dataclass(repr=False)
 class Hindsight(Parameters):
-    """How `prequential(regret=…)` looks back.
+    """How `prequential(regret=…)` measures regret.
 
     radius: compare with the best u of at most this length; by default with the best of all.
     limit: numbers to keep (non-zeros of the rows, 16 bytes each). Beyond, the regret is that of the rows that fit: the
@@ -36,7 +36,7 @@ class Hindsight(Parameters):
 
 
 class RegretRecorder:
-    """What is kept of a run of a linear model, and `finish`, which looks back on it."""
+    """The rows and scores of a linear model's run; `finish` measures the regret."""
 
     def __init__(self, model: Any, how: Hindsight) -> None:
         self.how = how
@@ -54,7 +54,7 @@ class RegretRecorder:
         self.missed = 0  # rows that came after the limit
 
     def add(self, rows: Rows, said: Any) -> None:
-        """Rows with what was said of them before they were learned: parts (classes, scores), or numbers."""
+        """Record rows with their predictions before learning: parts (classes, scores), or numbers."""
         self.require_no_base(rows)
         count = rows.size()
         if self.missed:
@@ -116,7 +116,7 @@ class RegretRecorder:
     def _mappings(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         if self.model.hash_bits is not None:
             raise ParameterError(
-                "regret looks back on rows by name, and hash_bits lets names fall together: leave it out"
+                "regret needs a weight for every name, and hash_bits lets names share one: leave hash_bits out"
             )
         data, indices, counts = [], [], []
         for row in X:
@@ -127,7 +127,7 @@ class RegretRecorder:
             counts.append(len(row))
         return np.array(data), np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
 
-    # -- the look back -------------------------------------------------------------------------------------------------
+    # -- the comparison -----------------------------------------------------------------------------------------------
 
     def finish(self) -> Regret | None:
         """The regret, or None where nothing was learned."""
@@ -224,7 +224,7 @@ class RegretRecorder:
             scores[start:stop, at] = raw if raw.shape[1] > 1 else raw * (-0.5, 0.5)
             known[start:stop, at] = True
             start = stop
-        known[np.arange(len(codes)), codes] = True  # a new label is let in before it is learned
+        known[np.arange(len(codes)), codes] = True  # a new label is registered before its row is learned
         return scores, known
 
     def _best(self, looked: Any, loss: Any) -> Any:
@@ -257,7 +257,7 @@ class RegretRecorder:
 
 
 def linear_model(model: Any) -> Any:
-    """The `LinearModel` behind an estimator; what has none has no fixed vector to be compared with."""
+    """The `LinearModel` behind an estimator; models without one cannot be compared with fixed weights."""
     from ..learner import traits_of
 
     traits = traits_of(model)

@@ -63,7 +63,7 @@ _PARTS = """
 .onepass .barbox { display: inline-block; width: 70px; text-align: left; }
 .onepass .none, .onepass .note { color: var(--muted); font-size: 13px; font-weight: 400; }
 """
-# A notebook may be light where the browser asks for dark: the picture brings its own ground.
+# A notebook may be light where the browser asks for dark: give the picture its own background.
 _NOTEBOOK = """
 .onepass { max-width: 920px; background: var(--surface); padding: 4px 16px 12px; border-radius: 8px; }
 .onepass figure { margin: 0; }
@@ -102,10 +102,10 @@ def page(runs: Mapping[str, Run], heading: str | None = None) -> str:
 
 
 def write(path: str | os.PathLike[str], runs: Mapping[str, Run], heading: str | None = None) -> None:
-    """`page` in a file; what stood there before is replaced only when the new one is whole."""
+    """Write `page` to a file, atomically."""
     target, text = Path(path), page(runs, heading)
     if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{target}: there is no such folder to write the report into")
+        raise FileNotFoundError(f"{target}: the folder for the report does not exist")
     files.write(target, text)
 
 
@@ -179,7 +179,7 @@ def _figure(run: Run, metric: str, width: int = WIDE) -> str:
 
 
 def _regret(regret: Regret) -> str:
-    """The regret beside its bound, and alone where the bound is so far above that nothing of it would be seen."""
+    """The regret with its bound, and once more alone where the bound is so large that the regret looks flat."""
     figures = [_regret_figure(regret, "against the best fixed weights", regret.svg(WIDE))]
     if regret.bound is not None and regret.bound[-1] > 4 * max(abs(regret.final), 1e-12):
         alone = dataclasses.replace(regret, bound=None)

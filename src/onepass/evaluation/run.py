@@ -1,4 +1,4 @@
-"""`Run`: what an evaluation saw, as numbers, text, pictures and files."""
+"""`Run`: the result of an evaluation, as numbers, text, pictures and files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMAT = "onepass run 1"
 
 @dataclasses.dataclass
 class Run:
-    """What a prequential evaluation saw. `t`, `throughput` and every curve have one entry for each report.
+    """The result of a prequential evaluation. `t`, `throughput` and every curve have one entry for each report.
 
     `curves[metric][view]`, a view being "cumulative" (all examples so far), "since_last" (since the report before),
     "window" (the last `window_size`) or "fading" (the past forgotten at `fading_factor`). `cumulative`, `since_last`,

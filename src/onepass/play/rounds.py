@@ -143,7 +143,7 @@ class Play:
         if self.task != "regression":
             height = max(size[1], size[0] / aspect)
             size = np.array([height * aspect, height])
-        least = 1e-6 * np.abs(places).max(axis=0)  # a width that floating-point numbers can tell from 0
+        least = 1e-6 * np.abs(places).max(axis=0)  # so wide that it does not vanish by rounding
         size = 1.24 * np.where(size > least, size, np.maximum(least, 2.0))
         left, bottom = (low + high - size) / 2
         return float(left), float(bottom), float(left + size[0]), float(bottom + size[1])

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, words, arrows."""
+"""Colours, captions and arrows that all pictures share."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Experiment:
         return {}
 
     def missing(self, cell: Cell) -> str | None:
-        """Why a cell cannot be run, fetching what can be fetched; None where all is there."""
+        """Why a cell cannot be run; None where all its data is there. Downloads what can be downloaded."""
         for name, part in self.data(cell):
             try:
                 datasets.load(name, part)

@@ -25,7 +25,7 @@ class Panel:
 
 @dataclasses.dataclass
 class Dot:
-    """A value in a row, with its deviation as a bar; a hollow one is somebody else's."""
+    """A value in a row, with its deviation as a bar; a hollow one is a published value."""
 
     row: str
     value: float

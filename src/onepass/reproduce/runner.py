@@ -1,4 +1,4 @@
-"""Running an experiment: cells side by side on all cores, each kept on disk as soon as it is done."""
+"""Runs an experiment: its cells in parallel on all cores; each result is written to disk at once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _fields(cells: Sequence[Cell]) -> list[str]:
 
 
 class FinishedRuns:
-    """Finished runs in a folder, a file each. What does not belong to the experiment as it is now is not read."""
+    """Finished runs in a folder, a file each. Files of another version of the experiment are ignored."""
 
     def __init__(self, folder: Path, experiment: Experiment, quick: bool) -> None:
         self.folder, self.experiment, self.quick = folder, experiment, quick
@@ -95,7 +95,7 @@ class FinishedRuns:
             numbers: Numbers = found["numbers"]
             return numbers if found["key"] == self.key(cell, seed) and isinstance(numbers, dict) else None
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # not there, or cut short: it will be computed again
+            return None  # missing or incomplete: it is computed again
 
     def write(self, cell: Cell, seed: int, numbers: Numbers) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def run(
     total = sum(len(result.runs) for result in results) + len(todo)
     done = total - len(todo)
     told(done, total, f"{done} of them from {folder}" if done else "")
-    # One seed after the other: a run that is cut short has something to show of every cell.
+    # One seed after the other: a run that is interrupted has a result of every cell.
     todo.sort(key=lambda work: work[1])
     for result, seed, numbers in _all_done(experiment, kept, todo, min(jobs, len(todo)), source):
         result.runs[seed] = numbers
@@ -185,14 +185,14 @@ def _all_done(
                     yield *running.pop(work), work.result()
                 except BrokenProcessPool:
                     raise OnepassError(
-                        "a worker process was killed, perhaps for want of memory; what is finished is kept: "
+                        "a worker process was killed, probably because memory ran out; finished cells are kept: "
                         "run the same command again, with fewer --jobs"
                     ) from None
 
 
 @contextlib.contextmanager
 def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with this one, however it ends, and leave the other cores to each other."""
+    """Worker processes, with one thread each, that end when this process ends, however it does."""
     threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     added = {name: value for name, value in threads.items() if name not in os.environ}
     os.environ.update(added)
@@ -203,7 +203,7 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()
-        pool.shutdown(cancel_futures=True)  # without waiting, Python's own end may trip over what the pool closes
+        pool.shutdown(cancel_futures=True)  # wait: else Python may fail at exit on what the pool closes
         raise
     finally:
         for name in added:
@@ -211,12 +211,12 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it and ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it and ends this process
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def follow() -> None:
-        parent.join()  # returns when it has died, be it by kill -9
+        parent.join()  # returns when the parent has died, even by kill -9
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()

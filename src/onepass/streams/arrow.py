@@ -19,7 +19,7 @@ from .tables import Coded, coded_of, coded_part, finite
 __all__ = ["of_arrow"]
 
 TOGETHER = 1 << 16  # rows of a record batch taken at once
-CROSSED = 1 << 10  # so too where interactions make many features of few
+CROSSED = 1 << 10  # the same with interactions, which make many features of few
 
 
 def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
@@ -47,7 +47,7 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
 
 
 def _require_label_kind(schema: Any, roles: Roles, labels: LabelKind, name: str) -> None:
-    """Refuse a file whose labels are of another kind than those of the files before it: they would be other classes."""
+    """Refuse a file whose labels are of another kind than in the files before: they would become new classes."""
     if not roles.label:
         return
     type = schema.field(roles.label).type
@@ -65,7 +65,7 @@ def _require_label_kind(schema: Any, roles: Roles, labels: LabelKind, name: str)
 
 
 def _coded(batch: Any, roles: Roles) -> Coded:
-    """The rows of a batch; those in which something is wrong as bad lines."""
+    """The rows of a batch; malformed ones as bad lines."""
     try:
         coded = coded_of(batch, roles)
         well_formed = finite(coded) and not _has_nul(batch, roles, coded)
@@ -98,7 +98,7 @@ def _texts(column: Any) -> Any:
 
 
 def _sieved(batch: Any, roles: Roles) -> Coded:
-    """The good rows, and what is wrong with the others."""
+    """The valid rows, and what is wrong with the others."""
     import pyarrow
 
     wrong = _wrong_texts(batch, roles)

@@ -1,4 +1,4 @@
-"""Parsed rows in a file of our own.
+"""The cache: parsed rows in a binary file.
 
     magic · version · length and text of a JSON key · records · a closing record
 
@@ -58,7 +58,7 @@ def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
     if reader is not None:
         return reader.parts(stream, table, parts)
     if stream.start != Position():
-        return parts  # from the middle on: not the whole that a cache holds
+        return parts  # the stream starts in the middle, and a cache holds all of it
     return _writing(path, key, parts, table, stream)
 
 
@@ -125,7 +125,7 @@ def _write_part(file: IO[bytes], part: Part, names: list[str], width: int) -> No
     head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in part.bad]
     value: NDArray[Any] = np.asarray(part.value, dtype=np.float64)
     narrow = value.astype(np.float32)
-    value = narrow if np.array_equal(narrow, value) else value  # half the size where nothing is lost
+    value = narrow if np.array_equal(narrow, value) else value  # half the size, where float32 holds the values exactly
     arrays = [np.asarray(part.starts, dtype=np.int32), np.asarray(part.index, dtype=np.int32), value]
     for name in COLUMNS:
         array = getattr(part, name)
@@ -213,7 +213,7 @@ class _Reader:
     def _read(
         self, data: NDArray[np.uint8], at: int, length: int, starts: int, nonzeros: int, value_bytes: int, width: int
     ) -> tuple[int, dict[str, Any], dict[str, Any]]:
-        """A checksum tells damage, not malice: what it does not tell must not do more than to be refused."""
+        """Check all that the checksum cannot: a forged file may be refused, but must not do harm."""
         try:
             head = _checked(json.loads(data[at : at + length].tobytes()), starts - 1)
             arrays: dict[str, Any] = {
@@ -256,16 +256,16 @@ def _number(value: Any, low: int, high: int) -> int:
 
 
 def _checked(head: dict[str, Any], rows: int) -> dict[str, Any]:
-    """The head of so many rows, if it is as one is written."""
+    """The head of so many rows, validated."""
     head |= {name: _number(head[name], 0, 1 << 62) for name in PLACES}
     if head["labels"] not in ("", *LABELS):
         raise ValueError("no kind of labels")
     head["crc"] = None if head["crc"] is None else _number(head["crc"], 0, 1 << 32)
     head["names"], head["bad"] = [str(name) for name in head["names"]], [_bad_line(bad, rows) for bad in head["bad"]]
-    "".join(head["names"]).encode()  # which lone surrogates have no bytes for
+    "".join(head["names"]).encode()  # raises on lone surrogates, which UTF-8 cannot hold
     if any(after.row < before.row for before, after in pairwise(head["bad"])):
         raise ValueError("malformed lines out of order")
-    head.setdefault("hash_bits", -1)  # which is never asked for
+    head.setdefault("hash_bits", -1)  # no stream has this number
     return head
 
 
@@ -276,7 +276,7 @@ def _bad_line(kept: dict[str, Any], rows: int) -> BadLine:
 
 
 def _kind(name: str, kind: str, count: int) -> tuple[np.dtype[Any], int]:
-    """Of the numbers that a column may hold."""
+    """The dtype and the length of a column of numbers, validated."""
     found = np.dtype(kind)
     if found.kind not in COLUMN_KINDS[name] or (found.kind in "iuf" and found.itemsize != 8) or not found.isnative:
         raise ValueError(f"{name} of kind {kind}")

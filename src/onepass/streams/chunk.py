@@ -1,4 +1,4 @@
-"""What a stream hands over: rows with their answers, and where in the stream they end."""
+"""`Chunk`: consecutive rows of a stream with their labels, and the `Position` where they end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Position:
 
     @classmethod
     def of(cls, given: Position | Mapping[str, Any] | None) -> Self:
-        """Itself, or from what `to_dict` gave."""
+        """From a position, or from its `to_dict`; None is the beginning."""
         if given is None:
             return cls()
         if not isinstance(given, Position | Mapping):
@@ -109,7 +109,7 @@ class Chunk:
         return self.y.dtype.kind in "fO" and not bool(known(self.y).all())
 
     def require_no_base(self, why: str) -> None:
-        """Refuse rows with an initial prediction where there is no place for one, rather than forget it."""
+        """Refuse rows with an initial prediction where it would be ignored."""
         if self.base is not None and np.any(self.base != 0.0):
             raise self.refused_base(int(np.flatnonzero(self.base)[0]), why)
 
@@ -120,13 +120,13 @@ class Chunk:
         return InputError(f"example {self._number(row):,} {has}, {why}")
 
     def require_no_weight(self, why: str) -> None:
-        """Refuse rows with an importance where there is no place for one, rather than forget it."""
+        """Refuse rows with an importance where it would be ignored."""
         if self.weight is not None and np.any(self.weight != 1.0):
             row = int(np.flatnonzero(self.weight != 1.0)[0])
             raise InputError(f"example {self._number(row):,} has an importance ({self.weight[row]:g}), {why}")
 
     def _number(self, row: int) -> int:
-        """Of a row among all examples of the stream, from 1."""
+        """The number of a row among all examples of the stream, from 1."""
         return self.position.example - len(self) + row + 1
 
     def labelled(self) -> Self:
@@ -170,7 +170,7 @@ def exact(values: list[Any]) -> NDArray[Any]:
     there = [value for value in values if value is not None]
     gaps, kinds = len(there) < len(values), {type(value) for value in there}
     largest = max((abs(value) for value in there if type(value) is int), default=0)
-    if kinds <= {int, float} and (gaps or kinds != {int}) and largest <= 1 << 53:  # what is larger a double would round
+    if kinds <= {int, float} and (gaps or kinds != {int}) and largest <= 1 << 53:  # a float64 would round larger ones
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return label_array(values)
 
@@ -235,5 +235,5 @@ def _joined(parts: list[Chunk], name: str) -> Any:
 
 
 def _large(values: NDArray[Any]) -> bool:
-    """Is there a whole number that a double would round?"""
+    """Is there a whole number that a float64 would round?"""
     return values.dtype.kind == "i" and len(values) > 0 and not -(2**53) <= values.min() <= values.max() <= 2**53

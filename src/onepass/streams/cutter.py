@@ -36,7 +36,7 @@ class Cutter:
             self.file, self.line = part.file, 1
         self.labels = part.labels or self.labels
         self.stream.seen.add(part)
-        if self.row > len(part):  # what was one block for the stream that gave the position is several here
+        if self.row > len(part):  # the position came from a stream with larger blocks
             self.row, self.line = self.row - len(part), self.line + part.lines
             return
         for bad in [bad for bad in part.bad if bad.row >= self.row]:
@@ -86,7 +86,7 @@ class Cutter:
 
 
 class Quarantine:
-    """Where malformed lines go; nowhere without a path."""
+    """The file for malformed lines; without a path, nothing is written."""
 
     def __init__(self, path: Any, append: bool) -> None:
         self.path, self.mode = path, "ab" if append else "wb"

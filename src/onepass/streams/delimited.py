@@ -1,4 +1,4 @@
-"""CSV and TSV: where records end is native/parse/records.hpp's to say, what stands in them Arrow's.
+"""CSV and TSV: native/parse/records.hpp finds where records end, Arrow reads what they hold.
 
 A block of which Arrow refuses a record is read again in halves, until only the records that it refuses are left out:
 so a record is malformed or not whatever stands beside it, and however the file is cut.
@@ -38,9 +38,9 @@ NUMBERS = re.compile(
 )
 TRUTHS = frozenset(["true", "True", "TRUE", "1", "false", "False", "FALSE", "0"])
 STRANGE = re.compile("[\udc80-\udcff]")
-FEW = 256  # records that are looked at one by one where Arrow refuses some of them
+FEW = 256  # records that are checked one by one where Arrow refuses some of them
 WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*")
-EXACT = 2.0**53  # doubles hold whole numbers below
+EXACT = 2.0**53  # float64 holds all whole numbers below
 
 
 def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Part]:
@@ -57,7 +57,7 @@ def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -
 
 
 def _with_headers(stream: Any, blocks: Iterator[Block]) -> Iterator[Block]:
-    """Blocks that know whether they begin with the names of the columns: in each file, the first that has a record."""
+    """Mark the blocks that begin with the header: in each file the first block that has a record."""
     file, expected = stream.start.file, stream.header is True and not _begun(stream)
     for block in blocks:
         if block.file != file:
@@ -253,7 +253,7 @@ def _csv_rows(layout: Layout, block: Block) -> Coded:
 
 
 def _accepted(layout: Layout, data: Any, records: int) -> Coded | None:
-    """So many records as rows; None where there is something wrong with any of them."""
+    """So many records as rows; None where one of them is malformed."""
     import pyarrow
 
     if records == 0:
@@ -282,7 +282,7 @@ def _exactly(texts: Sequence[str | None]) -> NDArray[Any]:
 
 
 def _sieved(layout: Layout, found: list[Record]) -> tuple[Coded, list[BadLine]]:
-    """The rows of a block in which something is wrong, and what is wrong with the other records."""
+    """The valid rows of a block, and what is wrong with the other records."""
     good: list[Record] = []
     bad: list[BadLine] = []
     refused = dict(_refused(layout, [record for record in found if not record.what]))
@@ -321,7 +321,7 @@ def _refused(layout: Layout, records: list[Record]) -> Iterator[tuple[Record, st
 
 
 def _wrong(layout: Layout, raw: bytes) -> str | None:
-    """What is certainly wrong with a record, if anything: Arrow does not say for which record it refuses a block."""
+    """What is wrong with a record, if anything can be found: Arrow does not say which record it refuses."""
     if b"\0" in raw:
         return "a NUL byte"
     try:

@@ -1,4 +1,4 @@
-"""How much of every source was read, and a checksum of it: whether a stream that is resumed is still the same.
+"""How much of every source was read, and a checksum of it, so that a resumed stream is known to be the same.
 
 Checksums are CRC-32C of the text (of what is unpacked, where it is compressed) from its beginning up to the end of the
 last row. Those of blocks are made where blocks are parsed, and joined here; so they do not depend on how it is cut.
@@ -20,26 +20,26 @@ from .sources import MARK, Ahead, Source
 
 __all__ = ["Extent", "ReadExtents", "ResumePoint", "require_unchanged"]
 
-Extent = list[int] | None  # so many bytes from the beginning on, and their checksum; nothing is known of a source
+Extent = list[int] | None  # bytes read from the beginning, and their checksum; None: unknown
 PIECE = 1 << 20
 BLANKS = b" \t\r\n\v\f"
 
 
 @dataclass
 class ResumePoint:
-    """What is known of the file in which a stream is resumed."""
+    """Where a stream is resumed in a file, and what was read of that file before."""
 
-    offset: int  # of the position
+    offset: int  # in the file, where the stream goes on
     known: Extent = None  # what was read of it
-    crc: int | None = None  # up to `offset`, where somebody has read it again
+    crc: int | None = None  # up to `offset`, where the file was read again and compared
 
     @property
     def unread(self) -> bool:
-        """Is it yet to be compared with what is known of it?"""
+        """Must the file still be compared with what was read before?"""
         return self.known is not None and self.crc is None
 
     def resume(self, opened: Ahead, name: str) -> None:
-        """Read up to the position what can be read but once, and look at what follows and was read too."""
+        """Read a pipe up to the position, and compare it and the bytes behind with what was read before."""
         assert self.known is not None
         length, checksum = self.known
         there, self.crc = _sum(opened, self.offset)
@@ -50,8 +50,8 @@ class ResumePoint:
 
 
 def require_unchanged(source: Source, known: Extent, offset: int = 0) -> int | None:
-    """Read a source again up to the end of what was read of it, which must be the same; the checksum up to `offset`.
-    None where nothing is known, or where it can be read but once."""
+    """Raise unless a source still begins with what was read of it; the checksum up to `offset`. None where nothing is
+    known, or where the source can be read only once."""
     if known is None or not _read_twice(source):
         return None
     length, checksum = known
@@ -85,7 +85,7 @@ def changed(name: str, there: int, length: int) -> InputError:
 
 
 def _sum(opened: Ahead, size: int, crc: int = 0) -> tuple[int, int]:
-    """How many of the next bytes there are, and the checksum with them."""
+    """Read up to `size` bytes: how many there were, and the checksum with them."""
     buffer = memoryview(bytearray(min(PIECE, max(size, 1))))
     there = 0
     while there < size:
@@ -98,21 +98,21 @@ def _sum(opened: Ahead, size: int, crc: int = 0) -> tuple[int, int]:
 
 
 def _ended(there: int, crc: int, length: int) -> tuple[int, int]:
-    """A last line without an end was read as if it had one."""
+    """Count the line end that the parser added to a last line without one."""
     return (there, crc) if there + 1 != length else (length, _native.crc32c(b"\n", crc))
 
 
 class ReadExtents:
-    """What a stream has read, by the positions that it gives."""
+    """For each position that a stream gives, how much was read by then, with its checksum."""
 
     def __init__(
         self, sources: list[Source], format: str, resume_point: ResumePoint | None, file: int, how: Any
     ) -> None:
         self.sources, self.format, self.how = sources, format, how
         self.resume_point, self.file = resume_point, file
-        self.ends: dict[int, tuple[int, int]] = {}  # of each file: what the parts are that came, and its checksum
+        self.ends: dict[int, tuple[int, int]] = {}  # of each file: bytes of the parts that came, and their checksum
         self.parts: deque[tuple[Part, int]] = deque(maxlen=4)  # the last ones, and the checksum before each
-        self.whole: dict[int, Extent] = {}  # of files that are not read from the beginning to the end
+        self.whole: dict[int, Extent] = {}  # of Parquet and Arrow files, which are not read in order
 
     def add(self, part: Part) -> None:
         """The next part of the stream. Its rows are not taken yet."""
@@ -196,7 +196,7 @@ class ReadExtents:
 
 
 def _line_ends(text: bytes, comments: bool) -> Iterator[tuple[int, int]]:
-    """The number of each line that holds anything, and the byte behind it."""
+    """The number of each line that is not blank, and the byte after it."""
     end = 0
     for number, line in enumerate(text.split(b"\n")[:-1]):
         end += len(line) + 1

@@ -26,8 +26,8 @@ NESTED = 100  # objects and lists within each other
 
 def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Part]:
     roles, labels = Roles.of(stream), LabelKind(stream.start.labels)
-    # One thread: the interpreter's own parser does the work and holds its lock, so that others would wait for it.
-    # Besides, every block is to know what labels were in those before.
+    # One thread: Python's JSON parser holds the interpreter's lock, so that other threads would only wait.
+    # Besides, each block must know the kind of labels in the blocks before it.
     for block, coded in in_order(blocks, lambda block: _rows(block, roles, labels, stream.max_line), 1):
         yield coded_part(coded, stream, table, block)
 
@@ -84,7 +84,7 @@ def _rows(block: Block, roles: Roles, labels: LabelKind, max_line: int) -> Coded
 
 
 def _require_kind(label: Any, labels: LabelKind) -> None:
-    """Refuse a label that would be another class than one that looks alike: 1 and "1", 1 and true."""
+    """Refuse labels that look alike but are different classes: 1 and "1", 1 and true."""
     if label is not None and not labels.take(kind := kind_of(label)):
         raise _Wrong(f"the labels before are {labels.kind}, and {short(label)} is one of {kind}")
 
@@ -159,7 +159,7 @@ def _require_shallow(given: Any) -> None:
 
 
 def _require_text(given: Any) -> None:
-    """What JSON can spell, and neither a file of ours nor NumPy hold."""
+    """Refuse what JSON can express but NumPy and model files cannot hold."""
     if isinstance(given, str):
         if "\0" in given:
             raise _Wrong("a NUL character, \\u0000")

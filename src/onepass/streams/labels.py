@@ -1,4 +1,4 @@
-"""What the labels of a stream are: numbers, strings or truth values; all the same."""
+"""The kind of the labels of a stream: numbers, strings or truth values, never mixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBERS, STRINGS, TRUTH_VALUES = LABELS
 
 
 class LabelKind:
-    """The first label of the stream decides; formats that know a column's kind beforehand need none of this."""
+    """Decided by the first label of the stream. Formats with typed columns do not need it."""
 
     def __init__(self, before: str) -> None:
         """`before`: the kind of the labels before, where the stream is resumed; else the empty text."""
@@ -20,7 +20,7 @@ class LabelKind:
         self.where = "in the rows before"
 
     def take(self, kind: str, where: str = "") -> bool:
-        """Are labels of this kind what all those before were?"""
+        """Are labels of this kind like all labels before?"""
         if not self.kind:
             self.kind, self.where = kind, where or self.where
         return self.kind == kind

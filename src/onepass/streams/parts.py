@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["BadLine", "Part", "in_order", "of_text"]
 
 
-AHEAD = 1  # blocks that are read before the first is taken, beside one for each thread: none has to wait for work
+AHEAD = 1  # blocks parsed ahead, beside one for each thread, so that no thread waits for work
 
 
 @dataclass
 class BadLine:
-    """A line that was not understood, after `row` rows of its part. `line` from 0 in the part, `column` in bytes."""
+    """A malformed line, after `row` rows of its part. `line` from 0 in the part, `column` in bytes."""
 
     row: int
     line: int
@@ -65,7 +65,7 @@ class Part:
     labels: str = ""  # what they are, by the end of this part: see Position
     crc: int | None = None  # of its text; None where it is not of lines
     text: Any = None  # the block that it was parsed from, until the next part is taken
-    validated: bool = False  # are the rows known to be well formed?
+    validated: bool = False  # are the rows validated?
 
     def __len__(self) -> int:
         return len(self.y)
@@ -88,8 +88,8 @@ class Part:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """The threads of all streams. They stay: a stream that is given up is closed by the garbage collector, in any
-    thread and at any moment, where waiting for threads to end could wait for ever."""
+    """The threads of all streams, which never end: the garbage collector closes a stream that is dropped, in any
+    thread and at any moment, and waiting for threads there could deadlock."""
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
@@ -109,7 +109,7 @@ def in_this_process(parts: Iterator[Part]) -> Iterator[Part]:
 
 
 def in_order(blocks: Iterable[Any], parse: Callable[[Any], Any], threads: int) -> Iterator[tuple[Any, Any]]:
-    """Each block with what `parse` makes of it, in order; parsed ahead by as many threads, and no more than that."""
+    """Each block with what `parse` makes of it, in order; at most `threads` of them are parsed ahead."""
     if threads == 1:
         for block in blocks:
             yield block, parse(block)

@@ -17,7 +17,7 @@ WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Roles:
-    """What was asked for; `settle` holds it against the columns there are."""
+    """The columns that the user named; `settle` compares them with those of the table."""
 
     label: Any = None  # None: whichever of USUAL_LABELS there is; False: none
     weight: str | None = None

@@ -27,8 +27,8 @@ from .sources import FORMATS, Block, Sizes, Source, blocks, detect, line_error, 
 __all__ = ["Stream", "stream"]
 
 BLOCK = 1 << 21  # bytes parsed together
-LATER = 1 << 22  # so too after the first block of a file, which shows soon what is learned, and decides how
-CROSSED = 1 << 16  # so too where interactions make many features of few
+LATER = 1 << 22  # after the first block of a file, which is smaller so that progress shows soon
+CROSSED = 1 << 16  # with interactions, which make many features of few
 LONGEST = 1 << 24  # bytes of a line
 NO_PLACE = "for which a pair (x, y) has no place; read batches(), whose chunks have it as "
 
@@ -116,7 +116,9 @@ class Stream:
 
     skipped: int = field(default=0, init=False)  # malformed lines left out
     _quarantined: array[int] = field(default_factory=lambda: array("q"), init=False)  # bytes after each of them
-    resume_point: ResumePoint | None = field(default=None, init=False)  # of a stream that was read up to `start` before
+    resume_point: ResumePoint | None = field(
+        default=None, init=False
+    )  # where another stream has read the file up to `start`
     seen: ReadExtents = field(init=False)  # how much of each source has been read, once it is
     names: Any = field(default=None, init=False)  # the growing table of names, where there is one
 
@@ -135,11 +137,11 @@ class Stream:
         if self.multilabel and self.format not in ("vw", "svmlight"):
             raise ParameterError(f"multilabel=True: sets of labels are read from vw and svmlight, not {self.format}")
         if self.format == "svmlight" and self.interactions is not None:
-            raise ParameterError("interactions= are made of names; svmlight's features are numbers")
+            raise ParameterError("interactions= is not supported for svmlight, whose features are numbers, not names")
         self.sizes = self._sizes()
         if self.sources and (self.keep_names if self.hash_bits is not None else self.format != "svmlight"):
             self.names = _native.Names()
-        # In a table only text columns have an order of words; their runs are made where the words are.
+        # In tables only text columns have an order of words; n-grams are made when those are read.
         self.expansion = make_expansion(self.interactions, self.ngram if self.format == "vw" else 1)
 
     def _check(self) -> None:
@@ -176,16 +178,18 @@ class Stream:
         if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
             raise ParameterError(f"cache= must be the path of a file, or None for none, got {self.cache!r}")
         if self.cache is not None and (self.follow or _is_examples(self.source)):
-            raise ParameterError("cache= keeps files that are finished: not with follow=True, nor with an iterable")
+            raise ParameterError(
+                "cache= is not supported with follow=True or an iterable of examples: it needs files that do not grow"
+            )
         if self.quarantine is not None and self.on_error != "skip":
-            raise ParameterError('quarantine= keeps the lines that on_error="skip" leaves out; give both')
+            raise ParameterError('quarantine= needs on_error="skip"; give both')
         if self.format in ("vw", "svmlight"):
             for name in ("label", "weight", "id", "time", "features", "drop", "text", "categorical"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name}= names columns of a table; {self.format} has its own way to say it")
 
     def _check_start(self) -> None:
-        """Is the position one of this kind of source?"""
+        """Refuse a position that this kind of source cannot have."""
         at, count = self.start, len(self.sources)
         if not count and (at.file, at.offset, at.line, at.skip) != (0, 0, 1, 0):
             raise ParameterError(f"start={at}: a place in a file, and the source is an iterable of examples")
@@ -195,7 +199,7 @@ class Stream:
             raise ParameterError(f"start={at}: at the beginning of the first file, where nothing has come before")
 
     def _check_files(self) -> None:
-        """Nothing that is read is written to."""
+        """Refuse outputs that are also inputs."""
         ledger = files.Ledger()
         written = {"quarantine=": self.quarantine, "cache=": self.cache}
         if any(path is not None for path in written.values()):
@@ -215,7 +219,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Examples (x, y), whatever their importance: x maps names to values, y is None where there is no label."""
-        # Names are wanted here, not hashes of them; and not all names ever met, only those of a block.
+        # Names instead of hashes, and only those of one block, not all names of the stream.
         unhashed = replace_options(self, hash_bits=None)
         try:
             for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
@@ -275,7 +279,7 @@ class Stream:
         )
 
     def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
-        """Parts as chunks of `size` rows; malformed lines are met on the way."""
+        """Parts as chunks of `size` rows; malformed lines raise, or are counted and written to the quarantine."""
         at = self.start
         assert self.format is not None
         how = Records("\t" if self.format == "tsv" else ",", self.max_line) if self.format in ("csv", "tsv") else None
@@ -298,7 +302,7 @@ class Stream:
         self._quarantined.append(quarantine.length)
 
     def quarantine_length(self, at: Position) -> int:
-        """How long the quarantine was at a position that this stream has given; the rest is met again from there."""
+        """The quarantine's length at a position that this stream gave; later lines are read again from there."""
         return int(self._quarantined[at.skipped - self.start.skipped])
 
     def _of_examples(self, size: int) -> Iterator[Chunk]:

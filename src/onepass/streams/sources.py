@@ -46,7 +46,7 @@ class Source:
 
     name: str
     file: IO[bytes] | None = None
-    _once: Ahead | None = None  # what can be read only once, kept while it is only looked at
+    _once: Ahead | None = None  # an opened pipe of which only the first bytes were peeked at
 
     @property
     def reopens(self) -> bool:
@@ -103,12 +103,12 @@ class Source:
 
 
 class Ahead:
-    """A binary file of which the first bytes may be looked at before they are read."""
+    """A binary file with `peek`: the first bytes, before they are read."""
 
     def __init__(self, file: Any, under: Ahead | None = None) -> None:
         self.file = file
         self.under = under  # the compressed file
-        self.plain = under is None  # offsets are the file's own, so one may begin there
+        self.plain = under is None  # not compressed: offsets are those of the file, and it can be read from any of them
         self._ahead = b""
 
     def peek(self, size: int) -> bytes:
@@ -241,7 +241,7 @@ def detect(source: Source) -> str:
 
 
 def _require_text(name: str, first: bytes) -> None:
-    """Refuse what no text begins with: a NUL, or more than a few control characters."""
+    """Refuse binary data: text has no NUL and at most a few control characters at its beginning."""
     for magic, what, remedy in BINARY:
         if first.startswith(magic):
             raise InputError(f"{name} is {what}; {remedy}")
@@ -272,7 +272,7 @@ def _format_of(first: bytes) -> str | None:
 
 
 def shorten(text: bytes, at: int = 0, width: int = 120) -> str:
-    """A line for people: what is around `at`."""
+    """A long line, shortened to what is around `at`."""
     start = max(0, min(at - width // 2, len(text) - width))
     part = text[start : start + width].decode("utf-8", "replace")
     return ("…" if start else "") + part + ("…" if start + width < len(text) else "")
@@ -286,9 +286,9 @@ class Block:
     offset: int
     buffer: bytearray
     size: int
-    idle: bool = False  # nothing more for now: the file is followed
+    idle: bool = False  # a followed file has nothing new for now
     overlong: int = 0  # instead of lines, one line of so many bytes was left out
-    left_in: Any = None  # the TextFile that has them still, for whoever parses them to read
+    left_in: Any = None  # the TextFile from which the parser reads them
     cut: Cut = field(default_factory=lambda: Cut(0))
     header: bool = False  # does it begin with the names of columns?
     crc: int = 0  # of a line that was left out
@@ -300,7 +300,7 @@ class Cut:
 
     size: int
     records: int = 0
-    lines: int = 0  # physical ones
+    lines: int = 0  # physical lines
     well_quoted: bool = True  # is every record so?
 
 
@@ -322,7 +322,7 @@ class Lines:
         return 0
 
     def lines_within(self, buffer: bytearray, size: int) -> int:
-        """Of a line that is too long."""
+        """How many line ends a piece of an overlong line has."""
         return int(size > 0 and buffer[size - 1] == 10)
 
     def ends_line(self, byte: int) -> bool:
@@ -337,7 +337,7 @@ class Sizes:
     later: int
 
     def at(self, offset: int) -> int:
-        """Of the block there. Nothing but its place decides, so that a stream that is resumed meets the same blocks."""
+        """Of the block at this offset. Only the offset decides, so that a resumed stream reads the same blocks."""
         return self.first if 2 * offset < self.first else self.later
 
 
@@ -361,11 +361,11 @@ def blocks(
             if leave and source.reopens and opened.plain:
                 for block in _left_in_file(opened, source.name, number, sizes, offset):
                     yield block
-                    opened.skip(block.size)  # whoever watches the open file (pv -d, long_stream.py) sees how far it is
+                    opened.skip(block.size)  # tools that watch the open file (pv -d, long_stream.py) see the progress
                     offset += block.size
             last = number == len(sources) - 1
             reused = [] if spare is None else spare
-            yield from _of_one(opened, number, sizes, max_line, offset, follow and last, how or Lines(), reused)
+            yield from _read_blocks(opened, number, sizes, max_line, offset, follow and last, how or Lines(), reused)
         except EOFError as error:
             raise InputError(f"{source.name}: the compressed file is truncated; its end is missing") from error
         except OSError as error:
@@ -388,7 +388,7 @@ def _begin(file: Ahead, name: str, offset: int, resume_point: Any) -> int:
 
 
 def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int) -> Iterator[Block]:
-    """Blocks of a file that can be read anywhere, as long as it is clear where they end: `_of_one` has the others."""
+    """Blocks that the parser itself reads from the file, while line ends are found; `_read_blocks` reads the others."""
     descriptor = file.file.fileno()
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return
@@ -396,7 +396,7 @@ def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int
     while True:
         capacity = sizes.at(offset)
         end, cut, looked = offset + capacity, 0, min(1 << 14, capacity)
-        while True:  # for the last line end, in more and more of the block
+        while True:  # search for the last line end, in more and more of the block
             tail = os.pread(descriptor, looked, end - looked)
             cut = tail.rfind(b"\n") + 1
             if cut or looked == capacity or len(tail) < looked:
@@ -409,7 +409,7 @@ def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int
         offset += size
 
 
-def _of_one(
+def _read_blocks(
     file: Ahead, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, how: Lines,
     spare: list[bytearray],
 ) -> Iterator[Block]:  # fmt: skip

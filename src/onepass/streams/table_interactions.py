@@ -19,7 +19,7 @@ __all__ = ["crossed"]
 
 
 def crossed(coded: Coded, stream: Any, table: Any) -> tuple[Any, Coded]:
-    """Rows with their interactions, and the answers of those that have all of them finite."""
+    """Rows with their interactions, and the labels of those whose products are all finite."""
     bits = -1 if stream.hash_bits is None else stream.hash_bits
     try:
         rows = _expanded(coded, stream.expansion, bits, table)
@@ -49,7 +49,7 @@ def _overflowing(coded: Coded, expansion: Any) -> dict[int, str]:
 
 
 def _without(coded: Coded, wrong: dict[int, str]) -> Coded:
-    """The other rows; these are bad lines, at their places among those that there are."""
+    """The other rows; the rows in `wrong` become bad lines, in order among those there already are."""
     keep = np.ones(len(coded.y), dtype=bool)
     keep[list(wrong)] = False
     before = np.concatenate([[0], np.cumsum(~keep)])  # rows left out before each

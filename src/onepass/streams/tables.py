@@ -38,7 +38,7 @@ class Coded:
     time: NDArray[Any] | None
     bad: list[BadLine]
     lines: int
-    distinct: bool = False  # no code stands twice in a row
+    distinct: bool = False  # no row has a code twice
     labels: str = ""  # what they are: see Position
     line_of: Callable[[int], tuple[int, bytes]] = lambda row: (row, b"")  # a row's line in its block, and its text
 
@@ -99,7 +99,7 @@ def _columns(coded: Coded, hash_bits: int | None, table: Any) -> NDArray[np.int3
 
 
 def _placed(coded: Coded, columns: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """The rows with columns[code] for each code; where two codes share a column, what meets in a row is added up."""
+    """The rows with columns[code] for each code; values of a row that share a column are added up."""
     used = columns[columns >= 0]
     if coded.distinct and len(np.unique(used)) == len(used):
         same = np.array_equal(columns, np.arange(len(columns)))
