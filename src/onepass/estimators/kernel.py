@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -14,7 +15,9 @@ from ..errors import ParameterError
 from ..kernels import Kernel
 from ..kernels.budgets import Budget, make
 from ..models.kernel import KernelModel
-from ..scheme.rounds import Array, Rule
+from ..models.options import ClassOptions, KernelOptions, shared_options
+from ..scheme.rounds import Array
+from .fit_options import FitOptions
 from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
 
 __all__ = ["KernelClassifier", "KernelRegressor"]
@@ -34,7 +37,7 @@ class _KernelEstimator(RuleEstimator[KernelModel]):
     def _kernel_options(self) -> dict[str, Any]:
         if self.mode not in ("online", "incremental"):
             raise ParameterError(f"mode={self.mode!r}: expected 'online' or 'incremental' for a kernel learner")
-        return {"kernel": self.kernel, "budget": self.budget}
+        return shared_options(self, KernelModel)
 
     @property
     def n_support_(self) -> int:
@@ -81,7 +84,8 @@ class _KernelEstimator(RuleEstimator[KernelModel]):
             self.kernel = self._learned().kernel
 
 
-class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel]):
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel], FitOptions, ClassOptions, KernelOptions):
     """A kernel classifier that learns by any rule, in one pass, within a budget.
 
     Parameters
@@ -97,40 +101,8 @@ class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel]):
         With several passes, ``budgets.Unlimited(merge_duplicates=True)`` counts a row that is back in its coefficient.
     """
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
-        budget: str | Budget | None = None,
-        task: str = "auto",
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        hash_bits: int | None = None,
-        multiclass: str = "rival",
-        costs: Any = None,
-        class_weight: dict[Any, float] | str | None = None,
-        mode: str = "online",
-        passes: int = 1,
-        shuffle: bool | str = False,
-        tol: float | None = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.kernel = kernel
-        self.budget = budget
-        self.task = task
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.hash_bits = hash_bits
-        self.multiclass = multiclass
-        self.costs = costs
-        self.class_weight = class_weight
-        self.mode = mode
-        self.passes = passes
-        self.shuffle = shuffle
-        self.tol = tol
-        self.random_state = random_state
+    task: str = "auto"
+    class_weight: dict[Any, float] | str | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -141,55 +113,12 @@ class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel]):
     def _new_model(self, classes: list[Any] | None = None) -> KernelModel:
         if self.task not in ("auto", "binary", "multiclass"):
             raise ParameterError(f"task={self.task!r}: expected one of auto, binary, multiclass")
-        return KernelModel(
-            self.rule,
-            self.task,
-            **self._kernel_options(),
-            classes=classes,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            hash_bits=self.hash_bits,
-            multiclass=self.multiclass,
-            costs=self.costs,
-        )
+        return KernelModel(**self._kernel_options(), classes=classes)
 
 
-class KernelRegressor(_KernelEstimator, RuleRegressor[KernelModel]):
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class KernelRegressor(_KernelEstimator, RuleRegressor[KernelModel], FitOptions, KernelOptions):
     """A kernel regressor. Parameters are those of `KernelClassifier`, without classes."""
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
-        budget: str | Budget | None = None,
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        hash_bits: int | None = None,
-        mode: str = "online",
-        passes: int = 1,
-        shuffle: bool | str = False,
-        tol: float | None = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.kernel = kernel
-        self.budget = budget
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.hash_bits = hash_bits
-        self.mode = mode
-        self.passes = passes
-        self.shuffle = shuffle
-        self.tol = tol
-        self.random_state = random_state
-
     def _new_model(self, classes: list[Any] | None = None) -> KernelModel:
-        return KernelModel(
-            self.rule,
-            "regression",
-            **self._kernel_options(),
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            hash_bits=self.hash_bits,
-        )
+        return KernelModel(**self._kernel_options(), task="regression")

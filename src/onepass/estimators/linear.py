@@ -12,8 +12,9 @@ from ..learner import LearnerTraits
 from ..models import uncertainty
 from ..models.base import unlocked
 from ..models.linear import LinearModel
-from ..scheme.readouts import Readout
-from ..scheme.rounds import Array, Rule
+from ..models.options import ClassOptions, LinearOptions, shared_options
+from ..scheme.rounds import Array
+from .fit_options import LinearFitOptions
 from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
 
 __all__ = ["ClassWeights", "LinearClassifier", "LinearRegressor", "LinearWeights"]
@@ -47,7 +48,8 @@ class ClassWeights(LinearWeights):
         return self._learned().weights()[1]
 
 
-class LinearClassifier(ClassWeights, RuleClassifier[LinearModel]):
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LinearClassifier(ClassWeights, RuleClassifier[LinearModel], LinearFitOptions, ClassOptions, LinearOptions):
     """A linear classifier that learns by any rule, in one pass.
 
     Parameters
@@ -71,98 +73,24 @@ class LinearClassifier(ClassWeights, RuleClassifier[LinearModel]):
         `tol_w` of their length. Rules driven by mistakes stop at a pass without an update.
     """
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        task: str = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        bias_in_norm: bool = True,
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        multiclass: str = "rival",
-        costs: Any = None,
-        class_weight: dict[Any, float] | str | None = None,
-        mode: str = "online",
-        passes: int = 1,
-        shuffle: bool | str = False,
-        tol: float | None = 1e-3,
-        tol_w: float | None = 1e-6,
-        reduction: str = "sum",
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.task = task
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.bias_in_norm = bias_in_norm
-        self.readout = readout
-        self.hash_bits = hash_bits
-        self.multiclass = multiclass
-        self.costs = costs
-        self.class_weight = class_weight
-        self.mode = mode
-        self.passes = passes
-        self.shuffle = shuffle
-        self.tol = tol
-        self.tol_w = tol_w
-        self.reduction = reduction
-        self.random_state = random_state
+    task: str = "auto"
+    fit_intercept: bool = True
+    class_weight: dict[Any, float] | str | None = None
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         if self.task not in ("auto", "binary", "multiclass"):
             raise ParameterError(f"task={self.task!r}: expected one of auto, binary, multiclass")
-        return LinearModel(
-            self.rule,
-            self.task,
-            classes=classes,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            bias_in_norm=self.bias_in_norm,
-            readout=self.readout,
-            hash_bits=self.hash_bits,
-            multiclass=self.multiclass,
-            costs=self.costs,
-        )
+        return LinearModel(**shared_options(self, LinearModel), classes=classes)
 
 
-class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LinearRegressor(LinearWeights, RuleRegressor[LinearModel], LinearFitOptions, LinearOptions):
     """A linear regressor that learns by any rule defined for regression, in one pass.
 
     Parameters are those of `LinearClassifier`, without classes.
     """
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        bias_in_norm: bool = True,
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        mode: str = "online",
-        passes: int = 1,
-        shuffle: bool | str = False,
-        tol: float | None = 1e-3,
-        tol_w: float | None = 1e-6,
-        reduction: str = "sum",
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.bias_in_norm = bias_in_norm
-        self.readout = readout
-        self.hash_bits = hash_bits
-        self.mode = mode
-        self.passes = passes
-        self.shuffle = shuffle
-        self.tol = tol
-        self.tol_w = tol_w
-        self.reduction = reduction
-        self.random_state = random_state
+    fit_intercept: bool = True
 
     @property
     def traits(self) -> LearnerTraits:
@@ -203,12 +131,4 @@ class LinearRegressor(LinearWeights, RuleRegressor[LinearModel]):
         return self._learned().weights()[1]
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
-        return LinearModel(
-            self.rule,
-            "regression",
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            bias_in_norm=self.bias_in_norm,
-            readout=self.readout,
-            hash_bits=self.hash_bits,
-        )
+        return LinearModel(**shared_options(self, LinearModel), task="regression")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -10,17 +11,19 @@ from numpy.typing import NDArray
 
 from ..errors import LabelError
 from ..models.linear import LinearModel
+from ..models.options import LinearOptions, ThresholdOptions, shared_options
 from ..rows import csr
 from ..rows.labels import require_no_dates
-from ..scheme.readouts import Readout
-from ..scheme.rounds import Array, Rule
+from ..scheme.rounds import Array
+from .fit_options import PassOptions
 from .linear import ClassWeights
 from .rule_estimator import RuleClassifier
 
 __all__ = ["MultilabelClassifier"]
 
 
-class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel]):
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel], PassOptions, ThresholdOptions, LinearOptions):
     """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
 
     The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.
@@ -35,30 +38,7 @@ class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel]):
     The other parameters are those of `LinearClassifier`.
     """
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        bias_in_norm: bool = True,
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        threshold: str = "uncalibrated",
-        passes: int = 1,
-        shuffle: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.bias_in_norm = bias_in_norm
-        self.readout = readout
-        self.hash_bits = hash_bits
-        self.threshold = threshold
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
+    fit_intercept: bool = True
 
     class_weight = None
     _answers_with = "labels"
@@ -111,17 +91,7 @@ class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel]):
         return tags
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
-        return LinearModel(
-            self.rule,
-            "multilabel",
-            classes=classes,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            bias_in_norm=self.bias_in_norm,
-            readout=self.readout,
-            hash_bits=self.hash_bits,
-            threshold=self.threshold,
-        )
+        return LinearModel(**shared_options(self, LinearModel), task="multilabel", classes=classes)
 
     def _attributes(self) -> dict[str, Any]:
         return {**super()._attributes(), "sets": self._sets}

@@ -11,34 +11,20 @@ from sklearn.base import OutlierMixin
 
 from ..learner import LearnerTraits
 from ..models.linear import LinearModel
-from ..scheme.rounds import Array, Rule
+from ..models.options import OneClassOptions, RuleOptions, shared_options
+from ..scheme.rounds import Array
+from .fit_options import PassOptions
 from .linear import LinearWeights
 
 __all__ = ["OneClass"]
 
 
-class OneClass(OutlierMixin, LinearWeights):  # type: ignore[misc]
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class OneClass(OutlierMixin, LinearWeights, PassOptions, OneClassOptions, RuleOptions):  # type: ignore[misc]
     """A centre w that moves towards every x further away than `radius`, by a Passive-Aggressive step.
 
     `score_samples` is −‖x − w‖, `decision_function` radius − ‖x − w‖ (below 0 is an outlier), `predict` +1 or −1.
     """
-
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        radius: float = 1.0,
-        hash_bits: int | None = None,
-        passes: int = 1,
-        shuffle: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.radius = radius
-        self.hash_bits = hash_bits
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     _answers_with = "outlier"
 
@@ -98,4 +84,4 @@ class OneClass(OutlierMixin, LinearWeights):  # type: ignore[misc]
         return -float(self.radius)
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
-        return LinearModel(self.rule, "oneclass", fit_intercept=False, hash_bits=self.hash_bits, radius=self.radius)
+        return LinearModel(**shared_options(self, LinearModel), task="oneclass")

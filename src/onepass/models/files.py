@@ -14,11 +14,11 @@ from ..errors import DamagedFileError, checked_parts
 from ..persistence import store
 from ..rows import hashing
 from ..scheme.losses import LOSSES
-from ..scheme.parameters import Parameters, config_name, from_config, to_config
+from ..scheme.parameters import Parameters, config_name, from_config
 from ..scheme.rounds import Rule
 from ..scheme.schedules import SCHEDULES
 from ..scheme.traits import RuleTraits
-from .options import LIMITS
+from .options import options_config, options_from
 from .sparse_state import packed, unpacked
 
 if TYPE_CHECKING:
@@ -32,24 +32,13 @@ Model = TypeVar("Model", bound="RuleModel")
 def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Everything, as JSON-able configuration and arrays; `from_state` resumes bit for bit."""
     config = {
-        "rule": to_config(model.rule),
-        "task": model.task,
+        **options_config(model),
         "declared": model.declared,
         "classes": store.encode_values(model.classes),
-        "fit_intercept": model.fit_intercept,
-        "intercept_scaling": model.intercept_scaling,
-        "bias_in_norm": model.bias_in_norm,
-        "readout": to_config(model.readout),
-        "hash_bits": model.hash_bits,
         **hashing.record(model.hash_bits),
-        "multiclass": model.multiclass,
-        "costs": None if model.costs is None else model.costs.tolist(),
-        "radius": model.radius,
-        "threshold": model.threshold,
         "features": model.n_features,
         "extra": model.extra,
     }
-    config |= {name: limit for name in LIMITS if (limit := getattr(model, name)) is not None}
     arrays = packed(model)
     arrays.update({f"names.{key}": value for key, value in store.encode_names(model.names).items()})
     arrays.update({f"extra.{key}": value for key, value in model.extra_arrays.items()})
@@ -65,21 +54,8 @@ def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str
         rows, averaged = _rows(config, classes), config["readout"]["type"] == "readout:Average"
         parts[""] = unpacked(parts[""], rule, config["features"], rows, averaged)
         _check_parts(config, classes, names, parts[""], rule)
-        model = kind(
-            rule,
-            config["task"],
-            fit_intercept=config["fit_intercept"],
-            intercept_scaling=config["intercept_scaling"],
-            bias_in_norm=config["bias_in_norm"],
-            readout=from_config(config["readout"], known_parameters()),
-            hash_bits=config["hash_bits"],
-            multiclass=config["multiclass"],
-            costs=config["costs"],
-            radius=config["radius"],
-            threshold=config.get("threshold", "uncalibrated"),  # the only kind there was before files said
-            classes=None if config["costs"] is None else classes,
-            **{name: config.get(name) for name in LIMITS},
-        )
+        options = options_from(kind, config, known_parameters())
+        model = kind(**options, classes=None if config["costs"] is None else classes)
         resume(model, config, classes, names, parts)
     return model
 

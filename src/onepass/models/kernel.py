@@ -6,8 +6,8 @@ What models do with examples, labels, names and files is `RuleModel`'s.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import replace
+import dataclasses
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from ..scheme.readouts import Readout, make_readout
 from ..scheme.rounds import Array, Rule
 from .base import array_bytes
 from .files import known_parameters, parted, resume
-from .options import LIMITS, engine_parts
+from .options import ClassOptions, KernelOptions, LimitOptions, ReadoutOptions, engine_parts, options_from
 from .rule_model import RuleModel
 
 __all__ = ["NO_WEIGHTS", "KernelModel"]
@@ -34,7 +34,8 @@ TASKS = ("auto", "binary", "multiclass", "regression")
 NO_WEIGHTS = "a kernel learner has no weight per feature"
 
 
-class KernelModel(RuleModel):
+@dataclasses.dataclass(repr=False, eq=False)
+class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelOptions):  # type: ignore[misc]  # as `LinearModel`
     """A rule, a kernel, a budget, and the support vectors they have chosen.
 
     The options are those of `LinearModel` where they mean something; `fit_intercept` adds intercept_scaling² to the
@@ -43,51 +44,23 @@ class KernelModel(RuleModel):
 
     counts_unknown = True
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        task: str = "auto",
-        *,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
-        budget: str | Budget | None = None,
-        classes: Iterable[Hashable] | None = None,
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        multiclass: str = "rival",
-        costs: Any = None,
-        max_classes: int | None = None,
-        max_features: int | None = None,
-    ) -> None:
-        if task not in TASKS:
-            raise ParameterError(f"task={task!r}: a kernel learner has {', '.join(TASKS)}")
-        made = make_rule(rule)
-        _require(made, readout)
-        self.kernel = copy.deepcopy(kernels.make(kernel))
-        self.budget = copy.deepcopy(budgets.make(budget))
-        self.budget.require(made, task, self.kernel)
+    task: str = "auto"
+    _: dataclasses.KW_ONLY
+    classes: dataclasses.InitVar[Iterable[Hashable] | None] = None
+
+    def __post_init__(self, classes: Iterable[Hashable] | None) -> None:
         self._engine: _native.KernelEngine
-        super().__init__(
-            rule,
-            task,
-            classes=classes,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            readout=readout,
-            hash_bits=hash_bits,
-            multiclass=multiclass,
-            costs=costs,
-            max_classes=max_classes,
-            max_features=max_features,
-        )
+        if self.task not in TASKS:
+            raise ParameterError(f"task={self.task!r}: a kernel learner has {', '.join(TASKS)}")
+        made = make_rule(self.rule)
+        _require(made, self.readout)
+        self.kernel: Kernel = copy.deepcopy(kernels.make(self.kernel))
+        self.budget: Budget = copy.deepcopy(budgets.make(self.budget))
+        self.budget.require(made, self.task, self.kernel)
+        super().__post_init__(classes)
 
     def __repr__(self) -> str:
         return f"KernelModel({self.rule!r}, task={self.task!r}, kernel={self.kernel!r}, budget={self.budget!r})"
-
-    def options(self) -> dict[str, Any]:
-        names = ("rule", "task", "kernel", "budget", "fit_intercept", "intercept_scaling", "readout", "hash_bits")
-        return {name: getattr(self, name) for name in (*names, "multiclass", *LIMITS)}
 
     @property
     def estimator_kind(self) -> str:
@@ -171,20 +144,10 @@ class KernelModel(RuleModel):
             known = known_parameters()
             classes = store.decode_values(config["classes"])
             _check_numbers(config, own, classes)
-            model = cls(
-                from_config(config["rule"], known),
-                config["task"],
-                kernel=kernel or (from_config(config["kernel"], known) if gram is None else kernels.Precomputed(gram)),
-                budget=from_config(config["budget"], known),
-                fit_intercept=config["fit_intercept"],
-                intercept_scaling=config["intercept_scaling"],
-                readout=from_config(config["readout"], known),
-                hash_bits=config["hash_bits"],
-                multiclass=config["multiclass"],
-                costs=config["costs"],
-                classes=None if config["costs"] is None else classes,
-                **{name: config.get(name) for name in LIMITS},
-            )
+            options = options_from(cls, config, known)
+            given = from_config(config["kernel"], known) if gram is None else kernels.Precomputed(gram)
+            options["kernel"] = kernel or given
+            model = cls(**options, classes=None if config["costs"] is None else classes)
             learned = {**own, "kernel_features": int(config["kernel_features"])}
             resume(model, config, classes, store.decode_names(parts["names"]), {**parts, "": learned})
         return model
@@ -239,7 +202,10 @@ class KernelModel(RuleModel):
             np.ascontiguousarray(indices, dtype=np.int64),
             np.ascontiguousarray(starts, dtype=np.int64),
         )
-        return replace(placed, csr=csr)
+        return dataclasses.replace(placed, csr=csr)
+
+
+delattr(KernelModel, "classes")  # the default of the constructor's argument, which hides the property of `RuleModel`
 
 
 def _require(rule: Rule, readout: str | Readout) -> None:

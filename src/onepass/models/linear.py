@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import dataclasses
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,14 @@ from ..learner import LearnerTraits
 from ..rows.batches import Batch
 from ..scheme.rounds import Array
 from . import files, scoring, weights
-from .options import LIMITS, engine_parts
+from .options import (
+    ClassOptions,
+    LimitOptions,
+    LinearOptions,
+    OneClassOptions,
+    ThresholdOptions,
+    engine_parts,
+)
 from .rule_model import RuleModel
 
 __all__ = ["LinearModel"]
@@ -27,7 +35,10 @@ ESTIMATORS = {
 }
 
 
-class LinearModel(RuleModel):
+@dataclasses.dataclass(repr=False, eq=False)
+class LinearModel(  # type: ignore[misc]  # its options are objects, not names, once they are checked
+    RuleModel, LimitOptions, OneClassOptions, ThresholdOptions, ClassOptions, LinearOptions
+):
     """A rule, its weights, its feature names and its labels.
 
     task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
@@ -44,12 +55,12 @@ class LinearModel(RuleModel):
     predicted, judged and learned from. Of two classes it speaks for the second.
     """
 
+    task: str = "auto"
+    _: dataclasses.KW_ONLY
+    classes: dataclasses.InitVar[Iterable[Hashable] | None] = None
+
     def __repr__(self) -> str:
         return f"LinearModel({self.rule!r}, task={self.task!r})"
-
-    def options(self) -> dict[str, Any]:
-        names = ("rule", "task", "fit_intercept", "intercept_scaling", "bias_in_norm", "readout", "hash_bits")
-        return {name: getattr(self, name) for name in (*names, "multiclass", "threshold", "radius", *LIMITS)}
 
     @property
     def traits(self) -> LearnerTraits:
@@ -112,3 +123,6 @@ class LinearModel(RuleModel):
     def _learned_places(self) -> NDArray[np.intp]:
         places, w, _ = self.met_weights(last=True)
         return places[w.any(axis=0)]
+
+
+delattr(LinearModel, "classes")  # the default of the constructor's argument, which hides the property of `RuleModel`

@@ -1,37 +1,161 @@
-"""The options of a model: checked as users give them, and as the native engine reads them."""
+"""The options of models: dataclasses that models and estimators inherit; their checks; what the engine reads of them.
+
+An option is one field here. The model and the estimators that inherit its group take it, `get_params` lists it, files
+store it, and `_options_part` hands it to the native engine.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import scheme
 from ..errors import ParameterError
-from ..scheme.readouts import Average
-from ..scheme.rounds import Array
+from ..scheme.parameters import Parameters, from_config, to_config
+from ..scheme.readouts import Average, Readout
+from ..scheme.rounds import Array, Rule
 from . import callback
 
 if TYPE_CHECKING:
+    from ..kernels import Kernel
+    from ..kernels.budgets import Budget
     from .rule_model import RuleModel
 
 __all__ = [
-    "LIMITS",
+    "ClassOptions",
+    "InterceptOptions",
+    "KernelOptions",
+    "LimitOptions",
+    "LinearOptions",
+    "OneClassOptions",
+    "ReadoutOptions",
+    "RuleOptions",
+    "ThresholdOptions",
+    "check_options",
     "classes_and_costs",
     "engine_parts",
+    "options_config",
+    "options_from",
     "read_bits",
     "read_costs",
-    "read_flag",
     "read_intercept",
     "read_max_classes",
-    "read_positive",
+    "shared_options",
 ]
 
 
-LIMITS = ("max_classes", "max_features")  # options that a file holds only where they are given
+def read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name}={value!r}: expected True or False")
+    return bool(value)
+
+
+def read_positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
+        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
+    return float(value)
+
+
+LATE = {"late": True}  # of an option that a file may leave out, which then means its default
+APART = {"apart": True}  # of an option that a model writes to files in a form of its own
+
+
+@dataclasses.dataclass(repr=False, eq=False)
+class RuleOptions:
+    """What every learner by a rule has."""
+
+    rule: str | Rule = "pa1"
+    _: dataclasses.KW_ONLY
+    hash_bits: int | None = None
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class InterceptOptions(RuleOptions):
+    fit_intercept: bool | str = "auto"
+    intercept_scaling: float = dataclasses.field(default=1.0, metadata={"check": read_positive})
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class ReadoutOptions:
+    readout: str | Readout = "last"
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LinearOptions(ReadoutOptions, InterceptOptions):
+    bias_in_norm: bool = dataclasses.field(default=True, metadata={"check": read_flag})
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class KernelOptions(InterceptOptions):
+    kernel: str | Kernel | Callable[..., Any] = dataclasses.field(default="rbf", metadata=APART)
+    budget: str | Budget | None = None
+    fit_intercept: bool = False
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class ClassOptions:
+    """Of classifiers with one class for each example."""
+
+    multiclass: str = "rival"
+    costs: Any = None
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class ThresholdOptions:
+    """Of sets of labels."""
+
+    threshold: str = dataclasses.field(default="uncalibrated", metadata=LATE)
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class OneClassOptions:
+    radius: float = dataclasses.field(default=1.0, metadata={"check": read_positive})
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LimitOptions:
+    """Limits of models that grow with their stream."""
+
+    max_classes: int | None = dataclasses.field(default=None, metadata=LATE)
+    max_features: int | None = dataclasses.field(default=None, metadata=LATE)
+
+
+def check_options(model: RuleModel) -> None:
+    """Replace each option that has a check of its own by what the check makes of it."""
+    for field in dataclasses.fields(model):
+        if check := field.metadata.get("check"):
+            setattr(model, field.name, check(field.name, getattr(model, field.name)))
+
+
+def shared_options(learner: Any, kind: type[Any]) -> dict[str, Any]:
+    """The options of a learner that a learner of another kind takes, too."""
+    own = {field.name for field in dataclasses.fields(learner)}
+    return {field.name: getattr(learner, field.name) for field in dataclasses.fields(kind) if field.name in own}
+
+
+def options_config(model: RuleModel) -> dict[str, Any]:
+    """The options as files hold them."""
+    fields = [field for field in dataclasses.fields(model) if "apart" not in field.metadata]
+    values = [(field, getattr(model, field.name)) for field in fields]
+    return {
+        field.name: to_config(value) for field, value in values if value is not None or "late" not in field.metadata
+    }
+
+
+def options_from(
+    kind: type[RuleModel], config: Mapping[str, Any], known: dict[str, type[Parameters]]
+) -> dict[str, Any]:
+    """The options that `options_config` wrote, for the constructor of a model of this kind."""
+    fields = [field for field in dataclasses.fields(kind) if "apart" not in field.metadata]
+    return {
+        field.name: from_config(config[field.name], known)
+        for field in fields
+        if field.name in config or "late" not in field.metadata
+    }
 
 
 def read_costs(costs: Any, classes: list[Any] | None) -> Array:
@@ -48,12 +172,6 @@ def read_costs(costs: Any, classes: list[Any] | None) -> Array:
     return table
 
 
-def read_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name}={value!r}: expected True or False")
-    return bool(value)
-
-
 def read_intercept(value: Any, task: str) -> bool:
     """ "auto" is True wherever an intercept can tell examples apart."""
     without = {
@@ -68,12 +186,6 @@ def read_intercept(value: Any, task: str) -> bool:
     if value and without:
         raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
     return bool(value)
-
-
-def read_positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
-        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
-    return float(value)
 
 
 def read_bits(value: Any) -> int | None:

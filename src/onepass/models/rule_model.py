@@ -7,10 +7,11 @@ the files model_*.py, whose functions take the model first.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +30,12 @@ from . import learning as model_learning
 from .base import LearnerBase, array_bytes
 from .columns import StreamColumns, placed
 from .options import (
+    check_options,
     classes_and_costs,
     read_bits,
     read_costs,
-    read_flag,
     read_intercept,
     read_max_classes,
-    read_positive,
 )
 
 __all__ = ["RuleModel"]
@@ -64,50 +64,49 @@ class RuleModel(LearnerBase):
     _state_is_copy = True
     counts_unknown = False  # do features that were never learned change a score?
 
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        task: str = "auto",
-        *,
-        classes: Iterable[Hashable] | None = None,
-        fit_intercept: bool | str = "auto",
-        intercept_scaling: float = 1.0,
-        bias_in_norm: bool = True,
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        multiclass: str = "rival",
-        costs: Any = None,
-        threshold: str = "uncalibrated",
-        radius: float = 1.0,
-        max_classes: int | None = None,
-        max_features: int | None = None,
-    ) -> None:
+    rule: Rule
+    task: str
+    hash_bits: int | None
+    fit_intercept: bool
+    intercept_scaling: float
+    readout: Readout
+    multiclass: str
+    costs: Any
+    max_classes: int | None
+    max_features: int | None
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]  # a subclass is a dataclass of its options
+    # Options of linear models alone; the others have the defaults.
+    bias_in_norm: bool = True
+    threshold: str = "uncalibrated"
+    radius: float = 1.0
+
+    def __post_init__(self, classes: Iterable[Hashable] | None) -> None:
+        """Check the options, which are the fields of the subclass, and make the native engine."""
+        task = self.task
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
-        self.rule = copy.deepcopy(rules.make(rule))  # its own: what is changed outside must not change what was learned
+        # A copy: what is changed outside must not change what was learned.
+        self.rule = copy.deepcopy(rules.make(self.rule))
         self.rule_traits = self.rule.traits
-        self.task = task
         self.rule.require("binary" if task == "auto" else task)
         scheme.require_start(self.rule)
-        self.readout = scheme.make_readout(readout, self.rule)
-        self.threshold = threshold
-        self.calibrated = scheme.calibrates(threshold, self.rule, task)
+        self.readout = scheme.make_readout(self.readout, self.rule)
+        self.calibrated = scheme.calibrates(self.threshold, self.rule, task)
         self.ratchet = scheme.is_ratchet(self.readout, task)
-        self.rule.require_multiclass(multiclass)
-        self.multiclass = multiclass
+        self.rule.require_multiclass(self.multiclass)
         classes = None if classes is None else list(classes)
-        self.costs = None if costs is None else read_costs(costs, classes)
+        self.costs = None if self.costs is None else read_costs(self.costs, classes)
         if self.costs is not None:
-            self.rule.require_costs(task, multiclass, len(self.costs))
-        self.fit_intercept = read_intercept(fit_intercept, task)
-        self.bias_in_norm = read_flag("bias_in_norm", bias_in_norm)
-        self.intercept_scaling = read_positive("intercept_scaling", intercept_scaling)
-        self.hash_bits = read_bits(hash_bits)
-        self.radius = read_positive("radius", radius)
-        self.max_classes = read_max_classes(max_classes, classes)
-        self.max_features = read_max_features(max_features)
+            self.rule.require_costs(task, self.multiclass, len(self.costs))
+        self.fit_intercept = read_intercept(self.fit_intercept, task)
+        check_options(self)
+        self.hash_bits = read_bits(self.hash_bits)
+        self.max_classes = read_max_classes(self.max_classes, classes)
+        self.max_features = read_max_features(self.max_features)
         if task == "oneclass" and not isinstance(self.readout, scheme.Last):
-            raise ParameterError(f"task='oneclass' has a centre, not a score: readout='last' alone, not {readout!r}")
+            raise ParameterError(
+                f"task='oneclass' has a centre, not a score: readout='last' alone, not {self.readout!r}"
+            )
         self.declared = classes is not None
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
@@ -140,8 +139,9 @@ class RuleModel(LearnerBase):
         self._engine.max_features = self.max_features or 0
 
     def options(self) -> dict[str, Any]:
-        """The constructor's parameters."""
-        raise NotImplementedError
+        """The options for another model like this one; costs belong to its classes and are left out."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "costs"]
+        return {name: getattr(self, name) for name in names}
 
     def new_model(self, classes: Iterable[Hashable] | None = None) -> Self:
         """A model like this one that has learned nothing, for other classes (with costs for the same, in any order)."""
