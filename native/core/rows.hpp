@@ -52,7 +52,8 @@ class NarrowIndices {
  public:
     // Inlined, lest one instruction set call another's.
     __attribute__((always_inline)) NarrowIndices(const int64_t* index, size_t n) : at_(n <= few ? few_ : room(n)) {
-        for (size_t i = 0; i < n; ++i) at_[i] = int32_t(index[i]);
+        int32_t* __restrict at = at_;
+        for (size_t i = 0; i < n; ++i) at[i] = int32_t(index[i]);
     }
     NarrowIndices(const NarrowIndices&) = delete;
     operator const int32_t*() const { return at_; }

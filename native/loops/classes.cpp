@@ -1,6 +1,6 @@
 // Class rows: a row of weights for each class or label. Compiled once per
 // instruction set.
-#include "loops/round.hpp"
+#include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {
 

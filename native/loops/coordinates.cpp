@@ -1,6 +1,6 @@
 // One row of weights, each beside the planes of a rule by coordinates. Compiled once per
 // instruction set.
-#include "loops/round.hpp"
+#include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {
 

@@ -1,6 +1,6 @@
 // Gaussian weights: one row of them, each beside its variance. Compiled once per
 // instruction set.
-#include "loops/round.hpp"
+#include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {
 

@@ -176,25 +176,36 @@ inline Joseph joseph_of(const Model& M, const Change& change, size_t r) {
     return {change.kappa * part * part, gain > 0.0 ? change.forget / gain : 0.0};
 }
 
+// May sqrt(gain) * x, which is rotated into the factor, be too large?
+inline bool factor_overflows(const Model& M, size_t rows, double forget) {
+    double largest = 0.0;
+    for (size_t i = 0; i < M.w.sigma.met; ++i)
+        largest = std::abs(M.along.x[i]) > largest ? std::abs(M.along.x[i]) : largest;
+    for (size_t r = 0; r < rows; ++r)
+        if (!(std::sqrt(M.along.gains[r] / forget) * largest < safe)) return true;
+    return false;
+}
+
+// Coordinate j of the class row's part of phi, times Sigma; a row without a part has no z.
+inline double part_of_z(const Model& M, size_t r, size_t j) {
+    const double part = M.along.parts[r];
+    return part == 0.0 ? 0.0 : part * M.along.z[r * M.w.sigma.met + j];
+}
+
 // Of the factor no diagonal is at hand. Forgetting makes variances larger by a known factor at most, everything else
 // smaller: they are worked out, in O(size^3), where that factor would have led beyond `largest` since the last time;
 // and where forgetting waits for one of them, that one is looked at first.
 inline Status plan_factor(Model& M, size_t rows, Change& change) {
     Covariance& S = M.w.sigma;
     const size_t n = S.met;
-    for (size_t r = 0; r < rows; ++r) {
-        const double gain = M.along.gains[r] / change.forget;
-        double largest = 0.0;
-        for (size_t i = 0; i < n; ++i) largest = std::abs(M.along.x[i]) > largest ? std::abs(M.along.x[i]) : largest;
-        if (!(std::sqrt(gain) * largest < safe)) return Status::overflow;
-    }
+    if (factor_overflows(M, rows, change.forget)) return Status::overflow;
     const bool bounded = S.largest < safe;  // without a bound nothing waits: what would be infinite is refused
-    const double bound = bounded ? S.largest : safe;
+    const double bound = std::min(S.largest, safe);
     auto beyond = [&](double variance) { return variance / change.forget > bound; };
     double most = 0.0;
     auto look_at = [&](size_t r, size_t j) {
         const double variance = variance_of(S.of(r), j);
-        const double part = M.along.parts[r], z = part == 0.0 ? 0.0 : part * M.along.z[r * n + j];
+        const double z = part_of_z(M, r, j);
         if (variance > most) most = variance;
         if (!beyond(variance - change.kappa * z * z)) return;
         change.waits = true;

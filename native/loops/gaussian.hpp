@@ -74,6 +74,8 @@ inline void add_column(const double* triangle, size_t n, size_t c, double x, dou
     for (size_t j = c; j < n; row += Covariance::width(j++)) z[j] += row[c] * x;
 }
 
+inline bool all_zero(const double (&c)[4]) { return c[0] == 0.0 && c[1] == 0.0 && c[2] == 0.0 && c[3] == 0.0; }
+
 // S <- (S - kappa z z') * over, four rows at a time: their ends come together, and z is read once for all of them.
 template <bool scaled>
 inline void subtract_rank_one(double* row, const double* z, size_t n, double kappa, double over) {
@@ -87,7 +89,7 @@ inline void subtract_rank_one(double* row, const double* z, size_t n, double kap
         double* const rows[4] = {row, row + width, row + 2 * width, row + 3 * width};
         row += 4 * width;
         const double c[4] = {kappa * z[i], kappa * z[i + 1], kappa * z[i + 2], kappa * z[i + 3]};
-        if (!scaled && c[0] == 0.0 && c[1] == 0.0 && c[2] == 0.0 && c[3] == 0.0) continue;  // most of a hash table
+        if (!scaled && all_zero(c)) continue;  // most of a hash table
         size_t j = 0;
         for (; j + 8 <= i; j += 8) {
             const Eight at = load(z + j);
@@ -149,18 +151,39 @@ inline void register_features(Covariance& S, const Row& row) {
         if (row.column(i) + S.constants >= S.met) S.met = row.column(i) + S.constants + 1;
 }
 
+// z and phi' Sigma phi where features are read with their variances (face_diagonal).
+inline Status spread_along_pairs(Model& M, Scalars& s, Move& move) {
+    M.along.constants[0] = M.w.bias_planes[0] * M.constant;
+    move.constants = M.along.constants.data();
+    move.norm = M.along.length;
+    s.xx = M.along.variance + M.constant * M.along.constants[0];
+    return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
+}
+
+// z = Sigma x of class row r over n coordinates, its constant's part, and x' Sigma x.
+template <class Row>
+inline double through_sigma(Model& M, const Row& row, size_t r, size_t n, double* z, double* constant) {
+    const Covariance& S = M.w.sigma;
+    if (!S.full) {
+        double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
+        read_variances(M.w, row, r, now);
+        return through_diagonal(M, row, r, now, z, constant);
+    }
+    const double v =
+        S.form == Form::cholesky ? through_factor(M, row, r, n, z) : through_full(M, row, r, n, M.along.x.data(), z);
+    if (S.constants) *constant = z[0];
+    return v;
+}
+
+// Is a full Sigma to be verified in this round?
+inline bool is_due(const Model& M) { return M.w.sigma.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0; }
+
 // z and phi' Sigma phi of a round, as its move and its rule see them.
 template <class Path, class Row>
 inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
+    if constexpr (Path::pairs) return spread_along_pairs(M, s, move);
     const Covariance& S = M.w.sigma;
-    if (Path::pairs) {
-        M.along.constants[0] = M.w.bias_planes[0] * M.constant;
-        move.constants = M.along.constants.data();
-        move.norm = M.along.length;
-        s.xx = M.along.variance + M.constant * M.along.constants[0];
-        return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
-    }
-    if (S.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0 && !S.positive_definite()) return Status::indefinite;
+    if (is_due(M) && !S.positive_definite()) return Status::indefinite;
     const size_t n = S.full ? S.met : row.n, skipped = S.full ? S.constants : 0;
     M.room_along(n);
     const size_t rows = parts_of<Path::many>(M, move);
@@ -170,16 +193,11 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         double *z = M.along.z.data() + r * n, *constant = &M.along.constants[r];
         *constant = 0.0;
         if (part == 0.0) continue;
-        double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
-        if (!S.full) read_variances(M.w, row, r, now);
-        const double v = !S.full                    ? through_diagonal(M, row, r, now, z, constant)
-                         : S.form == Form::cholesky ? through_factor(M, row, r, n, z)
-                                                    : through_full(M, row, r, n, M.along.x.data(), z);
-        if (S.full && S.constants) *constant = z[0];
+        const double v = through_sigma(M, row, r, n, z, constant);
         if (S.form != Form::gain) M.along.variances[r] = v;
         s.xx += part * part * v;
         const double length = norm(z + skipped, n - skipped);
-        if (!finite(length) || !finite(v) || !finite(*constant)) return Status::overflow;
+        if (!(finite(length) & finite(v) & finite(*constant))) return Status::overflow;
         if (v < 0.0) return Status::indefinite;
         if (length > move.norm) move.norm = length;
     }
@@ -222,6 +240,16 @@ struct Diagonal {
     }
 };
 
+// Whether Sigma forgets, or waits lest a variance pass `largest`.
+inline Status plan_forgetting(const Diagonal& made, double largest, double forget, Change& change) {
+    if (!made.all_finite()) return Status::overflow;
+    if (!made.all_positive()) return Status::indefinite;
+    change.waits = forget < 1.0 && !made.all_at_most(largest, forget);
+    if (!change.waits && !made.all_at_most(DBL_MAX, forget)) return Status::overflow;
+    if (!change.waits) change.over = 1.0 / forget;
+    return Status::ok;
+}
+
 template <class Row>
 inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& step, size_t rows, Change& change) {
     const Covariance& S = M.w.sigma;
@@ -248,12 +276,7 @@ inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& 
         for (size_t i = 0; i < S.met; ++i)
             made.look_at(Four{} + joseph.made(S.of(r)[Covariance::entry(i)], z[i], h[i], z[i], h[i]));
     }
-    if (!made.all_finite()) return Status::overflow;
-    if (!made.all_positive()) return Status::indefinite;
-    change.waits = step.forget < 1.0 && !made.all_at_most(S.largest, step.forget);
-    if (!change.waits && !made.all_at_most(DBL_MAX, step.forget)) return Status::overflow;
-    if (!change.waits) change.over = 1.0 / step.forget;
-    return Status::ok;
+    return plan_forgetting(made, S.largest, step.forget, change);
 }
 
 template <class Path, class Row>

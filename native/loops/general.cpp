@@ -1,6 +1,6 @@
 // Models of one row of weights that no other kind fits: with averages, votes, a pocket, mini-batches, |w|, a full
 // Sigma. Compiled once per instruction set.
-#include "loops/round.hpp"
+#include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {
 

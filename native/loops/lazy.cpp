@@ -1,6 +1,6 @@
 // One row of weights under L1. Compiled once per
 // instruction set.
-#include "loops/round.hpp"
+#include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {
 

@@ -31,6 +31,7 @@ inline bool dense_enough(const Model& M, const int64_t* index, size_t n) {
     return M.w.sigma.full && n > 0 && index[n - 1] == int64_t(n) - 1 && rising(index, n);
 }
 
+// A row of names comes with 64-bit indices: plain models and predictions take it as it is.
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
                  const uint8_t* set, double base) {
     auto learn = [&](const auto& row) {
@@ -38,14 +39,16 @@ Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, doub
             M, [&](auto path) { return learn_row<decltype(path)>(M, row, y, importance, target, set, nullptr, base); });
     };
     if (dense_enough(M, index, n)) return learn(DenseRow<double>{x, n});
+    if (kind_of(M) == Kind::plain)
+        return learn_row<Path<Kind::plain>>(M, SparseRow<double, int64_t>{x, index, n}, y, importance, target, set,
+                                            nullptr, base);
     const NarrowIndices at(index, n);
     return learn(SparseRow<double, int32_t>{x, at, n});
 }
 
 void score_one(const Model& M, const double* x, const int64_t* index, size_t n, double base, double* scores) {
     if (dense_enough(M, index, n)) return predict_row(M, DenseRow<double>{x, n}, scores, M.scratch(), base);
-    const NarrowIndices at(index, n);
-    predict_row(M, SparseRow<double, int32_t>{x, at, n}, scores, M.scratch(), base);
+    predict_row(M, SparseRow<double, int64_t>{x, index, n}, scores, M.scratch(), base);
 }
 
 }  // namespace onepass::ONEPASS_ISA

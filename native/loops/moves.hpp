@@ -218,11 +218,11 @@ inline void put_aside(const Weights& w, const DenseValues<X>&) {
 // Where a move leads: w <- kappa * w, under the scale a from then on.
 struct Landing {
     double kappa, a;
-    bool fold;     // is a too far from 1, so that the weights are multiplied out?
-    double over;   // 1/a: what is added to v for each unit of w
-    double A;      // the sum of the averaged scales while the weights move
-    double reach;  // how far any coordinate of v may move: none of x is larger than 1 + |x|^2
-    bool covered;  // do the averages cover this round?
+    bool fold;                         // is a too far from 1, so that the weights are multiplied out?
+    double over;                       // 1/a: what is added to v for each unit of w
+    double A;                          // the sum of the averaged scales while the weights move
+    double reach;                      // how far any coordinate of v may move: none of x is larger than 1 + |x|^2
+    bool covers_before, covers_after;  // do the averages take in the weights before the move, or after it?
 };
 
 template <class Path>
@@ -234,8 +234,10 @@ ONEPASS_INLINE Landing landing_of(const Model& M, const Move& move) {
     to.fold = outside(w, to.a);
     to.over = to.fold || to.a == 1.0 ? 1.0 : 1.0 / to.a;
     to.reach = move.largest * std::abs(to.over) * (1.0 + move.norm);
-    to.covered = Path::covered(M);
-    to.A = to.covered && w.averaging == Averaging::predictor ? w.A + w.a : w.A;
+    const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
+    to.covers_before = covered && predictor;
+    to.covers_after = covered && !predictor;
+    to.A = to.covers_before ? w.A + w.a : w.A;
     return to;
 }
 
@@ -296,7 +298,10 @@ ONEPASS_INLINE void follow_peaks(Model& M, double reach) {
 }
 
 // Follows |w|^2, for the rules that read it.
-inline void follow_square(Weights& w, const Move& move, double kappa) {
+template <class Path>
+inline void follow_square(Model& M, const Move& move, double kappa) {
+    Weights& w = M.w;
+    if (Path::gaussian(M)) return w.recompute_norm();
     w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
     if (w.ww < 0.0) w.ww = 0.0;
     w.since_recomputed += 1.0;
@@ -314,16 +319,19 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     if (const Status status = check_move<Path>(M, row, move, to); status != Status::ok) return status;
 
     // From here on nothing fails.
-    const bool predictor = w.averaging == Averaging::predictor, linked = Path::linked(M);
+    const bool linked = Path::linked(M);
     if (!many && w.undo) put_aside(w, row);
-    if (to.covered && predictor) cover<many>(w);
+    if (to.covers_before) cover<many>(w);
     rescale(w, to.kappa);
     // The triangle inequality: no coordinate can be longer than this.
-    const double kept = linked ? std::abs(to.kappa) * std::sqrt(w.ww) : 0.0;
-    const double unit = linked ? kept + std::abs(move.add) * move.phi_norm : 0.0;
-    const double left = unit > 0.0 ? powers<many>(w, row, move, unit) : 0.0;
+    double kept = 0.0, unit = 0.0, left = 0.0;
+    if (linked) {
+        kept = std::abs(to.kappa) * std::sqrt(w.ww);
+        unit = kept + std::abs(move.add) * move.phi_norm;
+        if (unit > 0.0) left = powers<many>(w, row, move, unit);
+    }
     move_weights<Path>(M, row, move, to);
-    if (to.covered && !predictor) cover<many>(w);
+    if (to.covers_after) cover<many>(w);
     if (Path::votes(M))
         with_numbers(row, [&](const double* x, const int64_t* at) {
             M.record_vote(x, at, row.n, coefficients_of<many>(M, move));
@@ -333,10 +341,8 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         follow_norm<many>(w, row, move, unit, kept, left);
         w.into_ball();
         if (w.a < smallest_scale) w.fold();
-    } else if (Path::uses_ww(M)) {
-        if (Path::gaussian(M)) w.recompute_norm();
-        else follow_square(w, move, to.kappa);
     }
+    if (!linked && Path::uses_ww(M)) follow_square<Path>(M, move, to.kappa);
     return Status::ok;
 }
 

@@ -2,7 +2,6 @@
 // weights, commit. Included by the unit of every kind (loops/paths.hpp), once per instruction set. Nothing here may
 // call an out-of-line function of the standard library: the linker could pick another instruction set's copy.
 #pragma once
-#include "loops/batches.hpp"
 #include "loops/coordinates.hpp"
 #include "loops/gaussian.hpp"
 #include "loops/vowpal.hpp"
@@ -133,6 +132,12 @@ inline void measure_classes(const Model& M, const Row& row, Scalars& s, Move& mo
     measure(M, s, move, row_p_norm(row, w.p), std::pow(move.coefficients ? sum : 2.0, 1.0 / w.p));
 }
 
+inline bool all_finite(const double* scores, size_t rows) {
+    for (size_t r = 0; r < rows; ++r)
+        if (!finite(scores[r])) return false;
+    return true;
+}
+
 // The scores of all class rows, and phi.
 template <class Row>
 inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* set, Scalars& s, Move& move) {
@@ -141,8 +146,7 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
     scores_of(M, row, read_current(M, row, w.lazy ? M.room_to_keep(row.n * w.stride) : nullptr), scores, scores);
-    for (size_t r = 0; r < w.rows; ++r)
-        if (!finite(scores[r])) return Status::overflow;
+    if (!all_finite(scores, w.rows)) return Status::overflow;
     move.coefficient = 1.0;
     move.coefficients = nullptr;
     move.norm = norm;
@@ -370,7 +374,7 @@ ONEPASS_INLINE Status take_step(Model& M, Step& step, double distance, bool skip
 
 // Gaussian weights move along Sigma * phi, and Sigma changes.
 template <class Path, class Row>
-inline Status update_gaussian(Model& M, const Row& row, const Scalars& s, const Step& step, const Move& move) {
+ONEPASS_INLINE Status update_gaussian(Model& M, const Row& row, const Scalars& s, const Step& step, const Move& move) {
     Change change;
     const size_t own = Path::many && !M.w.sigma.shared ? M.w.rows : 1;  // class rows with a Sigma of their own
     Status status = plan_change<Path>(M, row, s, step, own, change);
@@ -403,22 +407,38 @@ ONEPASS_INLINE Status update(Model& M, const Row& row, const Scalars& s, const S
     return Status::ok;
 }
 
+template <class Path>
+ONEPASS_INLINE Scalars begin_round(const Model& M, double importance, double target) {
+    return {0.0, target,     0.0,
+            0.0, importance, (Path::batched(M) ? M.w.batch.steps : M.t) + 1.0,
+            M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
+}
+
+// Is phi zero? To a rule that forgets, such a round counts too.
+template <class Path>
+inline bool is_zero(const Model& M, const Scalars& s) {
+    return s.xx < DBL_MIN && !(Path::gaussian(M) && M.w.sigma.forgets);
+}
+
+// |w|^2, intercepts included; in the p-norm geometry |theta|_p^2.
+template <class Path>
+inline double square_of_weights(const Model& M) {
+    return Path::linked(M) ? M.w.theta_norm() * M.w.theta_norm() : M.w.ww + bias_norm(M.w);
+}
+
 template <class Path, class Row>
 Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set, double* out,
                  double base) {
-    Scalars s{0.0, target,     0.0,
-              0.0, importance, (Path::batched(M) ? M.w.batch.steps : M.t) + 1.0,
-              M.k, 1.0,        M.task == Task::regress ? 1.0 : 0.0};
+    Scalars s = begin_round<Path>(M, importance, target);
     Move move;
     Status status = face<Path>(M, row, y, base, set, out, s, move);
     if (status != Status::ok) return status;
     if constexpr (Path::any || Path::packs)
         if (Path::coordinates(M)) return learn_coordinates<Path>(M, row, y, importance, set, s, move);
-    if (Path::linked(M)) s.ww = M.w.theta_norm() * M.w.theta_norm();
-    else if (Path::uses_ww(M)) s.ww = M.w.ww + bias_norm(M.w);
+    if (Path::linked(M) || Path::uses_ww(M)) s.ww = square_of_weights<Path>(M);
     const double distance = Path::oneclass(M) ? face_centre(M, s, out) : 0.0;
 
-    const bool zero = s.xx < DBL_MIN && !(Path::gaussian(M) && M.w.sigma.forgets), skip = zero || s.importance == 0.0;
+    const bool zero = is_zero<Path>(M, s), skip = zero || s.importance == 0.0;
     Step step = passive;
     double state[max_slots];
     if (!skip) status = answer<Path>(M, s, move, state, step);
@@ -433,53 +453,4 @@ Status learn_row(Model& M, const Row& row, double y, double importance, double t
     return commit(M, state, skip, zero);
 }
 
-// Prefetches a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
-constexpr size_t rows_ahead = 12, most_features_ahead = 256;
-
-inline void fetch(const Table& X, size_t i) {
-    if (i + rows_ahead >= X.rows) return;
-    const char* values = reinterpret_cast<const char*>(X.values + (i + rows_ahead) * X.columns);
-    for (size_t at = 0; at < X.columns * sizeof(double); at += 64) __builtin_prefetch(values + at, 0, 2);
-}
-inline void fetch(const Csr& X, size_t i) {
-    if (i + rows_ahead >= X.rows) return;
-    // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
-    constexpr size_t value_line = 64 / sizeof(double), index_line = 64 / sizeof(int32_t),
-                     step = value_line > index_line ? value_line : index_line;
-    const size_t begin = size_t(X.starts[i + rows_ahead]), all = size_t(X.starts[i + rows_ahead + 1]) - begin;
-    const size_t n = all < most_features_ahead ? all : most_features_ahead;
-    for (size_t at = begin; at < begin + n; at += step) {  // one loop for both: its end is a guess that often fails
-        for (size_t k = 0; k < step; k += value_line) ask_for(uintptr_t(X.values) + (at + k) * sizeof(double));
-        for (size_t k = 0; k < step; k += index_line) ask_for(uintptr_t(X.indices) + (at + k) * sizeof(int32_t));
-    }
-}
-
-template <class Path, class Batch>
-Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
-    const size_t outputs = M.w.rows;
-    RowOf<Batch> row{};
-    for (size_t i = 0; i < X.rows; ++i) {
-        fetch(X, i);
-        const double y = in.y ? in.y[i] : 1.0;
-        const double importance = in.importance ? in.importance[i] : 1.0;
-        const double target = in.target ? in.target[i] : 1.0;
-        const uint8_t* set = in.sets ? in.sets + i * outputs : nullptr;
-        double* out = in.scores ? in.scores + i * outputs : nullptr;
-        Status status = read_row(X, i, row);
-        if (status == Status::ok)
-            status = learn_row<Path>(M, row, y, importance, target, set, out, in.base ? in.base[i] : 0.0);
-        if (status != Status::ok) return explain(X, i, status);
-    }
-    return {};
-}
-
 }  // namespace onepass::ONEPASS_ISA
-
-// What the unit of a kind gives the others.
-#define ONEPASS_LEARN(kind)                                                                                        \
-    template Status learn_row<Path<kind>>(Model&, const DenseRow<double>&, double, double, double, const uint8_t*, \
-                                          double*, double);                                                        \
-    template Status learn_row<Path<kind>>(Model&, const SparseRow<double, int32_t>&, double, double, double,       \
-                                          const uint8_t*, double*, double);                                        \
-    template Outcome learn_rows<Path<kind>>(Model&, const Table&, const Answers&);                                 \
-    template Outcome learn_rows<Path<kind>>(Model&, const Csr&, const Answers&);

@@ -75,6 +75,7 @@ void predict_row(const Model& M, const Row& row, double* out, double* scratch, d
 
 template void predict_row(const Model&, const DenseRow<double>&, double*, double*, double);
 template void predict_row(const Model&, const SparseRow<double, int32_t>&, double*, double*, double);
+template void predict_row(const Model&, const SparseRow<double, int64_t>&, double*, double*, double);
 
 template void score_row(const Model&, const DenseRow<double>&, double*, double*, double);
 template void score_row(const Model&, const SparseRow<double, int32_t>&, double*, double*, double);
@@ -134,8 +135,7 @@ void variance(const Model& M, const Batch& X, double* variances) {
 }
 
 void variance_one(const Model& M, const double* x, const int64_t* index, size_t n, double* variances) {
-    const NarrowIndices at(index, n);
-    variance_row(M, SparseRow<double, int32_t>{x, at, n}, variances);
+    variance_row(M, SparseRow<double, int64_t>{x, index, n}, variances);
 }
 
 #define ONEPASS_READ(Batch)                                                                   \

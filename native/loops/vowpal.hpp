@@ -65,31 +65,49 @@ inline double logistic_way(double m, double hq) {
 }
 
 // The score's way, over q, of infinitely many steps h/infinity each: the solution of dp/dh = q * pull(p).
-inline double invariant_step(const Vowpal& rule, double p, double y, double h, double q) {
-    const double hq = h * q, small = 1e-6;
-    auto decay = [&](double way, double rate) {  // p approaches a place at distance `way`
+struct Invariant {
+    double h, q, hq = h * q;
+
+    double decay(double way, double rate) const {  // p approaches a place at distance `way`
         return hq * rate < small ? way * rate * h : way * (1.0 - std::exp(-rate * hq)) / q;
-    };
-    auto up_to = [&](double step, double way) { return step * q > way ? way / q : step; };
-    const double side = y < p ? -1.0 : 1.0, r = std::abs(y - p), m = y * p, beyond = r - rule.parameter;
-    switch (rule.loss) {
-        case Loss::hinge:
-        case Loss::ramp: return y * up_to(h, 1.0 - m);
-        case Loss::squared_hinge: return y * decay(1.0 - m, 1.0);
-        case Loss::logistic: return hq < small ? y * h * sigmoid(-m) : y * logistic_way(m, hq) / q;
-        case Loss::squared: return side * decay(r, 2.0);
-        case Loss::absolute: return side * up_to(h, r);
-        case Loss::eps_insensitive: return side * up_to(h, beyond);
-        case Loss::squared_eps_insensitive: return side * decay(beyond, 1.0);
-        case Loss::quantile: return side * up_to((side > 0.0 ? rule.parameter : 1.0 - rule.parameter) * h, r);
-        case Loss::huber: {
-            if (beyond <= 0.0) return side * decay(r, 1.0);
-            const double straight = beyond / (rule.parameter * q);  // the h that leads to the curved part
-            if (!(h > straight)) return side * rule.parameter * h;
-            return side * (beyond + rule.parameter * (1.0 - std::exp(-(h - straight) * q))) / q;
-        }
-        default: return h * vowpal_pull(rule, p, y);  // no closed form: refused when the rule is made
     }
+    double up_to(double step, double way) const { return step * q > way ? way / q : step; }
+
+    double of_margin(Loss loss, double y, double m) const {
+        switch (loss) {
+            case Loss::squared_hinge: return y * decay(1.0 - m, 1.0);
+            case Loss::logistic: return hq < small ? y * h * sigmoid(-m) : y * logistic_way(m, hq) / q;
+            default: return y * up_to(h, 1.0 - m);  // hinge, ramp
+        }
+    }
+    // `r` is the residual's size; `under` where the score is below y.
+    double of_residual(Loss loss, double parameter, double r, bool under) const {
+        switch (loss) {
+            case Loss::squared: return decay(r, 2.0);
+            case Loss::absolute: return up_to(h, r);
+            case Loss::eps_insensitive: return up_to(h, r - parameter);
+            case Loss::squared_eps_insensitive: return decay(r - parameter, 1.0);
+            case Loss::quantile: return up_to((under ? parameter : 1.0 - parameter) * h, r);
+            default: return huber(parameter, r);
+        }
+    }
+    double huber(double parameter, double r) const {
+        const double beyond = r - parameter;
+        if (beyond <= 0.0) return decay(r, 1.0);
+        const double straight = beyond / (parameter * q);  // the h that leads to the curved part
+        if (!(h > straight)) return parameter * h;
+        return (beyond + parameter * (1.0 - std::exp(-(h - straight) * q))) / q;
+    }
+
+    static constexpr double small = 1e-6;
+};
+
+inline double invariant_step(const Vowpal& rule, double p, double y, double h, double q) {
+    // No closed form: refused when the rule is made.
+    if (rule.loss == Loss::perceptron || rule.loss == Loss::tukey) return h * vowpal_pull(rule, p, y);
+    const Invariant way{h, q};
+    if (of_margin(rule.loss)) return way.of_margin(rule.loss, y, y * p);
+    return (y < p ? -1.0 : 1.0) * way.of_residual(rule.loss, rule.parameter, std::abs(y - p), !(y < p));
 }
 
 // What each row of weights is to learn: the score it gave, as far as labels go, its label, and how the loss pulls.
