@@ -23,7 +23,7 @@ STYLE = """<style>
 <defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">
   <path d="M1,1 L7,4 L1,7" style="marker-end: none" /></marker></defs>"""
 STEPS = [
-    ("a line of a CSV", "1.5,red,spam", "streams/sources.py: blocks of whole lines", False),
+    ("a line of a CSV", "1.5,red,spam", "streams/blocks.py: blocks of whole lines", False),
     ("a sparse row", "indices, values", "streams/tables.py; for VW and svmlight native/parse/, in threads", False),
     ("Chunk", "rows, labels, position", "streams/row_stream.py: rows and their place; bad lines are reported", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),

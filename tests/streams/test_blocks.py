@@ -12,7 +12,8 @@ import pytest
 import onepass as op
 from onepass import _native
 from onepass.errors import InputError
-from onepass.streams.sources import Block, Sizes, Source, blocks
+from onepass.streams.blocks import Block, Sizes, blocks
+from onepass.streams.sources import Source
 
 BITS = 6
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .blocks import Block
 from .labels import LabelKind, kind_of_column
 from .parts import BadLine, Part
 from .roles import Roles
-from .sources import Block, Source
+from .sources import Source
 from .tables import Coded, coded_of, coded_part, finite
 
 __all__ = ["of_arrow"]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import short
+from .blocks import Block, too_long
 from .chunk import exact
 from .labels import LabelKind, kind_of
 from .parts import BadLine, Part, in_order
 from .roles import USUAL_LABELS, Roles, words
-from .sources import Block, too_long
 from .tables import Coded, coded_part
 
 __all__ = ["of_jsonl"]

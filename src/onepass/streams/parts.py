@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import InputError
 from ..rows.rows import CSR, mark_validated
+from .blocks import Block, too_long
 from .chunk import COLUMNS, Chunk, Position, whole
-from .sources import Block, too_long
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import _native
-from .sources import Cut, Lines, too_long
+from .blocks import Cut, Lines, too_long
 
 __all__ = ["Record", "Records"]
 

@@ -17,12 +17,13 @@ from ..errors import InputError, ParameterError
 from ..persistence import files
 from ..rows.expansion import expand_one, make_expansion, numbers_of
 from ..rows.labels import label_array, plain
+from .blocks import Block, Sizes, blocks
 from .chunk import COLUMNS, Chunk, Position, mappings
 from .cutter import Cutter, Quarantine
 from .fingerprint import ReadExtents, ResumePoint
 from .parts import BadLine, Parsing, Part, in_this_process, of_text
 from .records import Records
-from .sources import FORMATS, Block, Sizes, Source, blocks, detect, line_error, sources_of
+from .sources import FORMATS, Source, detect, line_error, sources_of
 
 __all__ = ["Stream", "stream"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
+from .blocks import Block, too_long
 from .chunk import exact
 from .parts import BadLine, Part
 from .roles import Roles, words
-from .sources import Block, too_long
 from .table_interactions import crossed
 
 __all__ = ["Coded", "coded_of", "coded_part", "finite"]
