@@ -19,7 +19,8 @@ from onepass import _native
 from onepass.errors import InputError
 from onepass.models.linear import LinearModel
 from onepass.streams.fingerprint import ResumePoint, require_unchanged
-from onepass.streams.sources import FORMATS, Source
+from onepass.streams.formats import FORMATS
+from onepass.streams.sources import Source
 
 pa = require_extra("pyarrow")
 

@@ -21,7 +21,7 @@ import onepass as op
 from onepass.errors import InputError, LineError, ParameterError
 from onepass.streams import Position
 from onepass.streams.chunk import Chunk, mappings
-from onepass.streams.sources import FORMATS
+from onepass.streams.formats import FORMATS
 
 pa = require_extra("pyarrow")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DamagedFileError, InputError
 from ..streams import Position
 from ..streams.fingerprint import ResumePoint, require_unchanged
+from ..streams.formats import COMPRESSED, FORMATS
 
 if TYPE_CHECKING:
     from ..models.linear import LinearModel
@@ -22,7 +23,6 @@ __all__ = ["Checkpoint", "check_sources", "read", "write"]
 
 MODELS = ("LinearModel", "KernelModel", "EnsembleModel")  # what the command can go on with
 KEY = "learn"
-COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 @dataclasses.dataclass
@@ -85,7 +85,7 @@ def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> 
             f"({', '.join(given)}); give the same ones, or --start-from to begin anew with its weights"
         )
     at = Position.of(kept.position)
-    of_lines = kept.reading["format"] not in ("parquet", "arrow")
+    of_lines = FORMATS[kept.reading["format"]].text
     resume_point = None
     for number, (source, known) in enumerate(zip(sources, kept.seen, strict=True)):
         here = number == at.file
@@ -100,4 +100,4 @@ def _plain(name: str) -> bool:
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:
-        return not file.read(4).startswith(COMPRESSED)
+        return not file.read(4).startswith(tuple(COMPRESSED))

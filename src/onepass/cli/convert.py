@@ -11,6 +11,7 @@ import click
 
 from ..errors import InputError
 from ..persistence.files import is_regular, replaced, write
+from ..streams.formats import COMPRESSED_SUFFIXES, FORMATS, format_of_name
 from .paths import Input, Output, writes
 from .source_options import add_source_options, source_options_of
 
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-SUFFIXES = {".vw": "vw", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv",
-            ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
-            ".cache": "cache"}  # fmt: skip
-TO = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "cache")
+TO = (*FORMATS, "cache")
 WIDEST = 10_000  # columns a table may have
 ANSWERS = ("label", "weight", "id")  # columns beside the features
 VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\t": "_"})
@@ -59,7 +57,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     out = given["out"]
     if not given["sources"]:
         raise click.UsageError("from what, to what? Give IN and OUT")
-    to = given["to"] or SUFFIXES.get(Path(out).suffix.lower())
+    to = given["to"] or _format_to_write(out)
     if to is None:
         raise click.UsageError(f"{out}: cannot tell the format from this name; give --to")
     if given["hash_bits"] is not None and to != "cache":
@@ -78,6 +76,15 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     click.echo(f"{out}: {job.rows:,} examples as {to}{skipped}", err=True)
     if job.skipped:
         ctx.exit(3)
+
+
+def _format_to_write(out: str) -> str | None:
+    """The format that the name of the output says; compressed files are not written."""
+    suffix = Path(out).suffix.lower()
+    if suffix == ".cache":
+        return "cache"
+    named = None if suffix in COMPRESSED_SUFFIXES else format_of_name(out)
+    return named.name if named else None
 
 
 class Conversion:

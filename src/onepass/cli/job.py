@@ -20,6 +20,7 @@ from ..evaluation.run import Run
 from ..metrics import Outcomes
 from ..rows.batches import as_base
 from ..streams import Position
+from ..streams.formats import FORMATS
 from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
@@ -437,7 +438,7 @@ class Job:
     def _sizes(self, stream: Stream) -> None:
         """Bytes of the sources, where the position counts bytes."""
         self.sizes: list[int] = []
-        plain = stream.format not in ("parquet", "arrow") and not stream.follow
+        plain = stream.format is not None and FORMATS[stream.format].text and not stream.follow
         names = [source.name for source in stream.sources]
         if plain and all(name not in ("-", "<stdin>") and saved._plain(name) for name in names):
             self.sizes = [os.path.getsize(name) for name in names]

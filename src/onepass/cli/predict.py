@@ -96,7 +96,8 @@ def _require_probabilities(model: LinearModel) -> None:
 
 def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptions) -> None:
     """Take options that are not given from the run that made the model."""
-    from ..streams.sources import detect, sources_of
+    from ..streams.formats import detect
+    from ..streams.sources import sources_of
 
     if reading.format is None:
         try:

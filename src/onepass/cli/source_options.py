@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InputError, LineError, OnepassError
+from ..streams.formats import FORMATS
 
 if TYPE_CHECKING:
     from ..streams import Position, Stream
 
 __all__ = ["SourceOptions", "add_source_options", "in_words_of_the_command", "source_options_of"]
-
-FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
 
 
 @dataclasses.dataclass
@@ -88,7 +87,7 @@ def add_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     many: dict[str, Any] = {"multiple": True, "metavar": "A,B,…"}
     for option in reversed(
         [
-            click.option("--format", type=click.Choice(FORMATS), show_default="from the name or the first bytes",
+            click.option("--format", type=click.Choice(list(FORMATS)), show_default="from the name or the first bytes",
                          help="How the source is written."),
             click.option("--label", metavar="COLUMN", show_default="label, target, class or y",
                          help="The column with the answer, in tables."),

@@ -11,7 +11,8 @@ from typing import Any
 
 from .. import _native
 from ..errors import InputError
-from .sources import MARK, Ahead, Source
+from .formats import MARK
+from .sources import Ahead, Source
 
 __all__ = ["Block", "Cut", "Lines", "Sizes", "blocks", "too_long"]
 

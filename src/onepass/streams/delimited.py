@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .blocks import Block
 from .chunk import Position, exact
+from .formats import MARK
 from .parts import BadLine, Part, in_order
 from .records import Record, Records
 from .roles import Roles
-from .sources import MARK, Source
+from .sources import Source
 from .tables import Coded, coded_of, coded_part, finite
 
 __all__ = ["of_csv"]

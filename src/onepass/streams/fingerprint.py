@@ -15,8 +15,9 @@ from typing import Any
 from .. import _native
 from ..errors import InputError
 from .chunk import Position
+from .formats import FORMATS, MARK
 from .parts import Part
-from .sources import MARK, Ahead, Source
+from .sources import Ahead, Source
 
 __all__ = ["Extent", "ReadExtents", "ResumePoint", "require_unchanged"]
 
@@ -134,7 +135,7 @@ class ReadExtents:
         """Of a source up to a position, or to the end of what was read."""
         if at is not None and number > at.file:
             return None
-        if self.format in ("parquet", "arrow"):
+        if not FORMATS[self.format].text:
             return self._of_whole(number)
         if at is None or number < at.file:
             return list(self.ends[number]) if number in self.ends else None

@@ -21,9 +21,10 @@ from .blocks import Block, Sizes, blocks
 from .chunk import COLUMNS, Chunk, Position, mappings
 from .cutter import Cutter, Quarantine
 from .fingerprint import ReadExtents, ResumePoint
+from .formats import FORMATS, detect
 from .parts import BadLine, Parsing, Part, in_this_process, of_text
 from .records import Records
-from .sources import FORMATS, Source, detect, line_error, sources_of
+from .sources import Source, line_error, sources_of
 
 __all__ = ["Stream", "stream"]
 
@@ -264,7 +265,7 @@ class Stream:
             from .jsonl import of_jsonl
 
             return of_jsonl(self, self._blocks(), table)
-        if self.format in ("parquet", "arrow"):
+        if not FORMATS[self.format].text:
             from .arrow import of_arrow
 
             return of_arrow(self, self.sources, table)

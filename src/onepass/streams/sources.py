@@ -1,40 +1,18 @@
-"""Where a stream's bytes come from: files plain or compressed, pipes, files that grow; and their format."""
+"""Where a stream's bytes come from: files plain or compressed, pipes, files that grow."""
 
 from __future__ import annotations
 
 import glob
 import io
 import os
-import re
 import sys
 from dataclasses import dataclass
 from typing import IO, Any
 
 from ..errors import InputError, LineError, ParameterError
+from .formats import COMPRESSED, MARK, shorten
 
-__all__ = ["FORMATS", "Source", "detect", "shorten", "sources_of"]
-
-FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
-SUFFIXES = {
-    ".vw": "vw", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv",
-    ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
-    ".ipc": "arrow",
-}  # fmt: skip
-COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-# What is no text: how it begins, what it is, what to do.
-BINARY = (
-    (b"PK\x03\x04", "a zip archive (or an .xlsx, .npz)", "unpack it, or save the table as CSV"),
-    (b"BZh", "compressed by bzip2", "unpack it; .gz and .zst are read as they are"),
-    (b"\xfd7zXZ", "compressed by xz", "unpack it; .gz and .zst are read as they are"),
-    (b"\xff\xfe", "UTF-16 text", "convert it to UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "convert it to UTF-8"),
-    (b"\x93NUMPY", "a NumPy array", "op.prequential and partial_fit take arrays"),
-    (b"SQLite format 3", "an SQLite database", "export a table as CSV"),
-)
-MARK = b"\xef\xbb\xbf"  # of a byte order, before UTF-8 text
-CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
-SVMLIGHT = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+(qid|\d+):\S+)*\s*(#.*)?\r?")
-
+__all__ = ["Source", "sources_of"]
 
 @dataclass
 class Source:
@@ -215,63 +193,6 @@ def sources_of(given: Any) -> list[Source]:
             return [Source(each) for each in found]
         return [Source(path)]
     return [source for each in given for source in sources_of(each)]
-
-
-def detect(source: Source) -> str:
-    """The format of a source, by its name or else by its first bytes."""
-    stem, suffix = os.path.splitext(source.name.lower())
-    if suffix in (".gz", ".zst", ".zstd"):
-        suffix = os.path.splitext(stem)[1]
-    first = source.beginning(1 << 12) if SUFFIXES.get(suffix, "csv") in ("csv", "tsv") else b""
-    if suffix in SUFFIXES:
-        _require_text(source.name, first.split(b"\n", 1)[0])  # the names of columns; rows are judged one by one
-        return SUFFIXES[suffix]
-    found = _format_of(first)
-    if found not in ("parquet", "arrow"):
-        _require_text(source.name, first)
-    if found is None:
-        line = shorten(first.split(b"\n", 1)[0])
-        begins = f"it begins {line!r}" if first else "it is empty"
-        raise InputError(f"{source.name}: cannot tell its format, {begins}; say format= one of {', '.join(FORMATS)}")
-    return found
-
-
-def _require_text(name: str, first: bytes) -> None:
-    """Refuse binary data: text has no NUL and at most a few control characters at its beginning."""
-    for magic, what, remedy in BINARY:
-        if first.startswith(magic):
-            raise InputError(f"{name} is {what}; {remedy}")
-    strange = len(first) - len(first.translate(None, CONTROLS))
-    if b"\0" in first or 20 * strange > len(first):
-        at = next(i for i, byte in enumerate(first) if byte in CONTROLS)
-        raise InputError(
-            f"{name} is a binary file, not text: byte {at + 1:,} is {first[at]:#04x}. Text (vw, svmlight, csv, tsv, "
-            "jsonl), Parquet and Arrow are read; say format= if it is text all the same"
-        )
-
-
-def _format_of(first: bytes) -> str | None:
-    for magic, kind in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow")):
-        if first.startswith(magic):
-            return kind
-    first = first.removeprefix(b"\xef\xbb\xbf")
-    line = next((line for line in re.split(rb"[\r\n]", first) if line.strip()), b"")
-    if line.lstrip().startswith(b"{"):
-        return "jsonl"
-    if SVMLIGHT.fullmatch(line) or line.startswith(b"#"):
-        return "svmlight"
-    if b"|" in line and b"," not in line.split(b"|", 1)[0]:
-        return "vw"
-    if b"\t" in line:
-        return "tsv"
-    return "csv" if b"," in line else None
-
-
-def shorten(text: bytes, at: int = 0, width: int = 120) -> str:
-    """A long line, shortened to what is around `at`."""
-    start = max(0, min(at - width // 2, len(text) - width))
-    part = text[start : start + width].decode("utf-8", "replace")
-    return ("…" if start else "") + part + ("…" if start + width < len(text) else "")
 
 
 def line_error(name: str, line: int, column: int, text: bytes, what: str) -> LineError:

@@ -1,0 +1,118 @@
+"""The formats that streams read: their names, how files of each are called and begin, and which one a file has."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .sources import Source
+
+__all__ = ["COMPRESSED", "COMPRESSED_SUFFIXES", "FORMATS", "MARK", "Format", "detect", "format_of_name", "shorten"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """`text`: lines that can be cut into blocks; otherwise tables, which Arrow reads."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    text: bool = True
+    begins: tuple[bytes, ...] = ()  # the first bytes of its files, where they are always the same
+
+
+FORMATS = {
+    each.name: each
+    for each in (
+        Format("vw", (".vw",)),
+        Format("svmlight", (".svm", ".svmlight", ".libsvm")),
+        Format("csv", (".csv",)),
+        Format("tsv", (".tsv", ".tab")),
+        Format("jsonl", (".jsonl", ".ndjson")),
+        Format("parquet", (".parquet",), text=False, begins=(b"PAR1",)),
+        Format("arrow", (".arrow", ".feather", ".ipc"), text=False, begins=(b"ARROW1", b"\xff\xff\xff\xff")),
+    )
+}
+COMPRESSED_SUFFIXES = (".gz", ".zst", ".zstd")
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+# What is no text: how it begins, what it is, what to do.
+BINARY = (
+    (b"PK\x03\x04", "a zip archive (or an .xlsx, .npz)", "unpack it, or save the table as CSV"),
+    (b"BZh", "compressed by bzip2", "unpack it; .gz and .zst are read as they are"),
+    (b"\xfd7zXZ", "compressed by xz", "unpack it; .gz and .zst are read as they are"),
+    (b"\xff\xfe", "UTF-16 text", "convert it to UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", "convert it to UTF-8"),
+    (b"\x93NUMPY", "a NumPy array", "op.prequential and partial_fit take arrays"),
+    (b"SQLite format 3", "an SQLite database", "export a table as CSV"),
+)
+MARK = b"\xef\xbb\xbf"  # of a byte order, before UTF-8 text
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
+SVMLIGHT = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+(qid|\d+):\S+)*\s*(#.*)?\r?")
+
+
+def format_of_name(name: str) -> Format | None:
+    """The format that a file's name says, compressed or not."""
+    stem, suffix = os.path.splitext(name.lower())
+    if suffix in COMPRESSED_SUFFIXES:
+        suffix = os.path.splitext(stem)[1]
+    return next((each for each in FORMATS.values() if suffix in each.suffixes), None)
+
+
+def detect(source: Source) -> str:
+    """The format of a source, by its name or else by its first bytes."""
+    named = format_of_name(source.name)
+    if named is not None:
+        if named.name in ("csv", "tsv"):  # the names of columns must be text; the rows are checked one by one
+            _require_text(source.name, source.beginning(1 << 12).split(b"\n", 1)[0])
+        return named.name
+    first = source.beginning(1 << 12)
+    found = _format_of_bytes(first)
+    if found is None or FORMATS[found].text:
+        _require_text(source.name, first)
+    if found is None:
+        line = shorten(first.split(b"\n", 1)[0])
+        begins = f"it begins {line!r}" if first else "it is empty"
+        raise InputError(f"{source.name}: cannot tell its format, {begins}; say format= one of {', '.join(FORMATS)}")
+    return found
+
+
+def _require_text(name: str, first: bytes) -> None:
+    """Refuse binary data: text has no NUL and at most a few control characters at its beginning."""
+    for magic, what, remedy in BINARY:
+        if first.startswith(magic):
+            raise InputError(f"{name} is {what}; {remedy}")
+    strange = len(first) - len(first.translate(None, CONTROLS))
+    if b"\0" in first or 20 * strange > len(first):
+        at = next(i for i, byte in enumerate(first) if byte in CONTROLS)
+        raise InputError(
+            f"{name} is a binary file, not text: byte {at + 1:,} is {first[at]:#04x}. Text (vw, svmlight, csv, tsv, "
+            "jsonl), Parquet and Arrow are read; say format= if it is text all the same"
+        )
+
+
+def _format_of_bytes(first: bytes) -> str | None:
+    for each in FORMATS.values():
+        if each.begins and first.startswith(each.begins):
+            return each.name
+    first = first.removeprefix(MARK)
+    line = next((line for line in re.split(rb"[\r\n]", first) if line.strip()), b"")
+    if line.lstrip().startswith(b"{"):
+        return "jsonl"
+    if SVMLIGHT.fullmatch(line) or line.startswith(b"#"):
+        return "svmlight"
+    if b"|" in line and b"," not in line.split(b"|", 1)[0]:
+        return "vw"
+    if b"\t" in line:
+        return "tsv"
+    return "csv" if b"," in line else None
+
+
+def shorten(text: bytes, at: int = 0, width: int = 120) -> str:
+    """A long line, shortened to what is around `at`."""
+    start = max(0, min(at - width // 2, len(text) - width))
+    part = text[start : start + width].decode("utf-8", "replace")
+    return ("…" if start else "") + part + ("…" if start + width < len(text) else "")
