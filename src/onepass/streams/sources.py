@@ -14,6 +14,7 @@ from .formats import COMPRESSED, MARK, shorten
 
 __all__ = ["Source", "sources_of"]
 
+
 @dataclass
 class Source:
     """One input: a path, or an open binary file."""
