@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from onepass.charts.lines.lines import Line
+from onepass.charts.lines import Line
 
 import onepass as op
 from onepass import convex, experts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 import pickle
@@ -15,7 +16,7 @@ from support.structured_grid import saved
 
 from onepass.errors import InputError, LabelError, NumericalError, ParameterError
 from onepass.estimators import decoders
-from onepass.estimators.decoders import CKY, DependencyTree, Matching, identity
+from onepass.estimators.decoders import CKY, DependencyTree, Matching, expand, identity
 from onepass.estimators.structured import StructuredLearner
 
 # -- every answer --------------------------------------------------------------------------------------------------
@@ -380,3 +381,13 @@ def test_scores_that_overflow_are_refused():
     ):
         with pytest.raises(NumericalError, match="overflow"):
             decoder.decode({name: 1e200}, x)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.datetime64("2020-01-01"), np.timedelta64(3, "ns"), datetime.date(2020, 1, 1), 1j, np.complex64(1)],
+    ids=["date in NumPy", "duration in NumPy", "date", "complex", "complex in NumPy"],
+)
+def test_dates_durations_and_complex_numbers_are_no_features(value):
+    with pytest.raises(InputError, match="feature 'a' must be a number, a string or a boolean"):
+        expand({"a": value})

@@ -65,7 +65,7 @@ def unpacked(
 
 def _require_places(where: NDArray[Any], features: int) -> int:
     """How many features are stored, after checking that they are places of the table, in order."""
-    places = np.where(np.isfinite(where), where, -1.0).astype(np.int64)
+    places = np.where(np.abs(where) < 2.0**53, where, -1.0).astype(np.int64)
     inside = where.ndim == 1 and np.array_equal(places, where) and np.all(np.diff(places) > 0)
     if not inside or (len(places) and not (places[0] >= 0 and places[-1] < features)):
         raise DamagedFileError("the features kept are not places of the table, in order; restore it from a backup")

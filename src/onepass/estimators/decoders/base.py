@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import InputError, LabelError, NumericalError, ParameterError
 from ...persistence.store import encode_values
 from ...rows.batches import to_row
+from ...rows.reals import is_real
 from ...scheme.parameters import Parameters
 from ...scheme.rounds import Array
 
@@ -45,6 +46,8 @@ def expand(x: Mapping[Any, Any]) -> Features:
             name, number = f"{name}={value}", 1.0
         else:
             try:
+                if not is_real(value):
+                    raise TypeError
                 number = float(value)
             except (TypeError, ValueError):
                 raise InputError(
