@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from onepass.charts.lines import Line
 
 import onepass as op
 from onepass import convex, experts
+from onepass.charts.lines import Line
 from onepass.reproduce.pictures import Panel, curves, picture
 
 KEYS = [Line("regret", [], [], 1), Line("bound", [], [], 2, thin=True)]
