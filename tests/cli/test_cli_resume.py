@@ -16,6 +16,12 @@ import onepass as op
 from onepass import LinearModel
 from onepass.models.portfolio import DEFAULT
 
+
+@pytest.fixture
+def vw(tmp_path: Path) -> Path:
+    return write_vw(tmp_path / "a.vw", 3000)
+
+
 # -- interrupted -------------------------------------------------------------------------------------------------------
 
 

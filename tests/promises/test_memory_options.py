@@ -121,7 +121,7 @@ print(tried > 350, refused > 150)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS is heeded on Linux")
 def test_options_that_ask_for_too_much(request: pytest.FixtureRequest) -> None:
-    said = run_python(TRIED, request.path.parent, ONEPASS_MAX_MEMORY="2G").stdout.splitlines()
+    said = run_python(TRIED, request.path.parent.parent, ONEPASS_MAX_MEMORY="2G").stdout.splitlines()
     assert said == ["True True"]
 
 

@@ -107,7 +107,7 @@ def test_what_is_wrong_leaves_no_file(server: str, cache: Path, mood: str, sha: 
 # CPython 3.11 reports the socket of a refused connection as unclosed, though it is closed.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_offline_says_which_file_and_where_to_put_it(cache: Path) -> None:
-    with pytest.raises(DatasetError, match=r"could not be had.*Put toy\.bin into"):
+    with pytest.raises(DatasetError, match=r"could not be downloaded.*Put toy\.bin into"):
         find(toy("http://127.0.0.1:9/toy"))
     gc.collect()  # so that it is reported here, not in another test
     assert list(cache.iterdir()) == []
