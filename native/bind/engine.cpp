@@ -119,6 +119,10 @@ void Engine::refuse(const Outcome& outcome) const {
                       (std::isnan(outcome.value) ? "NaN" : (outcome.value > 0 ? "infinity" : "-infinity")) +
                       "; drop or impute the row. Nothing of this call was learned");
         case Status::bad_index:
+            if (outcome.column > int64_t(most_columns))
+                raise("FeatureError", "X has column index " + column + " in row " + row +
+                                          ", but a linear model has at most " + std::to_string(most_columns) +
+                                          " features; hash them (hash_bits)");
             raise("InputError", "X has column index " + column + " in row " + row +
                                     ", outside its shape; build it with scipy.sparse, which checks");
         case Status::full:

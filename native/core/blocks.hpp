@@ -15,11 +15,12 @@ constexpr size_t block_numbers = 1 << 14;  // of a block, which stays in the cac
 // An index that no loop accepts where 32 bits do not hold it.
 inline int32_t narrow_index(int64_t index) { return index < 0 || index > INT32_MAX ? -1 : int32_t(index); }
 
-// The first index of row i that is outside the table.
+// The first index of row i that is outside the table, or beyond what a linear model can have.
 template <class V, class I>
 int64_t outside_index(const CsrBatch<V, I>& X, size_t i) {
     for (I at = X.starts[i]; at < X.starts[i + 1]; ++at)
-        if (X.indices[at] < 0 || size_t(X.indices[at]) >= X.columns) return int64_t(X.indices[at]);
+        if (X.indices[at] < 0 || size_t(X.indices[at]) >= X.columns || narrow_index(int64_t(X.indices[at])) < 0)
+            return int64_t(X.indices[at]);
     return 0;
 }
 

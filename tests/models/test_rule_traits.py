@@ -55,6 +55,14 @@ def test_a_rule_with_a_step_alone_declares_the_defaults() -> None:
     assert OneWord().traits.tasks == ("binary",)
 
 
+def test_what_a_rule_declared_before_traits_is_refused_not_ignored() -> None:
+    with pytest.raises(ParameterError, match=r"OldRule\.spread would never be asked for.*traits"):
+        type("OldRule", (Half,), {"spread": lambda self: Spread()})
+    with pytest.raises(ParameterError, match=r"OldRule\.additive"):
+        type("OldRule", (Half,), {"additive": True})
+    type("Parameter", (Half,), {"__annotations__": {"theta": "float"}, "theta": 0.1})  # a field of that name is none
+
+
 @pytest.mark.parametrize(
     ("text", "changed"),
     [

@@ -35,7 +35,7 @@ from onepass.errors import OnepassError
 
 op.LinearClassifier().fit(np.eye(2), [0, 1])
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-far = sp.csr_matrix(([1.0], ([0], [300_000_000])), shape=(1, 300_000_001))
+far = scipy.sparse.csr_matrix(([1.0], ([0], [300_000_000])), shape=(1, 300_000_001))
 
 
 def made(kind):
@@ -276,3 +276,13 @@ def test_a_large_mini_batch_takes_the_room_of_the_rows_that_wait() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**24
+
+
+def test_a_column_beyond_32_bits_is_named() -> None:
+    far = scipy.sparse.csr_matrix(
+        (np.ones(1), np.array([2**31 + 5]), np.array([0, 1], dtype=np.int64)), shape=(1, 2**31 + 6)
+    )
+    with pytest.raises(
+        FeatureError, match="column index 2147483653 in row 0, but a linear model has at most 2147483647"
+    ):
+        op.LinearModel("pa1", max_features=3 * 2**30).learn_many(far, [1])

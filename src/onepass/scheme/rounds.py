@@ -92,6 +92,14 @@ class Seen:
     pull: Array  # step.add·φ
 
 
+# What a rule declared by itself before `RuleTraits`. It would be ignored without a word.
+REPLACED_BY_TRAITS = frozenset(
+    "additive adds_up ball batch clips coordinates defined_for derived each_row epsilon_tube exact geometry minibatch "
+    "mistake_driven moves_all never_starts own_moves planes proba readout sees_all_scores spread theta uses_soft "
+    "uses_ww".split()
+)
+
+
 @dataclasses.dataclass(repr=False)
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
@@ -109,6 +117,14 @@ class Rule(Parameters):
     slots: ClassVar[Mapping[str, float]] = {}
     code: ClassVar[int] = -1
     cfunc: ClassVar[int] = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in vars(cls).keys() & REPLACED_BY_TRAITS - vars(cls).get("__annotations__", {}).keys():
+            raise ParameterError(
+                f"{cls.__name__}.{name} would never be asked for: since 0.1 a rule declares it in `traits`, as in "
+                f"super().traits.replace(…); see onepass.scheme.RuleTraits"
+            )
 
     @property
     def traits(self) -> RuleTraits:
