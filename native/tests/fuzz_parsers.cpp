@@ -1,10 +1,10 @@
 // Feeds the text parsers damaged and random lines under AddressSanitizer and UndefinedBehaviorSanitizer.
 //
-// fuzz_parsers [executions] [seed]. A deterministic mutator: the same numbers, the same inputs. Checked of every block:
-// rows fit together, indices are inside, values are finite, a block parsed line by line gives the same rows, or read
-// from a file in small pieces, and so do features read one by one instead of many at a time, with this processor's
-// registers or without. The same text as CSV: records follow upon each other, and those that are found before its end
-// is known are the same.
+// fuzz_parsers [executions] [seed]. The same numbers make the same inputs. Every block is checked: its arrays fit
+// together, indices are in range, values are finite. The rows must be the same when the block is parsed line by line,
+// or read from a file in small pieces, or feature by feature, or without this processor's wide registers. The same text
+// is read as CSV: each record begins where the one before it ends, and the records that are found before the end of the
+// text is known are the same.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -70,11 +70,11 @@ static void check(const Rows& rows, int32_t columns, bool sets, const std::strin
     if (double(rows.members.size()) != members) fail("the label sets do not fit together", text);
 }
 
-static void same(const Rows& a, const Rows& b, const std::string& text) {
+static void require_same(const Rows& a, const Rows& b, const std::string& text) {
     bool same = a.rows() == b.rows() && a.index.size() == b.index.size() && a.bad.size() == b.bad.size() &&
                 values_of(a, text) == values_of(b, text);
     for (size_t i = 0; same && i < a.index.size(); ++i) same = a.index.data()[i] == b.index.data()[i];
-    if (!same) fail("read another way it is something else", text);
+    if (!same) fail("the rows differ when they are read another way", text);
 }
 
 // The buffer is exactly as long as promised, so that a read past the padding is seen.
@@ -85,27 +85,68 @@ static void parse(const std::string& text, LineParser line, const ParseOptions& 
     parse_block(buffer.get(), text.size(), line, options, rows);
 }
 
-static void execute(const std::string& text, LineParser line, int mode) {
-    ++executions;
-    Names names, again;
-    ParseOptions options;
-    options.keep_going = true;
-    options.hash_bits = mode == 0 ? 10 : -1;
-    options.sets = executions % 3 == 0;
-    if (mode == 0 ? executions % 2 == 0 : mode == 1 && line == parse_vw) options.names = &names;
-    if (mode == 1) options.base = 1;
-    if (mode == 2) {
-        if (line == parse_vw) options.hash_bits = 30;
-        else options.base = 0;
-    }
-    // Products with everything that has a name, and runs of words.
+// The options of a mode: hashes or names, of few or many bits, with products and runs of words.
+static ParseOptions choose_options(LineParser line, int mode, Names& names) {
     static const Expansion expansion{{{{Term::any, ""}, {Term::initial, "a"}}, {{Term::named, "x"}, {Term::any, ""}}},
                                      3};
-    if (mode >= 3 && line == parse_vw) {
+    const bool vw = line == parse_vw;
+    ParseOptions options;
+    options.keep_going = true;
+    options.hash_bits = mode == 0 ? 10 : mode == 2 && vw ? 30 : mode == 3 && vw ? 12 : -1;
+    options.sets = executions % 3 == 0;
+    options.base = mode == 1;
+    bool named = mode == 0 ? executions % 2 == 0 : mode == 1 && vw;
+    if (mode >= 3 && vw) {
         options.expansion = &expansion;
-        if (mode == 3) options.hash_bits = 12;
-        if (mode == 4 || executions % 2) options.names = &names;
+        named = mode == 4 || executions % 2;
     }
+    if (named) options.names = &names;
+    return options;
+}
+
+// Names that are wanted are read one by one; packs are read many at a time, as are other processors' loops.
+static void check_other_ways(const Rows& rows, const std::string& text, LineParser line, ParseOptions options) {
+    use_packs(false);
+    Rows unpacked;
+    parse(text, line, options, unpacked);
+    use_packs(true);
+    require_same(rows, unpacked, text);
+    Names names;
+    options.names = &names;
+    Rows one_by_one;
+    parse(text, line, options, one_by_one);
+    require_same(rows, one_by_one, text);
+}
+
+static void check_lines(const Rows& rows, const std::string& text, LineParser line, ParseOptions options) {
+    Names names;
+    if (options.names) options.names = &names;
+    Rows by_line;
+    for (size_t from = 0; from < text.size();) {
+        const size_t end = text.find('\n', from) + 1;
+        parse(text.substr(from, end - from), line, options, by_line);
+        from = end;
+    }
+    by_line.settle(names);
+    require_same(rows, by_line, text);
+}
+
+static void check_file(const Rows& rows, const std::string& text, LineParser line, ParseOptions options) {
+    std::rewind(file);
+    std::fwrite(text.data(), 1, text.size(), file);
+    std::fflush(file);
+    Names names;
+    if (options.names) options.names = &names;
+    Rows in_pieces;
+    TextFile(fileno(file), "fuzz").parse(0, text.size(), line, options, in_pieces, 1 + executions % 61);
+    in_pieces.settle(names);
+    require_same(rows, in_pieces, text);
+}
+
+static void execute(const std::string& text, LineParser line, int mode) {
+    ++executions;
+    Names names;
+    const ParseOptions options = choose_options(line, mode, names);
     Rows rows;
     parse(text, line, options, rows);
     rows.settle(names);
@@ -113,38 +154,11 @@ static void execute(const std::string& text, LineParser line, int mode) {
     check(rows, columns, options.sets, text);
     rows_seen += rows.rows();
     bad_seen += rows.bad.size();
-    if (line == parse_vw && options.hash_bits >= 0 && !options.names && !options.expansion) {
-        Names kept;  // names that are wanted are read one by one
-        options.names = &kept;
-        Rows singly;
-        parse(text, line, options, singly);
-        options.names = nullptr;
-        same(rows, singly, text);
-        use_packs(false);  // many at a time, as on any processor
-        Rows anywhere;
-        parse(text, line, options, anywhere);
-        use_packs(true);
-        same(rows, anywhere, text);
-    }
+    if (line == parse_vw && options.hash_bits >= 0 && !options.names && !options.expansion)
+        check_other_ways(rows, text, line, options);
     if (executions % 16) return;
-    if (options.names) options.names = &again;
-    Rows one_by_one;
-    for (size_t from = 0; from < text.size();) {
-        const size_t end = text.find('\n', from) + 1;
-        parse(text.substr(from, end - from), line, options, one_by_one);
-        from = end;
-    }
-    one_by_one.settle(again);
-    same(rows, one_by_one, text);
-    std::rewind(file);
-    std::fwrite(text.data(), 1, text.size(), file);
-    std::fflush(file);
-    Names of_file;
-    if (options.names) options.names = &of_file;
-    Rows in_pieces;
-    TextFile(fileno(file), "fuzz").parse(0, text.size(), line, options, in_pieces, 1 + executions % 61);
-    in_pieces.settle(of_file);
-    same(rows, in_pieces, text);
+    check_lines(rows, text, line, options);
+    check_file(rows, text, line, options);
 }
 
 static std::vector<CsvRecord> records_of(const std::string& text, CsvDialect dialect, bool whole) {
@@ -174,36 +188,55 @@ static void execute_csv(const std::string& text, size_t longest, size_t cut) {
         if (before[i].next != records[i].next || before[i].kind != records[i].kind) fail("a record changed", text);
 }
 
-int main(int count, char** given) {
-    const uint64_t most = count > 1 ? std::strtoull(given[1], nullptr, 10) : 200000;
-    std::mt19937_64 random(count > 2 ? std::strtoull(given[2], nullptr, 10) : 1);
-    auto below = [&](size_t n) { return size_t(random() % n); };
-    std::vector<std::string> corpus(std::begin(seeds), std::end(seeds));
-    while (executions < most) {
-        std::string text = corpus[below(corpus.size())];
-        for (size_t changes = below(6); changes-- > 0;) {
-            const size_t at = below(text.size() + 1);
-            switch (below(5)) {
-                case 0: text.insert(at, pieces[below(std::size(pieces))]); break;
-                case 1: text.insert(at, 1, char(random())); break;
-                case 2: text.erase(at, below(8)); break;
-                case 3:
-                    if (at < text.size()) text[at] = char(text[at] ^ (1 << below(8)));
-                    break;
-                default: {
-                    const std::string& other = corpus[below(corpus.size())];
-                    text.insert(at, other.substr(below(other.size()), below(40)));
-                }
-            }
-        }
+// Damaged texts made of the seeds, and of some that were made before.
+class Corpus {
+ public:
+    explicit Corpus(uint64_t seed) : random_(seed), texts_(std::begin(seeds), std::end(seeds)) {}
+
+    size_t below(size_t n) { return size_t(random_() % n); }
+
+    std::string next() {
+        std::string text = texts_[below(texts_.size())];
+        for (size_t changes = below(6); changes-- > 0;) damage(text);
         if (text.size() > 600) text.resize(600);
         if (text.empty() || text.back() != '\n') text += '\n';
-        if (below(50) == 0) {  // grow on what was found, without bound on the strangeness but on the size
-            if (corpus.size() < 400) corpus.push_back(text);
-            else corpus[std::size(seeds) + below(corpus.size() - std::size(seeds))] = text;
+        if (below(50) == 0) remember(text);
+        return text;
+    }
+
+ private:
+    void damage(std::string& text) {
+        const size_t at = below(text.size() + 1);
+        switch (below(5)) {
+            case 0: text.insert(at, pieces[below(std::size(pieces))]); break;
+            case 1: text.insert(at, 1, char(random_())); break;
+            case 2: text.erase(at, below(8)); break;
+            case 3:
+                if (at < text.size()) text[at] = char(text[at] ^ (1 << below(8)));
+                break;
+            default: {
+                const std::string& other = texts_[below(texts_.size())];
+                text.insert(at, other.substr(below(other.size()), below(40)));
+            }
         }
-        execute_csv(text, below(3) ? 1000 : below(40), below(text.size()));
-        execute(text, below(2) ? parse_vw : parse_svmlight, int(below(5)));
+    }
+
+    void remember(const std::string& text) {  // damage adds up; the number of texts is bounded
+        if (texts_.size() < 400) texts_.push_back(text);
+        else texts_[std::size(seeds) + below(texts_.size() - std::size(seeds))] = text;
+    }
+
+    std::mt19937_64 random_;
+    std::vector<std::string> texts_;
+};
+
+int main(int count, char** given) {
+    const uint64_t most = count > 1 ? std::strtoull(given[1], nullptr, 10) : 200000;
+    Corpus corpus(count > 2 ? std::strtoull(given[2], nullptr, 10) : 1);
+    while (executions < most) {
+        const std::string text = corpus.next();
+        execute_csv(text, corpus.below(3) ? 1000 : corpus.below(40), corpus.below(text.size()));
+        execute(text, corpus.below(2) ? parse_vw : parse_svmlight, int(corpus.below(5)));
     }
     std::printf("%llu executions: %llu rows, %llu bad lines\n", (unsigned long long)executions,
                 (unsigned long long)rows_seen, (unsigned long long)bad_seen);

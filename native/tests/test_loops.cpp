@@ -75,7 +75,7 @@ static constexpr int gradient = rules::count - 1, all_rules = gradient + int(Coo
 static Coordinates coordinates(int rule) { return Coordinates(rule < gradient ? 0 : rule - gradient + 1); }
 static bool vowpal(int rule) { return coordinates(rule) == Coordinates::vowpal; }
 
-static void keep_planes(Weights& w, Coordinates kind) {
+static void set_planes(Weights& w, Coordinates kind) {
     static const std::vector<std::vector<Plane>> planes = {
         {},                               // none
         {{}},                             // adagrad: G
@@ -96,7 +96,7 @@ static void keep_planes(Weights& w, Coordinates kind) {
 static bool gaussian(int rule) { return rule >= 16 && rule <= 22; }
 static Form form = Form::gain;
 
-static void spread(Model& model, int rule) {
+static void set_covariance(Model& model, int rule) {
     Covariance& sigma = model.w.sigma;
     sigma.on = true;
     sigma.full = rule % 2 == 0;
@@ -111,59 +111,67 @@ static void spread(Model& model, int rule) {
     model.slots = 2;
 }
 
-static Model make(int rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
-    static const std::vector<std::vector<double>> params = {
-        {0.1, 0, 3, 0.5, 0.6, 1.0},          // perceptron, inverse scaling
-        {5, 0.05, 0.99, 0.001},              // adaline, geometric
-        {0.8, 1e-3},                         // nlms
-        {INFINITY, 0, 0},                    // pa
-        {0.3, 0, 1},                         // pa1, scaled steps
-        {0.5, 1, 0},                         // pa2, on mistakes
-        {3, 0, 2, 0.5, 0, 0, 0, 0.1},        // sgd, logistic, 1/sqrt(t), l2
-        {0.01, 1},                           // pegasos with projection
-        {0.5, 0.3, 1},                       // mira
-        {},                                  // romma
-        {},                                  // aggressive romma
-        {0.9, 3.14, 1.41, 1, 0, 0},          // alma
-        {0.1, 0},                            // shifting
-        {2, 0.1, 0},                         // mroc
-        {3, 0, 2, 0.5, 0, 0, 0, 0.01, 0.1},  // fobos, elastic net
-        {1, 0, 0, 0.1, 0, 0, 0, 0.05, 3},    // truncated gradient
-        {0.98},                              // rls, forgetting
-        {0.5, 0},                            // arow
-        {0.8, 0, 0},                         // cw
-        {0.8, 0, 0.3},                       // scw1
-        {0.8, 0, 0.3},                       // scw2
-        {0.2},                               // nherd
-        {3, 0, 0.5},                         // online newton step, logistic
-        {2, 0.5, 0, 0, 0.1, 0.5, 0.3},       // norma
-        {},                                  // parzen
-        {3, 0, 0.3, 0.01, 0},                // adagrad
-        {3, 0, 0.9, 0.01, 1},                // adadelta
-        {3, 0, 0.9, 0.01, 1},                // the same, exact
-        {3, 0, 0.1, 0.9, 0.01},              // rmsprop
-        {3, 0, 0.1, 0.9, 0.01},              // the same, exact
-        {3, 0, 0.1, 0.9, 0.99, 0.01},        // adam
-        {3, 0, 0.1, 0.9, 0.99, 0.01},        // the same, lazy
-        {3, 0, 0.3, 1, 0.1, 0.1},            // ftrl
-        {3, 0, 0.3, 1, 0, 0.1},              // the same without L1
-        {3, 0, 0.5, 0.5, 1, 1, 1, 1, 0},     // vowpal
-    };
-    static_assert(all_rules == 35, "give every rule its parameters here");
-    Model model;
-    model.task = task;
+// The parameters that each rule is tested with.
+static const std::vector<std::vector<double>> parameters = {
+    {0.1, 0, 3, 0.5, 0.6, 1.0},          // perceptron, inverse scaling
+    {5, 0.05, 0.99, 0.001},              // adaline, geometric
+    {0.8, 1e-3},                         // nlms
+    {INFINITY, 0, 0},                    // pa
+    {0.3, 0, 1},                         // pa1, scaled steps
+    {0.5, 1, 0},                         // pa2, on mistakes
+    {3, 0, 2, 0.5, 0, 0, 0, 0.1},        // sgd, logistic, 1/sqrt(t), l2
+    {0.01, 1},                           // pegasos with projection
+    {0.5, 0.3, 1},                       // mira
+    {},                                  // romma
+    {},                                  // aggressive romma
+    {0.9, 3.14, 1.41, 1, 0, 0},          // alma
+    {0.1, 0},                            // shifting
+    {2, 0.1, 0},                         // mroc
+    {3, 0, 2, 0.5, 0, 0, 0, 0.01, 0.1},  // fobos, elastic net
+    {1, 0, 0, 0.1, 0, 0, 0, 0.05, 3},    // truncated gradient
+    {0.98},                              // rls, forgetting
+    {0.5, 0},                            // arow
+    {0.8, 0, 0},                         // cw
+    {0.8, 0, 0.3},                       // scw1
+    {0.8, 0, 0.3},                       // scw2
+    {0.2},                               // nherd
+    {3, 0, 0.5},                         // online newton step, logistic
+    {2, 0.5, 0, 0, 0.1, 0.5, 0.3},       // norma
+    {},                                  // parzen
+    {3, 0, 0.3, 0.01, 0},                // adagrad
+    {3, 0, 0.9, 0.01, 1},                // adadelta
+    {3, 0, 0.9, 0.01, 1},                // the same, exact
+    {3, 0, 0.1, 0.9, 0.01},              // rmsprop
+    {3, 0, 0.1, 0.9, 0.01},              // the same, exact
+    {3, 0, 0.1, 0.9, 0.99, 0.01},        // adam
+    {3, 0, 0.1, 0.9, 0.99, 0.01},        // the same, lazy
+    {3, 0, 0.3, 1, 0.1, 0.1},            // ftrl
+    {3, 0, 0.3, 1, 0, 0.1},              // the same without L1
+    {3, 0, 0.5, 0.5, 1, 1, 1, 1, 0},     // vowpal
+};
+static_assert(all_rules == 35, "every rule needs parameters here");
+
+static bool uses_losses(int rule) { return rule == 6 || lazy(rule) || rule >= gradient; }
+
+// Parameters and state of the rule, as the engine would set them.
+static void set_rule(Model& model, int rule) {
     model.step = rules::table[std::min(rule, gradient)].step;
     model.solve = rules::table[std::min(rule, gradient)].solve;
     model.coordinates = coordinates(rule);
-    model.slots = rule == 23 ? 1 : rule < gradient ? 0 : 3;  // of those that keep some
-    keep_planes(model.w, model.coordinates);
-    if (gaussian(rule)) spread(model, rule);
-    std::copy(params[size_t(rule)].begin(), params[size_t(rule)].end(), model.params);
+    model.slots = rule == 23 ? 1 : rule < gradient ? 0 : 3;
+    set_planes(model.w, model.coordinates);
+    if (gaussian(rule)) set_covariance(model, rule);
+    std::copy(parameters[size_t(rule)].begin(), parameters[size_t(rule)].end(), model.params);
     model.w.lazy = lazy(rule);
     if (rule == 15) model.w.threshold = model.params[8];
-    if ((rule == 6 || lazy(rule) || rule >= gradient) && task == Task::regress)
-        model.params[0] = 10, model.params[1] = 1.0;  // huber
     model.uses_ww = rule == 7 || (rule >= 9 && rule <= 11);
+}
+
+static Model make_model(int rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
+    Model model;
+    model.task = task;
+    set_rule(model, rule);
+    if (uses_losses(rule) && task == Task::regress) model.params[0] = 10, model.params[1] = 1.0;  // huber
     model.tube = 0.1;
     if (p != 2.0) {
         model.w.p = p;
@@ -206,7 +214,7 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging,
     const Rows<V, I> tidy(300, d, classes, task == Task::regress, 7, false),
         untidy(300, d, classes, task == Task::regress, 7, true);
     const Loops* first = loops_scalar();
-    Model dense = make(rule, task, classes, averaging, d, p), csr = dense, disordered = dense;
+    Model dense = make_model(rule, task, classes, averaging, d, p), csr = dense, disordered = dense;
     auto learn = [&](const Loops* loops, Model& model, const auto& X, Answers in) {
         return by_blocks(X, [&](const auto& block, size_t row) {
             Answers of = in;
@@ -229,41 +237,56 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging,
     if (rule != 9 && rule != 10) expect(close(dense, csr), "dense and CSR agree");
     expect(same(csr, disordered), "the order of indices in a row does not matter");
     for (const Loops* loops : instruction_sets()) {
-        Model again = make(rule, task, classes, averaging, d, p), other = again;
+        Model again = make_model(rule, task, classes, averaging, d, p), other = again;
         learn_dense(loops, again);
         learn_csr(loops, other, tidy);
         expect(same(again, dense) && same(other, csr), loops->name);
     }
 }
 
-// Pairs of queries: in every form and instruction set what learning their differences one by one gives.
+// The difference of two rows with its sign: φ of the pair, in both forms.
+struct PairDirection {
+    std::vector<double> dense, values;
+    std::vector<int64_t> indices;  // first the features of the arriving row, then those that only the other row has
+
+    PairDirection(const double* row, const double* other, size_t d, double sign) {
+        for (size_t c = 0; c < d; ++c) dense.push_back(sign * (row[c] - other[c]));
+        for (bool arrived : {true, false})
+            for (size_t c = 0; c < d; ++c)
+                if (arrived ? row[c] != 0.0 : row[c] == 0.0 && other[c] != 0.0) {
+                    values.push_back(dense[c]);
+                    indices.push_back(int64_t(c));
+                }
+    }
+};
+
+// Learns the differences of the pairs one by one: from dense rows, and from sparse rows.
+static void learn_differences(const Rows<double, int32_t>& rows, const Meetings& in, size_t first, Model& by_dense,
+                              Model& by_sparse) {
+    const size_t d = rows.columns;
+    for (size_t i = first; i < rows.rows; ++i)
+        for (size_t j = size_t(in.begin[i]); j < i; ++j) {
+            if (in.relevance[i] == in.relevance[j]) continue;
+            const double sign = in.relevance[j] < in.relevance[i] ? 1.0 : -1.0;
+            const PairDirection phi(rows.dense.data() + i * d, rows.dense.data() + j * d, d, sign);
+            const double importance = in.importance[i] * in.importance[j];
+            loops_scalar()->learn_table(by_dense, {phi.dense.data(), 1, d},
+                                        {nullptr, &importance, nullptr, nullptr, nullptr});
+            loops_scalar()->learn_one(by_sparse, phi.values.data(), phi.indices.data(), phi.indices.size(), 1.0,
+                                      importance, 1.0, nullptr, 0.0);
+        }
+}
+
+// The pairs of queries give the same bits as learning their differences one by one, in every form and instruction set.
 static void check_pairs(int rule, Averaging averaging) {
     const size_t n = 120, d = 53, first = 5, room = 7, query = 20;
-    Rows<double, int32_t> rows(n, d, 3, false, 11, false);
+    const Rows<double, int32_t> rows(n, d, 3, false, 11, false);
     std::vector<int64_t> begin(n);
     for (size_t i = 0; i < n; ++i) begin[i] = int64_t(std::max(i / query * query, i > room ? i - room : 0));
     const Meetings in{rows.y.data(), rows.importance.data(), begin.data(), first, nullptr};
-    const Model fresh = make(rule, Task::direction, 1, averaging, d);
+    const Model fresh = make_model(rule, Task::direction, 1, averaging, d);
     Model by_dense = fresh, by_sparse = fresh;
-    for (size_t i = first; i < n; ++i)
-        for (size_t j = size_t(begin[i]); j < i; ++j) {
-            if (in.relevance[i] == in.relevance[j]) continue;
-            std::vector<double> phi, some;
-            std::vector<int64_t> at;
-            const double *row = rows.dense.data() + i * d, *other = rows.dense.data() + j * d;
-            const double sign = in.relevance[j] < in.relevance[i] ? 1.0 : -1.0;
-            for (size_t c = 0; c < d; ++c) phi.push_back(sign * (row[c] - other[c]));
-            for (bool arrived : {true, false})  // first the arriving row's features, then those the other has alone
-                for (size_t c = 0; c < d; ++c)
-                    if (arrived ? row[c] != 0.0 : row[c] == 0.0 && other[c] != 0.0) {
-                        some.push_back(phi[c]);
-                        at.push_back(int64_t(c));
-                    }
-            const double importance = in.importance[i] * in.importance[j];
-            loops_scalar()->learn_table(by_dense, {phi.data(), 1, d},
-                                        {nullptr, &importance, nullptr, nullptr, nullptr});
-            loops_scalar()->learn_one(by_sparse, some.data(), at.data(), at.size(), 1.0, importance, 1.0, nullptr, 0.0);
-        }
+    learn_differences(rows, in, first, by_dense, by_sparse);
     std::vector<uint32_t> place(d);
     std::vector<double> arrived(d + 1), x(2 * d + 1);
     std::vector<int32_t> index(2 * d + 1);
@@ -288,7 +311,7 @@ static void check_damage() {
     Rows<double, int32_t> rows(40, 20, 2, false, 3, false);
     for (const Loops* loops : instruction_sets()) {
         auto status = [&](const Rows<double, int32_t>& damaged) {
-            Model model = make(4, Task::classify, 2, Averaging::none, 20);
+            Model model = make_model(4, Task::classify, 2, Averaging::none, 20);
             return loops->learn_csr(model, damaged.as_csr(), damaged.answers()).status;
         };
         auto damaged = rows;
@@ -346,7 +369,7 @@ static void check_blocks() {
 }
 
 static void check_weights() {
-    Model model = make(4, Task::classify, 2, Averaging::predictor, 3);
+    Model model = make_model(4, Task::classify, 2, Averaging::predictor, 3);
     const double x[] = {1, 2, 3}, y[] = {1};
     loops_scalar()->learn_table(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr, nullptr});
     const double before = model.w.v_of(1)[0];
