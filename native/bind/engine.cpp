@@ -17,7 +17,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
                                                {"multilabel", Task::multilabel},
                                                {"oneclass", Task::oneclass}};
     model.task = tasks.at(task);
-    model.w.row_each = model.task == Task::multilabel;
+    model.w.output_each = model.task == Task::multilabel;
     const int code = nb::cast<int>(rule["code"]);
     const uintptr_t address = nb::cast<uintptr_t>(rule["cfunc"]);
     const bool all_scores = nb::cast<bool>(rule["sees_all_scores"]);
@@ -44,16 +44,15 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
     model.tube = nb::cast<double>(rule["tube"]);
     model.constant = nb::cast<double>(options["constant"]);
     model.bias_in_norm = nb::cast<bool>(options["bias_in_norm"]);
-    model.w.averaging = Averaging(nb::cast<int>(options["averaging"]));
-    model.w.average_from = nb::cast<double>(options["average_from"]);
+    model.w.average.start(Averaging(nb::cast<int>(options["averaging"])), nb::cast<double>(options["average_from"]));
     model.against = Against(nb::cast<int>(options["against"]));
     model.roots = nb::cast<std::vector<double>>(options["roots"]);
-    model.w.lazy = nb::cast<bool>(rule["uses_soft"]);
-    model.w.threshold = nb::cast<double>(rule["theta"]);
-    model.w.p = nb::cast<double>(rule["geometry"]);
+    model.w.l1.on = nb::cast<bool>(rule["uses_soft"]);
+    model.w.l1.threshold = nb::cast<double>(rule["theta"]);
+    model.w.p_norm.p = nb::cast<double>(rule["geometry"]);
     model.w.batch.size = nb::cast<double>(rule["batch_size"]);
     model.w.batch.mean = nb::cast<bool>(rule["mean"]);
-    model.w.ball = nb::cast<double>(rule["ball"]);
+    model.w.p_norm.ball = nb::cast<double>(rule["ball"]);
     model.coordinates = Coordinates(nb::cast<int>(rule["coordinates"]));
     model.clips = model.task == Task::regress && nb::cast<bool>(rule["clips"]);
     std::vector<Plane> kinds;  // (start, odd, dead) of what the rule keeps of every weight
@@ -61,7 +60,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
         nb::tuple kind = nb::cast<nb::tuple>(each);
         kinds.push_back({nb::cast<double>(kind[0]), nb::cast<bool>(kind[1]), nb::cast<double>(kind[2])});
     }
-    if (!kinds.empty()) model.w.set_kinds(std::move(kinds), nb::cast<size_t>(rule["row_planes"]));
+    if (!kinds.empty()) model.w.set_planes(std::move(kinds), nb::cast<size_t>(rule["row_planes"]));
     if (nb::object given = rule["spread"]; !given.is_none()) {
         nb::dict spread = nb::cast<nb::dict>(given);
         Covariance& sigma = model.w.sigma;
@@ -80,17 +79,17 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
         sigma.constants = model.constant != 0.0;
         sigma.begin();
     }
-    model.w.pocketing = nb::cast<bool>(options["pocket"]);
+    if (nb::cast<bool>(options["pocket"])) model.w.pocket.start();
     model.calibrated = nb::cast<bool>(options["calibrated"]);
-    model.w.ratchet = nb::cast<bool>(options["ratchet"]);
-    model.w.votes.most = nb::cast<double>(options["votes"]);
-    model.w.votes.on = model.w.votes.most > 0.0;
+    model.w.pocket.ratchet = nb::cast<bool>(options["ratchet"]);
+    model.w.votes.max_vectors = nb::cast<double>(options["votes"]);
+    model.w.votes.on = model.w.votes.max_vectors > 0.0;
     max_features = nb::cast<size_t>(options["max_features"]);
     on_new_label = nb::none();
     to_row = options["to_row"];
     if (features.hashed()) require_room(features.slots());
     if (features.hashed() && tables) {
-        require_memory(features.slots(), model.w.rows, "ParameterError");
+        require_memory(features.slots(), model.w.outputs, "ParameterError");
         model.w.set_features(features.slots());
     }
     model.size_scratch();
@@ -161,7 +160,7 @@ bool Engine::read_vector(PyObject* x, Read& row) {
 }
 
 void Engine::require_judge() const {
-    if (model.w.ratchet && !model.errors)
+    if (model.w.pocket.ratchet && !model.errors)
         raise("ParameterError",
               "readout='pocket(ratchet=true)' judges weights on a stored set, which a stream has not; use fit, "
               "LinearModel.judged_by, or readout='pocket'");
@@ -271,18 +270,18 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     if (row.dense || row.columns || row.streamed) {
         const size_t wanted = row.dense ? row.n : row.columns;
         require_room(wanted);
-        if (wanted > before) require_memory(wanted, model.w.rows, "FeatureError");
+        if (wanted > before) require_memory(wanted, model.w.outputs, "FeatureError");
         positional = true;
         columns = wanted;
-        row.streamed ? model.w.let_in(columns) : model.w.set_features(columns);
+        row.streamed ? model.w.reserve_features(columns) : model.w.set_features(columns);
     } else {
         const size_t wanted = features.size() + scratch_.unknown.size();
         if (!features.hashed()) require_room(wanted);
-        if (!features.hashed() && wanted > before) require_memory(wanted, model.w.rows, "FeatureError");
+        if (!features.hashed() && wanted > before) require_memory(wanted, model.w.outputs, "FeatureError");
         row.added = features.admit(scratch_);
         if (!features.hashed()) model.w.set_features(features.size());
     }
-    if (model.w.wide) touch(row.dense ? nullptr : scratch_.index.data(), row.n);
+    if (model.w.touched.on) touch(row.dense ? nullptr : scratch_.index.data(), row.n);
     const RuleScope scope(python_ ? &callback_ : nullptr);
     Outcome outcome;
     if (row.dense) {
@@ -362,7 +361,7 @@ void Engine::scores_of(nb::handle x, double base, double* out) {
 nb::object Engine::score_one(nb::handle x, double base) {
     auto lock = own();
     require_base(base, false);
-    std::vector<double> scores(model.w.rows);
+    std::vector<double> scores(model.w.outputs);
     scores_of(x, base, scores.data());
     if (scores.size() == 1) return nb::float_(scores[0]);
     nb::list out;
@@ -376,8 +375,8 @@ nb::object Engine::predict_one(nb::handle x, double base) {
     double few[32];
     std::vector<double> many;
     double* scores = few;
-    if (model.w.rows > 32) {
-        many.resize(model.w.rows);
+    if (model.w.outputs > 32) {
+        many.resize(model.w.outputs);
         scores = many.data();
     }
     scores_of(x, base, scores);
@@ -391,10 +390,10 @@ nb::object Engine::predict_one(nb::handle x, double base) {
     const size_t known = size_t(PyList_GET_SIZE(classes.ptr()));
     if (known == 0) return nb::none();
     size_t best = 0;
-    if (model.w.rows == 1) {
+    if (model.w.outputs == 1) {
         best = scores[0] > 0.0 && known > 1 ? 1 : 0;
     } else {
-        for (size_t r = 1; r < model.w.rows; ++r)
+        for (size_t r = 1; r < model.w.outputs; ++r)
             if (scores[r] > scores[best]) best = r;
     }
     return nb::borrow(PyList_GET_ITEM(classes.ptr(), Py_ssize_t(best)));
@@ -446,7 +445,7 @@ nb::list Engine::row_of(nb::handle x) {
 
 void Engine::set_features(size_t d) {
     require_room(d);
-    require_memory(d, model.w.rows, "FeatureError");
+    require_memory(d, model.w.outputs, "FeatureError");
     model.w.set_features(d);
     positional = true;
     columns = d;
@@ -455,14 +454,14 @@ void Engine::set_features(size_t d) {
 void Engine::admit_names(nb::list names) {
     auto lock = own();
     require_room(features.size() + nb::len(names));
-    require_memory(features.size() + nb::len(names), model.w.rows, "FeatureError");
+    require_memory(features.size() + nb::len(names), model.w.outputs, "FeatureError");
     for (nb::handle name : names) features.append(name.ptr());
-    model.w.let_in(features.size());
+    model.w.reserve_features(features.size());
 }
 
 void Engine::hold_back(size_t known) {
     auto lock = own();
-    model.w.sigma.met = std::min(model.w.sigma.met, known + model.w.sigma.constants);
+    model.w.sigma.registered = std::min(model.w.sigma.registered, known + model.w.sigma.constants);
 }
 
 void Engine::forget_names(size_t count) {

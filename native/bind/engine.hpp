@@ -120,7 +120,7 @@ class Engine {
     template <class Batch>
     void variance(const Batch& X, Out variances);
     nb::object variance_one(nb::handle x);
-    size_t variances() const { return model.w.sigma.shared ? 1 : model.w.rows; }
+    size_t variances() const { return model.w.sigma.shared ? 1 : model.w.outputs; }
 
     // Ranking: rows of queries, of which those before `first` are remembered. Counts in learned[0] the rows that were
     // learned whole; the next one is refused by an exception, its row counted from `first`.

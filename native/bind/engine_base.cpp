@@ -6,7 +6,7 @@ namespace onepass {
 bool Engine::risky() const {
     constexpr double large = 1e100;  // far from overflow, also after the next example
     const Weights& w = model.w;
-    if (!(w.peak < large && w.z_peak < large && w.ww < large * large)) return true;
+    if (!(w.peaks.v < large && w.peaks.z < large && w.norm.ww < large * large)) return true;
     for (double bias : w.bias)
         if (!(std::abs(bias) < large)) return true;
     return (w.sigma.on && w.sigma.full) || (w.votes.on && w.votes.full());
@@ -26,7 +26,7 @@ std::string Engine::why_no_base(size_t known) const {
             break;
         case Task::regress: break;
     }
-    if (why.empty() && model.w.ratchet) why = "the set that the ratchet judges by has none";
+    if (why.empty() && model.w.pocket.ratchet) why = "the set that the ratchet judges by has none";
     return why.empty() ? "" : "but " + why + "; leave it out";
 }
 

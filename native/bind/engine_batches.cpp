@@ -74,7 +74,7 @@ static Outcome in_pieces(const Model& model, const Batch& X, SignalWatch& watch,
     constexpr size_t enough = 1 << 20;
     const Weights& w = model.w;
     size_t each = (stored(X) / std::max<size_t>(X.rows, 1) + 1) * w.pitch;  // multiplications of a row, roughly
-    if (w.sigma.full) each = X.columns * X.columns * w.rows + 1;
+    if (w.sigma.full) each = X.columns * X.columns * w.outputs + 1;
     if (w.votes.on) each = enough;
     const size_t rows = std::max<size_t>(enough / each, 1);
     for (size_t from = 0; from < X.rows; from += rows) {
@@ -89,14 +89,14 @@ static Outcome in_pieces(const Model& model, const Batch& X, SignalWatch& watch,
 
 template <class V>
 static void touch(Weights& w, const DenseBatch<V>& X) {
-    for (size_t j = 0; j < std::min(X.columns, w.features); ++j) w.touch(j);
+    for (size_t j = 0; j < std::min(X.columns, w.features); ++j) w.touched.mark(j);
 }
 
 // The indices need not be well formed yet.
 template <class V, class I>
 static void touch(Weights& w, const CsrBatch<V, I>& X) {
     for (size_t at = 0; at < X.nonzeros; ++at)
-        if (X.indices[at] >= 0 && size_t(X.indices[at]) < w.features) w.touch(size_t(X.indices[at]));
+        if (X.indices[at] >= 0 && size_t(X.indices[at]) < w.features) w.touched.mark(size_t(X.indices[at]));
 }
 
 // Looks for malformed rows from a row on.
@@ -123,7 +123,7 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
     nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> marks;
     if (!sets.is_none()) {
         marks = nb::cast<decltype(marks)>(sets);
-        if (marks.shape(0) != X.rows || marks.shape(1) != model.w.rows)
+        if (marks.shape(0) != X.rows || marks.shape(1) != model.w.outputs)
             raise("InputError", "the label sets have the wrong shape");
         in.sets = marks.data();
     } else if (model.task == Task::multilabel) {
@@ -131,7 +131,8 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
     }
     if (!scores.is_none()) {
         Out out = nb::cast<Out>(scores);
-        if (out.shape(0) != X.rows || out.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
+        if (out.shape(0) != X.rows || out.shape(1) != model.w.outputs)
+            raise("InputError", "scores has the wrong shape");
         in.scores = out.data();
     }
     for (size_t i = 0; i < X.rows; ++i) {
@@ -146,16 +147,17 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
     const size_t features_before = model.w.features;
     X.columns = std::max(reached(X, X.rows), std::min(features_before, X.columns));
     require_room(X.columns);
-    require_memory(X.columns, model.w.rows, "FeatureError");
+    require_memory(X.columns, model.w.outputs, "FeatureError");
     const double t_before = model.t;
     const bool was_positional = positional;
     const size_t columns_before = columns;
-    grows(X) ? model.w.let_in(X.columns) : model.w.set_features(X.columns);
+    grows(X) ? model.w.reserve_features(X.columns) : model.w.set_features(X.columns);
     if (!named(X)) {
         positional = true;
         columns = X.columns;
     }
-    if (model.w.wide) model.coordinates == Coordinates::adam ? touch(nullptr, X.columns) : onepass::touch(model.w, X);
+    if (model.w.touched.on)
+        model.coordinates == Coordinates::adam ? touch(nullptr, X.columns) : onepass::touch(model.w, X);
     const RuleScope scope(python_ ? &callback_ : nullptr);
     SignalWatch watch;
     // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
@@ -172,7 +174,7 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
         }
         outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
             return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
-                return loops->learn(model, block, part(in, from + row, model.w.rows));
+                return loops->learn(model, block, part(in, from + row, model.w.outputs));
             });
         });
         if (outcome.status == Status::ok || outcome.status == Status::interrupted || !copy_first) return;
@@ -259,7 +261,8 @@ void Engine::score(const Batch& X, Out scores, nb::object base) {
     auto lock = own();
     std::vector<Vector<double>> keep;
     const double* begins_at = read_bases(base, X.rows, known_classes(false), keep);
-    if (scores.shape(0) != X.rows || scores.shape(1) != model.w.rows) raise("InputError", "scores has the wrong shape");
+    if (scores.shape(0) != X.rows || scores.shape(1) != model.w.outputs)
+        raise("InputError", "scores has the wrong shape");
     if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
     Outcome outcome;
     SignalWatch watch;
@@ -270,7 +273,7 @@ void Engine::score(const Batch& X, Out scores, nb::object base) {
             outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
                 return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
                     loops->score(model, block, begins_at ? begins_at + from + row : nullptr,
-                                 scores.data() + (from + row) * model.w.rows);
+                                 scores.data() + (from + row) * model.w.outputs);
                     return Outcome();
                 });
             });

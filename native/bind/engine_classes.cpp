@@ -24,7 +24,7 @@ void Engine::require_memory(size_t count, size_t known, const char* error) const
 }
 
 void Engine::set_outputs() {
-    if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_rows(nb::len(classes));
+    if (model.task == Task::classify || model.task == Task::multilabel) model.w.set_outputs(nb::len(classes));
 }
 
 void Engine::set_classes(nb::list all) {
@@ -70,7 +70,7 @@ void Engine::begin_growth(size_t coming) {
     const size_t known = nb::len(classes);
     growth_.classes = known;
     growth_.covered = model.w.sigma.covered;
-    const bool reshapes = model.w.needs_lanes(known + coming) && (model.w.lazy || model.w.stride <= 8);
+    const bool reshapes = model.w.needs_lanes(known + coming) && (model.w.l1.on || model.w.stride <= 8);
     if (known >= 3 && !reshapes) return;
     growth_.model = std::make_unique<Model>(model);
     growth_.labels = nb::list();
@@ -89,7 +89,7 @@ void Engine::undo_growth() {
         if (PyList_SetSlice(classes.ptr(), Py_ssize_t(known - 1), Py_ssize_t(known), nullptr) != 0)
             throw nb::python_error();
     }
-    model.w.drop_rows(growth_.classes);
+    model.w.drop_outputs(growth_.classes);
     model.w.sigma.covered = growth_.covered;
 }
 
@@ -100,7 +100,7 @@ void Engine::end_growth() {
 
 void Engine::touch(const int64_t* index, size_t n) {
     if (model.coordinates == Coordinates::adam) index = nullptr, n = model.w.features;  // moves every weight
-    for (size_t i = 0; i < n; ++i) model.w.touch(index ? size_t(index[i]) : i);
+    for (size_t i = 0; i < n; ++i) model.w.touched.mark(index ? size_t(index[i]) : i);
 }
 
 // Multilabel: y is a collection of labels. A set with a new label reshapes the weights, as a new class does.
@@ -125,7 +125,7 @@ void Engine::learn_set(nb::handle x, nb::handle y, double importance) {
     if (fresh) growing.emplace(*this, fresh);
     std::vector<size_t> in;
     for (nb::handle label : members) in.push_back(size_t(answer(label)));
-    std::vector<uint8_t> set(std::max<size_t>(model.w.rows, 1), 0);
+    std::vector<uint8_t> set(std::max<size_t>(model.w.outputs, 1), 0);
     for (size_t r : in) set[r] = 1;
     teach(row, 0.0, importance, 1.0, set.data());
     if (growing) growing->learned();

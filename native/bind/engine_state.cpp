@@ -13,27 +13,27 @@ using Places = std::vector<size_t>;
 // Without the padding, features x rows, of a buffer whose features are so many numbers apart; of some features alone.
 static nb::object table(const Weights& w, const Buffer& buffer, size_t apart, const Places& places) {
     const size_t count = buffer.size() ? places.size() : 0;
-    std::vector<double> out(count * w.rows);
+    std::vector<double> out(count * w.outputs);
     for (size_t i = 0; i < count; ++i)
-        for (size_t r = 0; r < w.rows; ++r) out[i * w.rows + r] = buffer.data()[places[i] * apart + r];
-    return array({count, w.rows}, std::move(out));
+        for (size_t r = 0; r < w.outputs; ++r) out[i * w.outputs + r] = buffer.data()[places[i] * apart + r];
+    return array({count, w.outputs}, std::move(out));
 }
 
 // The planes of features (or of the one intercept) without the padding: features x kinds x rows.
 static nb::object plane_table(const Weights& w, const Places& places, size_t count, const double* planes) {
-    std::vector<double> out(places.size() * count * w.rows);
+    std::vector<double> out(places.size() * count * w.outputs);
     for (size_t i = 0; i < places.size(); ++i)
         for (size_t p = 0; p < count; ++p)
-            for (size_t r = 0; r < w.rows; ++r)
-                out[(i * count + p) * w.rows + r] = planes[places[i] * w.pitch + p * w.stride + r];
-    return array({places.size(), count, w.rows}, std::move(out));
+            for (size_t r = 0; r < w.outputs; ++r)
+                out[(i * count + p) * w.outputs + r] = planes[places[i] * w.pitch + p * w.stride + r];
+    return array({places.size(), count, w.outputs}, std::move(out));
 }
 
 // Beside planes, files hold the pocket whole.
 static Places met_features(const Weights& w) {
     Places out;
     w.each_touched([&](size_t j) {
-        if (w.is_met(j, w.kinds.empty())) out.push_back(j);
+        if (w.is_changed(j, w.planes.kinds.empty())) out.push_back(j);
     });
     return out;
 }
@@ -64,10 +64,11 @@ nb::dict Engine::state(bool met_only) {
     nb::dict out;
     if (met_only) out["kept"] = array({places.size()}, std::vector<double>(places.begin(), places.end()));
     out["v"] = table(w, w.cells, w.pitch, places);
-    out["z"] = table(w, w.z, w.stride, places);
-    out["bias"] = array({w.rows}, std::vector<double>(w.bias));
-    out["bias_sum"] = array({w.rows}, std::vector<double>(w.bias_sum));
-    if (w.lazy) out["owed_now"] = array<double>({1}, {w.owed});
+    out["z"] = table(w, w.average.z, w.stride, places);
+    out["bias"] = array({w.outputs}, std::vector<double>(w.bias));
+    out["bias_sum"] =
+        array({w.outputs}, w.average.on() ? std::vector<double>(w.average.bias_sum) : std::vector<double>(w.outputs));
+    if (w.l1.on) out["owed_now"] = array<double>({1}, {w.l1.pending});
     if (w.votes.on) {
         out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
         put(out, "votes_", w.votes.updates);
@@ -78,11 +79,12 @@ nb::dict Engine::state(bool met_only) {
             array<double>({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
         put(out, "batch_", b.updates);
     }
-    if (w.pocketing) {
-        out["pocket"] = table(w, w.pocket, w.stride, w.kinds.empty() ? places : all_features(w));
-        out["pocket_bias"] = array({w.rows}, std::vector<double>(w.pocket_bias));
-        std::vector<double> scalars = {w.pocket_a, w.run, w.best_run, w.in_pocket ? 1.0 : 0.0};
-        if (w.ratchet) scalars.push_back(std::isfinite(w.pocket_errors) ? w.pocket_errors : -1.0);  // -1: still empty
+    if (w.pocket.on) {
+        out["pocket"] = table(w, w.pocket.v, w.stride, w.planes.kinds.empty() ? places : all_features(w));
+        out["pocket_bias"] = array({w.outputs}, std::vector<double>(w.pocket.bias));
+        std::vector<double> scalars = {w.pocket.a, w.pocket.run, w.pocket.best_run, w.pocket.holds_current ? 1.0 : 0.0};
+        if (w.pocket.ratchet)
+            scalars.push_back(std::isfinite(w.pocket.errors) ? w.pocket.errors : -1.0);  // -1: still empty
         const size_t count = scalars.size();
         out["pocket_scalars"] = array({count}, std::move(scalars));
     }
@@ -95,24 +97,25 @@ nb::dict Engine::state(bool met_only) {
         out["sigma_waited"] = array<double>({1}, {sigma.waited});
         if (sigma.form == Form::cholesky) out["sigma_reach"] = array<double>({1}, {sigma.reach_now()});
     }
-    if (!w.kinds.empty()) {
-        out["planes"] = plane_table(w, places, w.plane_count(), w.planes_of(0));
-        out["bias_planes"] = plane_table(w, {0}, w.kinds.size(), w.bias_planes.data());
+    if (!w.planes.kinds.empty()) {
+        out["planes"] = plane_table(w, places, w.planes.count(), w.planes_of(0));
+        out["bias_planes"] = plane_table(w, {0}, w.planes.kinds.size(), w.planes.bias.data());
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
-    out["scalars"] = array<double>({10}, {w.a, w.A, w.averaged, w.ww, w.since_recomputed, model.t, model.k,
-                                          model.skipped_zero, positional ? 1.0 : 0.0, double(columns)});
+    out["scalars"] =
+        array<double>({10}, {w.a, w.average.A, w.average.rounds, w.norm.ww, w.norm.since_recomputed, model.t, model.k,
+                             model.skipped_zero, positional ? 1.0 : 0.0, double(columns)});
     return out;
 }
 
 static void fill(const Weights& w, Buffer& buffer, size_t apart, nb::object values, const Places& places) {
     auto from = nb::cast<Matrix<double>>(values);
     if (from.shape(0) == 0) return;
-    if (from.shape(0) != places.size() || from.shape(1) != w.rows)
+    if (from.shape(0) != places.size() || from.shape(1) != w.outputs)
         raise("ModelFileError", "the weights have the wrong shape");
     for (size_t i = 0; i < places.size(); ++i)
-        for (size_t r = 0; r < w.rows; ++r) {
-            const double value = from.data()[i * w.rows + r];
+        for (size_t r = 0; r < w.outputs; ++r) {
+            const double value = from.data()[i * w.outputs + r];
             // Leaves untouched pages untouched; -0.0 is not nothing, it has its own bits.
             if (std::bit_cast<uint64_t>(value) != 0) buffer.data()[places[i] * apart + r] = value;
         }
@@ -120,12 +123,12 @@ static void fill(const Weights& w, Buffer& buffer, size_t apart, nb::object valu
 
 static void fill_planes(const Weights& w, const Places& places, size_t count, double* planes, nb::object values) {
     auto from = nb::cast<nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(values);
-    if (from.shape(0) != places.size() || from.shape(1) != count || from.shape(2) != w.rows)
+    if (from.shape(0) != places.size() || from.shape(1) != count || from.shape(2) != w.outputs)
         raise("ModelFileError", "the planes beside the weights have the wrong shape");
     for (size_t i = 0; i < places.size(); ++i)
         for (size_t p = 0; p < count; ++p)
-            for (size_t r = 0; r < w.rows; ++r) {
-                const double value = from.data()[(i * count + p) * w.rows + r];
+            for (size_t r = 0; r < w.outputs; ++r) {
+                const double value = from.data()[(i * count + p) * w.outputs + r];
                 double& kept = planes[places[i] * w.pitch + p * w.stride + r];
                 if (std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(kept)) kept = value;
             }
@@ -208,28 +211,28 @@ void Engine::set_state(nb::dict state) {
     positional = scalars[8] != 0.0;
     require_columns(scalars[9], double(count));
     require_memory(count, v.shape(1), "ModelFileError");
-    if (model.task == Task::classify || model.task == Task::multilabel) w.set_rows(v.shape(1));
+    if (model.task == Task::classify || model.task == Task::multilabel) w.set_outputs(v.shape(1));
     w.set_features(count);
     const Places places = met_only ? places_of(state["kept"], w.features) : all_features(w);
-    if (w.wide)
-        for (size_t j : places) w.touch(j);
+    if (w.touched.on)
+        for (size_t j : places) w.touched.mark(j);
     fill(w, w.cells, w.pitch, state["v"], places);
-    fill(w, w.z, w.stride, state["z"], places);
+    fill(w, w.average.z, w.stride, state["z"], places);
     fill(w.bias, state["bias"]);
-    fill(w.bias_sum, state["bias_sum"]);
-    if (w.lazy) {
+    if (w.average.on()) fill(w.average.bias_sum, state["bias_sum"]);
+    if (w.l1.on) {
         std::vector<double> now(1);
         if (state.contains("owed")) {  // a file from before weights were stored raised: each feature's debt beside it
             std::vector<double> then(w.features);
             fill(then, state["owed"]);
             for (size_t j = 0; j < w.features; ++j)
-                for (size_t r = 0; r < w.rows; ++r) {
-                    w.owed = then[j];
-                    w.v_of(j)[r] = w.raised(w.v_of(j)[r]);
+                for (size_t r = 0; r < w.outputs; ++r) {
+                    w.l1.pending = then[j];
+                    w.v_of(j)[r] = w.l1.encode(w.v_of(j)[r]);
                 }
         }
         fill(now, state["owed_now"]);
-        w.owed = now[0];
+        w.l1.pending = now[0];
     }
     if (w.sigma.full) {
         Covariance& sigma = w.sigma;
@@ -239,7 +242,7 @@ void Engine::set_state(nb::dict state) {
         if (sigma.form == Form::cholesky) {
             fill(one, state["sigma_reach"]);
             sigma.reach = one[0];
-            sigma.covered = sigma.met;
+            sigma.covered = sigma.registered;
         }
         auto from = nb::cast<Matrix<double>>(state["sigma"]);
         const size_t count = sigma.entries();
@@ -247,9 +250,9 @@ void Engine::set_state(nb::dict state) {
             raise("ModelFileError", "the covariance has the wrong shape");
         for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.unpack(r, from.data() + r * count);
     }
-    if (!w.kinds.empty()) {
-        fill_planes(w, places, w.plane_count(), w.planes_of(0), state["planes"]);
-        fill_planes(w, {0}, w.kinds.size(), w.bias_planes.data(), state["bias_planes"]);
+    if (!w.planes.kinds.empty()) {
+        fill_planes(w, places, w.planes.count(), w.planes_of(0), state["planes"]);
+        fill_planes(w, {0}, w.planes.kinds.size(), w.planes.bias.data(), state["bias_planes"]);
     }
     if (w.votes.on) {
         w.votes.counts = numbers_of(state["votes_counts"]);
@@ -262,8 +265,8 @@ void Engine::set_state(nb::dict state) {
         fill(b, state["batch_scalars"]);
         w.batch.clear();
         take(state, "batch_", w, w.batch.updates);
-        if (w.wide)
-            for (int64_t j : w.batch.updates.index) w.touch(size_t(j));
+        if (w.touched.on)
+            for (int64_t j : w.batch.updates.index) w.touched.mark(size_t(j));
         if (!(b[0] >= 0.0 && b[0] < w.batch.size && double(w.batch.updates.count()) <= b[0]))
             raise("ModelFileError", "the mini-batch holds more than its rounds");
         w.batch.rounds = b[0];
@@ -275,27 +278,27 @@ void Engine::set_state(nb::dict state) {
         w.batch.shrink = b[6];
         w.batch.reach = reach_of(w.batch.updates, model.constant);
     }
-    if (w.pocketing) {
-        std::vector<double> pocket(w.ratchet ? 5 : 4);
-        fill(w, w.pocket, w.stride, state["pocket"], w.kinds.empty() ? places : all_features(w));
-        fill(w.pocket_bias, state["pocket_bias"]);
+    if (w.pocket.on) {
+        std::vector<double> pocket(w.pocket.ratchet ? 5 : 4);
+        fill(w, w.pocket.v, w.stride, state["pocket"], w.planes.kinds.empty() ? places : all_features(w));
+        fill(w.pocket.bias, state["pocket_bias"]);
         fill(pocket, state["pocket_scalars"]);
-        w.pocket_a = pocket[0];
-        w.run = pocket[1];
-        w.best_run = pocket[2];
-        w.in_pocket = pocket[3] != 0.0;
-        if (w.ratchet) w.pocket_errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
+        w.pocket.a = pocket[0];
+        w.pocket.run = pocket[1];
+        w.pocket.best_run = pocket[2];
+        w.pocket.holds_current = pocket[3] != 0.0;
+        if (w.pocket.ratchet) w.pocket.errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
     }
     std::vector<double> slots(size_t(model.slots));
     fill(slots, state["slots"]);
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
-    if (w.averaging == Averaging::none && scalars[1] != 0.0)
+    if (!w.average.on() && scalars[1] != 0.0)
         raise("ModelFileError", "there is a sum of weights, but nothing is averaged");
     w.a = scalars[0];
-    w.A = scalars[1];
-    w.averaged = scalars[2];
-    w.ww = scalars[3];
-    w.since_recomputed = scalars[4];
+    w.average.A = scalars[1];
+    w.average.rounds = scalars[2];
+    w.norm.ww = scalars[3];
+    w.norm.since_recomputed = scalars[4];
     model.t = scalars[5];
     model.k = scalars[6];
     model.skipped_zero = scalars[7];

@@ -317,14 +317,14 @@ NB_MODULE(_native, module) {
         .def_prop_ro("columns", [](Engine& self) { return self.columns; })
         .def_prop_ro("positional", [](Engine& self) { return self.positional; })
         .def_prop_ro("features", [](Engine& self) { return self.model.w.features; })
-        .def_prop_ro("rows", [](Engine& self) { return self.model.w.rows; })
+        .def_prop_ro("rows", [](Engine& self) { return self.model.w.outputs; })
         .def_prop_ro("table_bytes", [](Engine& self) { return self.table_bytes(); })
         .def_prop_ro("variances", &Engine::variances)
         .def_prop_ro(
             "slots",
             [](Engine& self) { return std::vector<double>(self.model.state, self.model.state + self.model.slots); })
         .def_prop_ro("risky", [](Engine& self) { return self.risky(); })
-        .def_prop_ro("ww", [](Engine& self) { return self.model.w.ww; })
+        .def_prop_ro("ww", [](Engine& self) { return self.model.w.norm.ww; })
         .def_prop_ro("t", [](Engine& self) { return uint64_t(self.model.t); })
         .def_prop_ro("k", [](Engine& self) { return uint64_t(self.model.k); })
         .def_prop_ro("skipped_zero", [](Engine& self) { return uint64_t(self.model.skipped_zero); });

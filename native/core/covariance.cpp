@@ -24,18 +24,18 @@ void Covariance::begin() {
 void Covariance::set_features(size_t features) {
     if (!full || features + constants <= size) return;
     for (Buffer& each : triangle) pad(each, size, features + constants, entry_at_start(*this));
-    met = size = features + constants;
+    registered = size = features + constants;
 }
 
 void Covariance::drop_features(size_t features) {
     if (!full || features + constants >= size) return;
     size = features + constants;
-    met = std::min(met, size);
+    registered = std::min(registered, size);
     for (Buffer& each : triangle) each.shrink(row_at(size));
 }
 
 // Both rows of the first two classes are as sure as the one row was; a new one is as unsure as at the start.
-void Covariance::set_rows(size_t rows) {
+void Covariance::set_outputs(size_t rows) {
     if (!full || shared || rows < 2) return;
     if (triangle.size() == 1) triangle.push_back(triangle[0]);
     covered = 0;
@@ -45,7 +45,7 @@ void Covariance::set_rows(size_t rows) {
     }
 }
 
-void Covariance::drop_rows(size_t rows) {
+void Covariance::drop_outputs(size_t rows) {
     if (full && !shared && triangle.size() > rows) triangle.resize(rows);
 }
 

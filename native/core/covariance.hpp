@@ -31,7 +31,7 @@ struct Covariance {
     size_t size = 0;  // of each triangle
     // Of its coordinates, those that learning goes by. The features of a batch come in together, but each has its first
     // row: until then it must not matter, neither to the order of sums nor by what is forgotten, however rows are cut.
-    size_t met = 0;
+    size_t registered = 0;
     std::vector<Buffer> triangle;  // of each class row, or one that is shared
     double waited = 0.0;           // rounds that did not forget, lest a variance pass `largest`
 
@@ -40,7 +40,7 @@ struct Covariance {
     double reach = 0.0;
     size_t covered = 0;
     size_t widest = 0;  // the coordinate that was last found beyond; not part of the state
-    double reach_now() const { return met > covered && !(reach > start) ? start : reach; }
+    double reach_now() const { return registered > covered && !(reach > start) ? start : reach; }
 
     const double* of(size_t row) const { return triangle[shared ? 0 : row].data(); }
     double* of(size_t row) { return triangle[shared ? 0 : row].data(); }
@@ -53,8 +53,8 @@ struct Covariance {
     void begin();
     void set_features(size_t features);
     void drop_features(size_t features);
-    void set_rows(size_t rows);
-    void drop_rows(size_t rows);
+    void set_outputs(size_t rows);
+    void drop_outputs(size_t rows);
     bool positive_definite() const;  // by Cholesky, in O(size^3)
     size_t numbers() const { return triangle.size() * row_at(size); }
     size_t entries() const { return size * (size + 1) / 2; }  // of a triangle without gaps

@@ -6,7 +6,7 @@
 namespace onepass {
 
 // Is there more to a weight than v and z?
-static bool keeps_more(const Weights& w) { return w.pocketing || w.votes.on || !w.kinds.empty() || w.sigma.on; }
+static bool keeps_more(const Weights& w) { return w.pocket.on || w.votes.on || !w.planes.kinds.empty() || w.sigma.on; }
 
 void Undo::begin(const Model& model) {
     const Weights& w = model.w;
@@ -14,11 +14,13 @@ void Undo::begin(const Model& model) {
     index_.clear();
     v_.clear();
     z_.clear();
-    const double numbers[] = {w.a,    w.A,  w.bias[0],          w.bias_sum[0], w.averaged,
-                              w.owed, w.ww, w.since_recomputed, w.peak,        w.z_peak};
+    const double numbers[] = {
+        w.a,       w.average.A, w.bias[0], w.average.rounds, w.l1.pending, w.norm.ww, w.norm.since_recomputed,
+        w.peaks.v, w.peaks.z};
     std::copy(std::begin(numbers), std::end(numbers), weights_);
     std::copy(model.state, model.state + model.slots, state_);
     counters_[0] = model.t, counters_[1] = model.k, counters_[2] = model.skipped_zero;
+    if (w.average.on()) bias_sum_ = w.average.bias_sum[0];
     if (w.batch.on()) batch_ = w.batch;
     if (keeps_more(w)) readout_ = w;
 }
@@ -27,18 +29,19 @@ void Undo::restore(Model& model) {
     Weights& w = model.w;
     if (all) {
         std::copy(all_cells_.data(), all_cells_.data() + all_cells_.size(), w.cells.data());
-        std::copy(all_z_.data(), all_z_.data() + all_z_.size(), w.z.data());
+        std::copy(all_z_.data(), all_z_.data() + all_z_.size(), w.average.z.data());
     }
     for (size_t i = index_.size(); i-- > 0;) {  // a weight written twice was put aside twice
         w.v_of(size_t(index_[i]))[0] = v_[i];
-        if (w.z.size()) w.z.data()[index_[i]] = z_[i];
+        if (w.average.z.size()) w.average.z.data()[index_[i]] = z_[i];
     }
     const double* from = weights_;
-    for (double* number :
-         {&w.a, &w.A, &w.bias[0], &w.bias_sum[0], &w.averaged, &w.owed, &w.ww, &w.since_recomputed, &w.peak, &w.z_peak})
+    for (double* number : {&w.a, &w.average.A, &w.bias[0], &w.average.rounds, &w.l1.pending, &w.norm.ww,
+                           &w.norm.since_recomputed, &w.peaks.v, &w.peaks.z})
         *number = *from++;
     std::copy(state_, state_ + model.slots, model.state);
     model.t = counters_[0], model.k = counters_[1], model.skipped_zero = counters_[2];
+    if (w.average.on()) w.average.bias_sum[0] = bias_sum_;
     if (w.batch.on()) w.batch = batch_;
     if (keeps_more(w)) w = readout_;
 }
@@ -57,13 +60,13 @@ void Undo::put_aside(const Weights& w) {
     all_cells_.shrink(w.cells.size());
     all_cells_.grow(w.cells.size());
     std::copy(w.cells.data(), w.cells.data() + w.cells.size(), all_cells_.data());
-    all_z_.shrink(w.z.size());
-    all_z_.grow(w.z.size());
-    std::copy(w.z.data(), w.z.data() + w.z.size(), all_z_.data());
+    all_z_.shrink(w.average.z.size());
+    all_z_.grow(w.average.z.size());
+    std::copy(w.average.z.data(), w.average.z.data() + w.average.z.size(), all_z_.data());
 }
 
 void Model::record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients) {
-    w.votes.updates.push(x, index, n, coefficients, w.rows);
+    w.votes.updates.push(x, index, n, coefficients, w.outputs);
     w.votes.counts.push_back(1.0);
 }
 
@@ -73,16 +76,16 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double 
     const Updates& updates = votes.updates;
     if (spread.size() < w.features) spread.resize(w.features);
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = x[i];
-    scores.assign(w.rows, base);
-    coefficients.resize(w.rows);
+    scores.assign(w.outputs, base);
+    coefficients.resize(w.outputs);
     const bool nobody = updates.count() == 0 && votes.counts[0] == 0.0;  // has voted yet: w = 0 stands alone
-    for (size_t r = 0; r < w.rows; ++r) out[r] = nobody ? base : 0.0;
+    for (size_t r = 0; r < w.outputs; ++r) out[r] = nobody ? base : 0.0;
     for (size_t k = 0; !nobody; ++k) {
-        if (w.rows == 1) {
+        if (w.outputs == 1) {
             out[0] += scores[0] > 0.0 ? votes.counts[k] : -votes.counts[k];
         } else {
             size_t best = 0;
-            for (size_t r = 1; r < w.rows; ++r)
+            for (size_t r = 1; r < w.outputs; ++r)
                 if (scores[r] > scores[best]) best = r;
             out[best] += votes.counts[k];
         }
@@ -90,14 +93,14 @@ void Model::count_votes(const double* x, const int64_t* index, size_t n, double 
         double dot = constant * constant;
         for (size_t i = updates.begin(k); i < size_t(updates.ends[k]); ++i)
             dot += updates.value[i] * spread[size_t(updates.index[i])];
-        updates.coefficients_of(k, w.rows, coefficients.data());
-        for (size_t r = 0; r < w.rows; ++r) scores[r] += coefficients[r] * dot;
+        updates.coefficients_of(k, w.outputs, coefficients.data());
+        for (size_t r = 0; r < w.outputs; ++r) scores[r] += coefficients[r] * dot;
     }
     for (size_t i = 0; i < n; ++i) spread[size_t(index[i])] = 0.0;
 }
 
 void Model::room_along(size_t size) {
-    const size_t own = w.sigma.shared ? 1 : w.rows, all = own * (size + 1) + 16;
+    const size_t own = w.sigma.shared ? 1 : w.outputs, all = own * (size + 1) + 16;
     if (along.z.size() < all) {
         along.z.resize(all);
         along.made.resize(all);
@@ -114,7 +117,7 @@ double* Model::gathered(size_t size) const {
 
 double* Model::linked_bias() const {
     thread_local std::vector<double> numbers;
-    if (numbers.size() < w.rows) numbers.resize(w.rows);
+    if (numbers.size() < w.outputs) numbers.resize(w.outputs);
     return numbers.data();
 }
 

@@ -112,7 +112,7 @@ struct Undo {
     Buffer all_cells_, all_z_;
     Weights readout_;  // all of them, where the readout or the rule keeps more than v and z
     MiniBatch batch_;
-    double state_[max_slots], weights_[10], counters_[3];
+    double state_[max_slots], weights_[9], counters_[3], bias_sum_ = 0.0;
 };
 
 // What a loop reads beside the rows; null importance or target means 1.

@@ -199,7 +199,8 @@ static double sum_of_taus(const std::vector<double>& q, double kappa) {
     return total;
 }
 
-// PA with every constraint s_y - s_r >= 1 at once (spec 01, 13.2); which says which variant.   params: as PA
+// Passive-Aggressive with all constraints s_y - s_r >= 1 at once (Matsushima, Shimizu, Yoshida, Ninomiya and Nakagawa
+// 2010); `which` is its variant.   params: as PA
 enum class Variant { hard, linear, squared };
 template <Variant variant>
 static void passive_aggressive_rows(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* p,

@@ -16,7 +16,7 @@ struct Undo {
 template <class Rule, bool many>
 inline void move_feature(const Rule& rule, const Weights& w, const Move& move, double x, double* v, double* planes,
                          double* z, Undo* undo) {
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
+    for (size_t r = 0; r < (many ? w.outputs : 1); ++r) {
         const double g = -(move.of<many>(r) * x);
         if (g == 0.0) continue;
         const size_t stride = many ? w.stride : 1;
@@ -29,7 +29,7 @@ inline void move_feature(const Rule& rule, const Weights& w, const Move& move, d
         for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r] = own[p]);
         if (z) {
             undo->keep(z[r]);
-            z[r] += w.A * (v[r] - before);
+            z[r] += w.average.A * (v[r] - before);
             sound &= finite(z[r]);
         }
         undo->sound &= sound;
@@ -38,7 +38,7 @@ inline void move_feature(const Rule& rule, const Weights& w, const Move& move, d
 
 template <class Rule, bool many>
 inline void put_back(const Weights& w, const Move& move, double x, double* v, double* planes, double* z, Undo* undo) {
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) {
+    for (size_t r = 0; r < (many ? w.outputs : 1); ++r) {
         if (-(move.of<many>(r) * x) == 0.0) continue;
         const size_t stride = many ? w.stride : 1;
         v[r] = *undo->at++;
@@ -51,16 +51,16 @@ inline void put_back(const Weights& w, const Move& move, double x, double* v, do
 template <class Rule, bool many>
 Status move_support(Model& M, const NumberedRow& row, const Move& move, const Rule& rule) {
     Weights& w = M.w;
-    const size_t numbers = (Rule::count + 2) * (many ? w.rows : 1);
+    const size_t numbers = (Rule::count + 2) * (many ? w.outputs : 1);
     Undo undo{M.room_to_keep((row.n + 1) * numbers)};
     double* const start = undo.at;
-    const bool averages = w.averaging != Averaging::none;
-    auto z_of = [&](size_t j) { return averages ? w.z.data() + j * w.stride : nullptr; };
+    const bool averages = w.average.on();
+    auto z_of = [&](size_t j) { return averages ? w.average.z.data() + j * w.stride : nullptr; };
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
         move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
     }
-    move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr,
+    move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.planes.bias.data(), nullptr,
                              &undo);
     if (undo.sound) return Status::ok;
     undo.at = start;
@@ -68,7 +68,7 @@ Status move_support(Model& M, const NumberedRow& row, const Move& move, const Ru
         const size_t j = row.column(i);
         put_back<Rule, many>(w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
     }
-    put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.bias_planes.data(), nullptr, &undo);
+    put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.planes.bias.data(), nullptr, &undo);
     return Status::overflow;
 }
 
@@ -86,7 +86,7 @@ class AllWeights {
     bool move(bool write) {
         const size_t last = M.w.features + (M.constant != 0.0);
         for (size_t j = 0; j < last; ++j)
-            for (size_t r = 0; r < (many ? M.w.rows : 1); ++r)
+            for (size_t r = 0; r < (many ? M.w.outputs : 1); ++r)
                 if (!move_weight(j, r, write)) return false;
         return true;
     }
@@ -96,12 +96,12 @@ class AllWeights {
         Weights& w = M.w;
         const bool bias = j == w.features;
         double* v = (bias ? w.bias.data() : w.v_of(j)) + r;
-        double* planes = (bias ? w.bias_planes.data() : w.planes_of(j)) + r;
-        double* z = w.averaging != Averaging::none && !bias ? w.z.data() + j * w.stride + r : nullptr;
+        double* planes = (bias ? w.planes.bias.data() : w.planes_of(j)) + r;
+        double* z = w.average.on() && !bias ? w.average.z.data() + j * w.stride + r : nullptr;
         double tried[Rule::count];
         for (size_t p = 0; p < Rule::count; ++p) tried[p] = planes[p * w.stride];
         const double moved = rule_(*v, -(move_.template of<many>(r) * (bias ? M.constant : x_[j])), tried);
-        const double summed = z ? *z + w.A * (moved - *v) : 0.0;
+        const double summed = z ? *z + w.average.A * (moved - *v) : 0.0;
         if (!write) {
             bool sound = finite(moved) && finite(summed);
             for (size_t p = 0; p < Rule::count; ++p) sound &= finite(tried[p]);
@@ -144,14 +144,14 @@ void derive(Model& M) {
     Weights& w = M.w;
     const FTRL rule(M.params + 2, 0.0), of_bias = rule.for_intercept();
     for (size_t j = 0; j < w.features; ++j)
-        for (size_t r = 0; r < w.rows; ++r) {
+        for (size_t r = 0; r < w.outputs; ++r) {
             const double* planes = w.planes_of(j) + r;
             const double weight = rule.weight(planes[0], std::sqrt(planes[w.stride]));
             double& v = w.v_of(j)[r];
             if (v != weight) v = weight;  // untouched pages stay untouched
         }
-    for (size_t r = 0; r < w.rows; ++r)
-        w.bias[r] = of_bias.weight(w.bias_planes[r], std::sqrt(w.bias_planes[w.stride + r]));
+    for (size_t r = 0; r < w.outputs; ++r)
+        w.bias[r] = of_bias.weight(w.planes.bias[r], std::sqrt(w.planes.bias[w.stride + r]));
 }
 
 void finish(Model& M) { M.w.stride > 1 ? finish_batch<true>(M) : finish_batch<false>(M); }

@@ -188,7 +188,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     const Row of = row;
     const double c = move.coefficient, of_bias = -(c * M.constant);
     double bias[1 + Rule::count] = {w.bias[0]};
-    for (size_t p = 0; p < Rule::count; ++p) bias[1 + p] = w.bias_planes[p];
+    for (size_t p = 0; p < Rule::count; ++p) bias[1 + p] = w.planes.bias[p];
     if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1);
 
     Pack nothing{};  // NaN where a number is not finite, else 0
@@ -216,7 +216,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
         return Status::overflow;
     }
     w.bias[0] = bias[0];
-    for (size_t p = 0; p < Rule::count; ++p) w.bias_planes[p] = bias[1 + p];
+    for (size_t p = 0; p < Rule::count; ++p) w.planes.bias[p] = bias[1 + p];
     return Status::ok;
 }
 
@@ -263,26 +263,26 @@ inline Status covering(Model& M, const Move& move_weights) {
     if constexpr (Path::packs) return move_weights();
     constexpr bool many = Path::many;
     Weights& w = M.w;
-    const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
-    const double A = w.A, averaged = w.averaged;
+    const bool covered = Path::covered(M), predictor = w.average.kind == Averaging::predictor;
+    const double A = w.average.A, averaged = w.average.rounds;
     double* sums = M.scratch();
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) sums[r] = w.bias_sum[r];
-    if (covered && predictor) cover<many>(w);
+    for (size_t r = 0; r < w.average.bias_sum.size(); ++r) sums[r] = w.average.bias_sum[r];
+    if (covered && predictor) add_to_average<many>(w);
     const Status status = move_weights();
     if (status == Status::ok) {
-        if (covered && !predictor) cover<many>(w);
+        if (covered && !predictor) add_to_average<many>(w);
         return status;
     }
-    w.A = A;
-    w.averaged = averaged;
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] = sums[r];
+    w.average.A = A;
+    w.average.rounds = averaged;
+    for (size_t r = 0; r < w.average.bias_sum.size(); ++r) w.average.bias_sum[r] = sums[r];
     return status;
 }
 
 template <class Path, class Row>
 Status move_coordinates(Model& M, const Row& row, const Move& move, const double* state) {
     constexpr bool many = Path::many;
-    for (size_t r = 0; r < (many ? M.w.rows : 1); ++r)
+    for (size_t r = 0; r < (many ? M.w.outputs : 1); ++r)
         if (!finite(move.of<many>(r))) return Status::overflow;
     if constexpr (Path::packs) {
         return with_rule(M, state, [&](const auto& rule) { return move_kept(M, row, move, rule); });

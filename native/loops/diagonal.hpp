@@ -19,7 +19,7 @@ template <class Row>
 inline double through_diagonal(const Model& M, const Row& row, size_t r, const double* __restrict now,
                                double* __restrict z, double* constant) {
     for (size_t i = 0; i < row.n; ++i) z[i] = now[i] * double(row.x[i]);
-    *constant = M.w.bias_planes[r] * M.constant;
+    *constant = M.w.planes.bias[r] * M.constant;
     return dot_norm(row.x, row.n, z).dot + M.constant * *constant;
 }
 
@@ -143,7 +143,7 @@ inline void plan_diagonal(Model& M, const Row& row, Shrinking shrinking, size_t 
         const double* __restrict z = M.along.z.data() + r * row.n;
         double* __restrict made = M.along.made.data() + r * (row.n + 1);  // holds what they are now
         for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.made(made[i], double(row.x[i]), z[i]);
-        made[row.n] = shrinking.made(M.w.bias_planes[r], M.constant, M.along.constants[r]);
+        made[row.n] = shrinking.made(M.w.planes.bias[r], M.constant, M.along.constants[r]);
     }
 }
 

@@ -179,7 +179,7 @@ inline Joseph joseph_of(const Model& M, const Change& change, size_t r) {
 // May sqrt(gain) * x, which is rotated into the factor, be too large?
 inline bool factor_overflows(const Model& M, size_t rows, double forget) {
     double largest = 0.0;
-    for (size_t i = 0; i < M.w.sigma.met; ++i)
+    for (size_t i = 0; i < M.w.sigma.registered; ++i)
         largest = std::abs(M.along.x[i]) > largest ? std::abs(M.along.x[i]) : largest;
     for (size_t r = 0; r < rows; ++r)
         if (!(std::sqrt(M.along.gains[r] / forget) * largest < safe)) return true;
@@ -189,7 +189,7 @@ inline bool factor_overflows(const Model& M, size_t rows, double forget) {
 // Coordinate j of the class row's part of phi, times Sigma; a row without a part has no z.
 inline double part_of_z(const Model& M, size_t r, size_t j) {
     const double part = M.along.parts[r];
-    return part == 0.0 ? 0.0 : part * M.along.z[r * M.w.sigma.met + j];
+    return part == 0.0 ? 0.0 : part * M.along.z[r * M.w.sigma.registered + j];
 }
 
 // Of the factor no diagonal is at hand. Forgetting makes variances larger by a known factor at most, everything else
@@ -197,7 +197,7 @@ inline double part_of_z(const Model& M, size_t r, size_t j) {
 // and where forgetting waits for one of them, that one is looked at first.
 inline Status plan_factor(Model& M, size_t rows, Change& change) {
     Covariance& S = M.w.sigma;
-    const size_t n = S.met;
+    const size_t n = S.registered;
     if (factor_overflows(M, rows, change.forget)) return Status::overflow;
     const bool bounded = S.largest < safe;  // without a bound nothing waits: what would be infinite is refused
     const double bound = std::min(S.largest, safe);
@@ -228,8 +228,8 @@ inline void change_factor(Model& M, size_t r, const Change& change) {
     Covariance& S = M.w.sigma;
     const double gain = M.along.gains[r], root = std::sqrt(change.waits ? gain / change.forget : gain);
     double* x = M.along.made.data();
-    for (size_t i = 0; i < S.met + 8; ++i) x[i] = root * M.along.x[i];
-    rotate_into(S.of(r), S.met, x, change.waits ? 1.0 : std::sqrt(change.forget));
+    for (size_t i = 0; i < S.registered + 8; ++i) x[i] = root * M.along.x[i];
+    rotate_into(S.of(r), S.registered, x, change.waits ? 1.0 : std::sqrt(change.forget));
 }
 
 }  // namespace onepass::ONEPASS_ISA

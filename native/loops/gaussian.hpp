@@ -139,7 +139,7 @@ inline double through_full(const Model& M, const Row& row, size_t r, size_t n, d
 // Which class rows phi has a part in, and how large; one for all where they share Sigma.
 template <bool many>
 inline size_t parts_of(Model& M, const Move& move) {
-    const size_t rows = many && !M.w.sigma.shared ? M.w.rows : 1;
+    const size_t rows = many && !M.w.sigma.shared ? M.w.outputs : 1;
     for (size_t r = 0; r < rows; ++r) M.along.parts[r] = rows > 1 ? move.template of<many>(r) : 1.0;
     return rows;
 }
@@ -147,13 +147,13 @@ inline size_t parts_of(Model& M, const Move& move) {
 // The features of a row that is learned count from here on.
 template <class Row>
 inline void register_features(Covariance& S, const Row& row) {
-    for (size_t i = 0; i < row.n && S.met < S.size; ++i)
-        if (row.column(i) + S.constants >= S.met) S.met = row.column(i) + S.constants + 1;
+    for (size_t i = 0; i < row.n && S.registered < S.size; ++i)
+        if (row.column(i) + S.constants >= S.registered) S.registered = row.column(i) + S.constants + 1;
 }
 
 // z and phi' Sigma phi where features are read with their variances (face_diagonal).
 inline Status spread_along_pairs(Model& M, Scalars& s, Move& move) {
-    M.along.constants[0] = M.w.bias_planes[0] * M.constant;
+    M.along.constants[0] = M.w.planes.bias[0] * M.constant;
     move.constants = M.along.constants.data();
     move.norm = M.along.length;
     s.xx = M.along.variance + M.constant * M.along.constants[0];
@@ -184,7 +184,7 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     if constexpr (Path::pairs) return spread_along_pairs(M, s, move);
     const Covariance& S = M.w.sigma;
     if (is_due(M) && !S.positive_definite()) return Status::indefinite;
-    const size_t n = S.full ? S.met : row.n, skipped = S.full ? S.constants : 0;
+    const size_t n = S.full ? S.registered : row.n, skipped = S.full ? S.constants : 0;
     M.room_along(n);
     const size_t rows = parts_of<Path::many>(M, move);
     s.xx = move.norm = 0.0;
@@ -201,7 +201,7 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
         if (v < 0.0) return Status::indefinite;
         if (length > move.norm) move.norm = length;
     }
-    for (size_t r = 1; r < M.w.rows && rows == 1; ++r) M.along.constants[r] = M.along.constants[0];
+    for (size_t r = 1; r < M.w.outputs && rows == 1; ++r) M.along.constants[r] = M.along.constants[0];
     move.constants = M.along.constants.data();
     return finite(s.xx) ? Status::ok : Status::overflow;
 }
@@ -220,13 +220,13 @@ struct Diagonal {
     void look_at(const Covariance& S, size_t r, const double* z, double kappa) {
         const double* row = S.of(r);
         size_t i = 0;
-        for (; i + 4 <= S.met; i += 4) {
+        for (; i + 4 <= S.registered; i += 4) {
             const size_t w = Covariance::width(i);
             const Four now = Four{row[i], row[w + i + 1], row[2 * w + i + 2], row[3 * w + i + 3]} + S.drift;
             look_at(z ? now - kappa * load_four(z + i) * load_four(z + i) : now);
             row += 4 * w;
         }
-        for (; i < S.met; row += Covariance::width(i++)) {
+        for (; i < S.registered; row += Covariance::width(i++)) {
             const double now = row[i] + S.drift;
             look_at(Four{} + (z ? now - kappa * z[i] * z[i] : now));
         }
@@ -258,22 +258,22 @@ inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& 
     change.kappa = step.gain / whole;
     change.forget = step.forget;
     if (S.form != Form::gain) {
-        lay_out(M, row, S.met + 8, M.along.x.data());
+        lay_out(M, row, S.registered + 8, M.along.x.data());
         for (size_t r = 0; r < rows; ++r) M.along.gains[r] = gain_of_row(M, s, step, r);
     }
     if (S.form == Form::cholesky) return plan_factor(M, rows, change);
     Diagonal made;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];  // without one, there is no z
-        const double* z = M.along.z.data() + r * S.met;
+        const double* z = M.along.z.data() + r * S.registered;
         if (part == 0.0 || S.form == Form::gain) {
             made.look_at(S, r, part == 0.0 ? nullptr : z, change.kappa * part * part);
             continue;
         }
         const Joseph joseph = joseph_of(M, change, r);
-        double* h = M.along.made.data() + r * S.met;
-        joseph.multiply(S.of(r), M.along.x.data(), z, S.met, h);
-        for (size_t i = 0; i < S.met; ++i)
+        double* h = M.along.made.data() + r * S.registered;
+        joseph.multiply(S.of(r), M.along.x.data(), z, S.registered, h);
+        for (size_t i = 0; i < S.registered; ++i)
             made.look_at(Four{} + joseph.made(S.of(r)[Covariance::entry(i)], z[i], h[i], z[i], h[i]));
     }
     return plan_forgetting(made, S.largest, step.forget, change);
@@ -295,7 +295,7 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
     Weights& w = M.w;
     Covariance& S = w.sigma;
     if (Path::pairs) {  // its features have changed with their weights
-        w.bias_planes[0] = change.diagonal.made(w.bias_planes[0], M.constant, M.along.constants[0]);
+        w.planes.bias[0] = change.diagonal.made(w.planes.bias[0], M.constant, M.along.constants[0]);
         return;
     }
     for (size_t r = 0; r < rows; ++r) {
@@ -304,7 +304,7 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
             if (part == 0.0) continue;
             const double* made = M.along.made.data() + r * (row.n + 1);
             for (size_t i = 0; i < row.n; ++i) w.planes_of(row.column(i))[r] = made[i];
-            w.bias_planes[r] = made[row.n];
+            w.planes.bias[r] = made[row.n];
             continue;
         }
         double* triangle = S.of(r);
@@ -313,23 +313,24 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
             continue;
         }
         if (S.drift != 0.0)
-            for (size_t i = 0; i < S.met; ++i) triangle[Covariance::entry(i)] += S.drift;
+            for (size_t i = 0; i < S.registered; ++i) triangle[Covariance::entry(i)] += S.drift;
         if (part == 0.0) {
             if (change.over != 1.0)
-                for (size_t i = 0; i < Covariance::row_at(S.met); ++i) triangle[i] *= change.over;
+                for (size_t i = 0; i < Covariance::row_at(S.registered); ++i) triangle[i] *= change.over;
             continue;
         }
         const double kappa = change.kappa * part * part;
-        const double* z = M.along.z.data() + r * S.met;
+        const double* z = M.along.z.data() + r * S.registered;
         if (S.form == Form::joseph)
-            joseph_of(M, change, r).change(triangle, z, M.along.made.data() + r * S.met, S.met, change.over);
-        else if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.met, kappa, 1.0);
-        else subtract_rank_one<true>(triangle, z, S.met, kappa, change.over);
+            joseph_of(M, change, r)
+                .change(triangle, z, M.along.made.data() + r * S.registered, S.registered, change.over);
+        else if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.registered, kappa, 1.0);
+        else subtract_rank_one<true>(triangle, z, S.registered, kappa, change.over);
     }
     S.waited += change.waits;
     if (S.form != Form::cholesky) return;
     S.reach = change.reach;
-    S.covered = S.met;
+    S.covered = S.registered;
 }
 
 // A row of z in place of x, for the move of the weights.
@@ -351,7 +352,8 @@ inline Status apply_along(Model& M, const Row& row, const Move& move, const Chan
         if constexpr (!Path::many) return apply<Path>(M, values, move);
         else return apply<Path>(M, ClassRows{values, S.shared ? nullptr : M.along.parts.data(), between}, move);
     };
-    if (Path::full(M)) return moved(DenseRow<double>{z + S.constants, S.met - S.constants}, S.shared ? 0 : S.met);
+    if (Path::full(M))
+        return moved(DenseRow<double>{z + S.constants, S.registered - S.constants}, S.shared ? 0 : S.registered);
     if (Path::pairs) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
     return moved(with_values(row, z), row.n);
 }

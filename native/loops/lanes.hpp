@@ -335,7 +335,7 @@ struct FourSums {
 
 // GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
 // it may not leave out, says otherwise.
-inline void ask_for(uintptr_t address) {
+inline void prefetch(uintptr_t address) {
     __builtin_prefetch(reinterpret_cast<const void*>(address));
     asm volatile("" : : "r"(address));
 }

@@ -22,14 +22,14 @@ inline void fetch(const Csr& X, size_t i) {
     const size_t begin = size_t(X.starts[i + rows_ahead]), all = size_t(X.starts[i + rows_ahead + 1]) - begin;
     const size_t n = all < most_features_ahead ? all : most_features_ahead;
     for (size_t at = begin; at < begin + n; at += step) {  // one loop for both: its end is a guess that often fails
-        for (size_t k = 0; k < step; k += value_line) ask_for(uintptr_t(X.values) + (at + k) * sizeof(double));
-        for (size_t k = 0; k < step; k += index_line) ask_for(uintptr_t(X.indices) + (at + k) * sizeof(int32_t));
+        for (size_t k = 0; k < step; k += value_line) prefetch(uintptr_t(X.values) + (at + k) * sizeof(double));
+        for (size_t k = 0; k < step; k += index_line) prefetch(uintptr_t(X.indices) + (at + k) * sizeof(int32_t));
     }
 }
 
 template <class Path, class Batch>
 Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
-    const size_t outputs = M.w.rows;
+    const size_t outputs = M.w.outputs;
     RowOf<Batch> row{};
     for (size_t i = 0; i < X.rows; ++i) {
         fetch(X, i);

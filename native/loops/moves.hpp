@@ -69,34 +69,34 @@ bool overflows(const Weights& w, const Row& row, const Move& move, double a, dou
     const double kappa = move.scale * move.decay;
     const double kept = kappa == 0.0 ? 0.0 : w.a * kappa / a;
     for (size_t i = 0; i < row.n; ++i)
-        for (size_t r = 0; r < w.rows; ++r) {
+        for (size_t r = 0; r < w.outputs; ++r) {
             const size_t j = row.column(i);
             const double delta = move.of<many>(r) * over * value_of(row, i, r), v = w.v_of(j)[r];
-            const double moved = kept * (w.lazy ? w.paid(v) : v) + delta;
+            const double moved = kept * (w.l1.on ? w.l1.decode(v) : v) + delta;
             if (!finite(moved) || !finite(a * moved)) return true;
-            if (w.averaging != Averaging::none && !finite(w.z.data()[j * w.stride + r] + A * delta)) return true;
+            if (w.average.on() && !finite(w.average.z.data()[j * w.stride + r] + A * delta)) return true;
         }
     return false;
 }
 
 template <bool many, class Row>
 inline void write(Weights& w, const ClassRows<Row>& row, const Move& move, double over) {
-    for (size_t r = 0; r < w.rows; ++r) {
+    for (size_t r = 0; r < w.outputs; ++r) {
         const double c = move.of<many>(r) * over;
         if (c == 0.0) continue;
         for (size_t i = 0; i < row.n; ++i) {
             const double delta = c * row.value(i, r);
             w.v_of(row.column(i))[r] += delta;
-            if (w.A != 0.0) w.z.data()[row.column(i) * w.stride + r] += w.A * delta;
+            if (w.average.A != 0.0) w.average.z.data()[row.column(i) * w.stride + r] += w.average.A * delta;
         }
     }
 }
 
 template <bool many, class Row>
 inline void write(Weights& w, const Row& row, const Move& move, double over) {
-    const double A = w.A;  // stays 0 where nothing is averaged
+    const double A = w.average.A;  // stays 0 where nothing is averaged
     double* v = w.cells.data();
-    double* z = A != 0.0 ? w.z.data() : nullptr;
+    double* z = A != 0.0 ? w.average.z.data() : nullptr;
     const double c = move.coefficient * over;
     if constexpr (!many) {
         if (c == 0.0) return;
@@ -105,7 +105,7 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
     } else if (w.stride == 8) {
         // A whole vector of classes: the next score reads it so, and would have to wait for parts of it to be written.
         double of[8] = {};
-        for (size_t r = 0; r < w.rows; ++r) of[r] = move.of<many>(r) * over;
+        for (size_t r = 0; r < w.outputs; ++r) of[r] = move.of<many>(r) * over;
         add_classes(row, load(of), 1.0, v, w.pitch);
         if (z) add_classes(row, load(of), A, z, w.stride);
     } else if (!move.coefficients) {
@@ -124,9 +124,10 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
         for (size_t i = 0; i < row.n; ++i) {
             const double x = over * double(row.x[i]);
             double* const at = w.v_of(row.column(i));
-            for (size_t r = 0; r < w.rows; ++r) at[r] += move.coefficients[r] * x;
+            for (size_t r = 0; r < w.outputs; ++r) at[r] += move.coefficients[r] * x;
             if (z)
-                for (size_t r = 0; r < w.rows; ++r) z[row.column(i) * w.stride + r] += A * (move.coefficients[r] * x);
+                for (size_t r = 0; r < w.outputs; ++r)
+                    z[row.column(i) * w.stride + r] += A * (move.coefficients[r] * x);
         }
     }
 }
@@ -147,8 +148,8 @@ template <bool many, class Row>
 inline double powers(const Weights& w, const Row& row, const Move& move, double unit) {
     double sum = 0.0;
     for (size_t i = 0; i < row.n; ++i)
-        for (size_t r = 0; r < (many ? w.rows : 1); ++r)
-            if (move.of<many>(r) != 0.0) sum += std::pow(std::abs(w.a * w.v_of(row.column(i))[r]) / unit, w.p);
+        for (size_t r = 0; r < (many ? w.outputs : 1); ++r)
+            if (move.of<many>(r) != 0.0) sum += std::pow(std::abs(w.a * w.v_of(row.column(i))[r]) / unit, w.p_norm.p);
     return sum;
 }
 
@@ -157,44 +158,46 @@ inline double powers(const Weights& w, const Row& row, const Move& move, double 
 template <bool many, class Row>
 inline void follow_norm(Weights& w, const Row& row, const Move& move, double unit, double kept, double left) {
     if (unit == 0.0) return;
-    const double come = powers<many>(w, row, move, unit), old = std::pow(kept / unit, w.p), now = old + (come - left);
+    const double come = powers<many>(w, row, move, unit), old = std::pow(kept / unit, w.p_norm.p),
+                 now = old + (come - left);
     const double most = double(w.features) > recompute_every ? double(w.features) : recompute_every;
-    w.since_recomputed = now > 0.0 ? std::ceil((old * (w.since_recomputed + 1.0) + left + come) / now) : HUGE_VAL;
-    if (!(w.since_recomputed <= most)) return w.recompute_norm();
-    const double norm = unit * std::pow(now, 1.0 / w.p);
-    w.ww = norm * norm;
+    w.norm.since_recomputed =
+        now > 0.0 ? std::ceil((old * (w.norm.since_recomputed + 1.0) + left + come) / now) : HUGE_VAL;
+    if (!(w.norm.since_recomputed <= most)) return w.recompute_norm();
+    const double norm = unit * std::pow(now, 1.0 / w.p_norm.p);
+    w.norm.ww = norm * norm;
 }
 
 // The weights as they stand enter the average.
 template <bool many>
-inline void cover(Weights& w) {
-    w.A += w.a;
-    w.averaged += 1.0;
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias_sum[r] += w.bias[r];
+inline void add_to_average(Weights& w) {
+    w.average.A += w.a;
+    w.average.rounds += 1.0;
+    for (size_t r = 0; r < (many ? w.outputs : 1); ++r) w.average.bias_sum[r] += w.bias[r];
 }
 
 // Is a scale too far from 1 to divide by?
 inline bool outside(const Weights& w, double a) {
-    const bool narrow = w.averaging != Averaging::none || w.lazy;
+    const bool narrow = w.average.on() || w.l1.on;
     return !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
              std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
 }
 
 // w <- kappa * w, the intercept apart.
 inline void rescale(Weights& w, double kappa) {
-    if (kappa == 0.0) return w.clear();
+    if (kappa == 0.0) return w.set_to_zero();
     w.a *= kappa;
-    if (outside(w, w.a)) w.fold();
+    if (outside(w, w.a)) w.fold_scale();
 }
 
 // The proximal step that ends an update.
-inline void soften(Weights& w, double soft, double shrink) {
-    if (!w.lazy) return;
-    w.owed += soft / w.a;
+inline void proximal_step(Weights& w, double soft, double shrink) {
+    if (!w.l1.on) return;
+    w.l1.pending += soft / w.a;
     w.a *= shrink;
-    if (!(w.owed < safe)) {  // no sum of weight and debt may overflow
-        w.pay();
-        w.raise();
+    if (!(w.l1.pending < safe)) {  // no sum of weight and l1 may overflow
+        w.apply_pending();
+        w.encode_weights();
     }
 }
 
@@ -202,12 +205,12 @@ inline void soften(Weights& w, double soft, double shrink) {
 template <class Row>
 inline void put_aside(const Weights& w, const Row& row) {
     if (w.undo->all) return;
-    const Undo::Room room = w.undo->room_for(row.n, w.z.size() > 0);
+    const Undo::Room room = w.undo->room_for(row.n, w.average.z.size() > 0);
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
         room.index[i] = int64_t(j);
         room.v[i] = w.v_of(j)[0];
-        if (room.z) room.z[i] = w.z.data()[j];
+        if (room.z) room.z[i] = w.average.z.data()[j];
     }
 }
 template <class X>
@@ -216,7 +219,7 @@ inline void put_aside(const Weights& w, const DenseValues<X>&) {
 }
 
 // Where a move leads: w <- kappa * w, under the scale a from then on.
-struct Landing {
+struct MovePlan {
     double kappa, a;
     bool fold;                         // is a too far from 1, so that the weights are multiplied out?
     double over;                       // 1/a: what is added to v for each unit of w
@@ -226,18 +229,18 @@ struct Landing {
 };
 
 template <class Path>
-ONEPASS_INLINE Landing landing_of(const Model& M, const Move& move) {
+ONEPASS_INLINE MovePlan plan_move(const Model& M, const Move& move) {
     const Weights& w = M.w;
-    Landing to;
+    MovePlan to;
     to.kappa = move.scale * move.decay;
     to.a = to.kappa == 0.0 ? 1.0 : w.a * to.kappa;
     to.fold = outside(w, to.a);
     to.over = to.fold || to.a == 1.0 ? 1.0 : 1.0 / to.a;
     to.reach = move.largest * std::abs(to.over) * (1.0 + move.norm);
-    const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
+    const bool covered = Path::covered(M), predictor = w.average.kind == Averaging::predictor;
     to.covers_before = covered && predictor;
     to.covers_after = covered && !predictor;
-    to.A = to.covers_before ? w.A + w.a : w.A;
+    to.A = to.covers_before ? w.average.A + w.a : w.average.A;
     return to;
 }
 
@@ -248,13 +251,13 @@ ONEPASS_INLINE double constant_of(const Model& M, const Move& move, size_t r) {
 
 // Will every weight stay finite? So far from overflow that no coordinate can reach it, none needs a look.
 template <class Path, class Row>
-ONEPASS_INLINE Status check_move(const Model& M, const Row& row, const Move& move, const Landing& to) {
+ONEPASS_INLINE Status check_move(const Model& M, const Row& row, const Move& move, const MovePlan& to) {
     constexpr bool many = Path::many;
     const Weights& w = M.w;
-    const double peak = to.fold ? w.peak * std::abs(to.a) : w.peak;
-    if (!(peak + to.reach < safe && (!Path::averages(M) || w.z_peak + std::abs(to.A) * (to.reach + w.peak) < safe)))
+    const double peak = to.fold ? w.peaks.v * std::abs(to.a) : w.peaks.v;
+    if (!(peak + to.reach < safe && (!Path::averages(M) || w.peaks.z + std::abs(to.A) * (to.reach + w.peaks.v) < safe)))
         if (overflows<many>(w, row, move, to.fold ? 1.0 : to.a, to.over, to.A)) return Status::overflow;
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r)
+    for (size_t r = 0; r < (many ? w.outputs : 1); ++r)
         if (!finite(move.scale * w.bias[r] + move.of<many>(r) * constant_of<Path>(M, move, r))) return Status::overflow;
     if (Path::votes(M) && w.votes.full()) return Status::full;
     return Status::ok;
@@ -264,13 +267,13 @@ ONEPASS_INLINE Status check_move(const Model& M, const Row& row, const Move& mov
 template <bool many>
 inline const double* coefficients_of(const Model& M, const Move& move) {
     double* coefficients = M.scratch();
-    for (size_t r = 0; r < (many ? M.w.rows : 1); ++r) coefficients[r] = move.of<many>(r);
+    for (size_t r = 0; r < (many ? M.w.outputs : 1); ++r) coefficients[r] = move.of<many>(r);
     return coefficients;
 }
 
 // w <- w + add * phi, the intercepts included, and the proximal step that follows.
 template <class Path, class Row>
-ONEPASS_INLINE void move_weights(Model& M, const Row& row, const Move& move, const Landing& to) {
+ONEPASS_INLINE void move_weights(Model& M, const Row& row, const Move& move, const MovePlan& to) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
     const bool lazy = Path::lazy(M);
@@ -278,23 +281,23 @@ ONEPASS_INLINE void move_weights(Model& M, const Row& row, const Move& move, con
         write<many>(w, row, move, to.over);
     } else if (move.largest != 0.0) {              // a row that does not move goes on owing
         if (many || to.fold || to.kappa == 0.0) {  // folded or cleared, the paid weights are of another scale
-            pay_and_add(w, row, coefficients_of<many>(M, move), to.over);
+            decode_and_add(w, row, coefficients_of<many>(M, move), to.over);
         } else {
-            add_to_paid(w, row, M.kept.data(), move.coefficient * to.over);
+            add_to_decoded(w, row, M.kept.data(), move.coefficient * to.over);
         }
     }
-    for (size_t r = 0; r < (many ? w.rows : 1); ++r)
+    for (size_t r = 0; r < (many ? w.outputs : 1); ++r)
         w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * constant_of<Path>(M, move, r);
-    if (lazy) soften(w, move.soft, move.shrink);
+    if (lazy) proximal_step(w, move.soft, move.shrink);
 }
 
 // Follows the upper bounds on |v| and |z|.
 template <class Path>
 ONEPASS_INLINE void follow_peaks(Model& M, double reach) {
     Weights& w = M.w;
-    w.peak += reach;
-    if (Path::averages(M)) w.z_peak += std::abs(w.A) * reach;
-    if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
+    w.peaks.v += reach;
+    if (Path::averages(M)) w.peaks.z += std::abs(w.average.A) * reach;
+    if (w.peaks.v >= safe || w.peaks.z >= safe) w.recompute_peaks();
 }
 
 // Follows |w|^2, for the rules that read it.
@@ -302,10 +305,10 @@ template <class Path>
 inline void follow_square(Model& M, const Move& move, double kappa) {
     Weights& w = M.w;
     if (Path::gaussian(M)) return w.recompute_norm();
-    w.ww = kappa * kappa * w.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
-    if (w.ww < 0.0) w.ww = 0.0;
-    w.since_recomputed += 1.0;
-    if (w.since_recomputed >= (double(w.features) > recompute_every ? double(w.features) : recompute_every))
+    w.norm.ww = kappa * kappa * w.norm.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
+    if (w.norm.ww < 0.0) w.norm.ww = 0.0;
+    w.norm.since_recomputed += 1.0;
+    if (w.norm.since_recomputed >= (double(w.features) > recompute_every ? double(w.features) : recompute_every))
         w.recompute_norm();
 }
 
@@ -314,24 +317,24 @@ template <class Path, class Row>
 inline Status apply(Model& M, const Row& row, const Move& move) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
-    const Landing to = landing_of<Path>(M, move);
+    const MovePlan to = plan_move<Path>(M, move);
     if (to.fold && !finite(to.a)) return Status::overflow;
     if (const Status status = check_move<Path>(M, row, move, to); status != Status::ok) return status;
 
     // From here on nothing fails.
     const bool linked = Path::linked(M);
     if (!many && w.undo) put_aside(w, row);
-    if (to.covers_before) cover<many>(w);
+    if (to.covers_before) add_to_average<many>(w);
     rescale(w, to.kappa);
     // The triangle inequality: no coordinate can be longer than this.
     double kept = 0.0, unit = 0.0, left = 0.0;
     if (linked) {
-        kept = std::abs(to.kappa) * std::sqrt(w.ww);
+        kept = std::abs(to.kappa) * std::sqrt(w.norm.ww);
         unit = kept + std::abs(move.add) * move.phi_norm;
         if (unit > 0.0) left = powers<many>(w, row, move, unit);
     }
     move_weights<Path>(M, row, move, to);
-    if (to.covers_after) cover<many>(w);
+    if (to.covers_after) add_to_average<many>(w);
     if (Path::votes(M))
         with_numbers(row, [&](const double* x, const int64_t* at) {
             M.record_vote(x, at, row.n, coefficients_of<many>(M, move));
@@ -339,8 +342,8 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     follow_peaks<Path>(M, to.reach);
     if (linked) {
         follow_norm<many>(w, row, move, unit, kept, left);
-        w.into_ball();
-        if (w.a < smallest_scale) w.fold();
+        w.project_into_ball();
+        if (w.a < smallest_scale) w.fold_scale();
     }
     if (!linked && Path::uses_ww(M)) follow_square<Path>(M, move, to.kappa);
     return Status::ok;
@@ -351,7 +354,7 @@ template <bool many>
 inline void add_update(Model& M, size_t k, double share, double over) {
     Weights& w = M.w;
     const Updates& updates = w.batch.updates;
-    const size_t begin = updates.begin(k), rows = many ? w.rows : 1;
+    const size_t begin = updates.begin(k), rows = many ? w.outputs : 1;
     const SparseRow<double, int64_t> row{updates.value.data() + begin, updates.index.data() + begin,
                                          size_t(updates.ends[k]) - begin};
     double* coefficients = M.scratch();
@@ -361,7 +364,7 @@ inline void add_update(Model& M, size_t k, double share, double over) {
     move.coefficient = coefficients[0];
     move.coefficients = coefficients;
     if (!many && w.undo) put_aside(w, row);
-    if (w.lazy) pay_and_add(w, row, coefficients, over);
+    if (w.l1.on) decode_and_add(w, row, coefficients, over);
     else write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
 }
@@ -375,13 +378,13 @@ inline void finish_batch(Model& M) {
     if (batch.moves) {
         const double share = batch.mean ? 1.0 / batch.rounds : 1.0;
         rescale(w, batch.scale * batch.decay);
-        for (size_t r = 0; r < (many ? w.rows : 1); ++r) w.bias[r] *= batch.scale;
+        for (size_t r = 0; r < (many ? w.outputs : 1); ++r) w.bias[r] *= batch.scale;
         const double over = w.a == 1.0 ? 1.0 : 1.0 / w.a;
         for (size_t k = 0; k < batch.updates.count(); ++k) add_update<many>(M, k, share, over);
-        soften(w, batch.soft, batch.shrink);
-        w.peak += batch.reach * std::abs(over);
-        if (w.averaging != Averaging::none) w.z_peak += std::abs(w.A * over) * batch.reach;
-        if (w.peak >= safe || w.z_peak >= safe) w.recompute_peaks();
+        proximal_step(w, batch.soft, batch.shrink);
+        w.peaks.v += batch.reach * std::abs(over);
+        if (w.average.on()) w.peaks.z += std::abs(w.average.A * over) * batch.reach;
+        if (w.peaks.v >= safe || w.peaks.z >= safe) w.recompute_peaks();
         M.k += batch.updates.count() > 0;
     }
     batch.clear();
@@ -394,7 +397,7 @@ inline Status join_batch(Model& M, const Row& row, const Move& move, bool skip) 
     constexpr bool many = Path::many;
     Weights& w = M.w;
     MiniBatch& batch = w.batch;
-    const size_t rows = many ? w.rows : 1;
+    const size_t rows = many ? w.outputs : 1;
     if (!skip) {
         const double reach = batch.reach + move.largest * (1.0 + move.norm + std::abs(M.constant));
         if (!(reach < largest_batch)) return Status::overflow;
@@ -410,10 +413,10 @@ inline Status join_batch(Model& M, const Row& row, const Move& move, bool skip) 
         batch.shrink = move.shrink;
     }
     batch.rounds += 1.0;
-    const bool covered = Path::covered(M), predictor = w.averaging == Averaging::predictor;
-    if (covered && predictor) cover<many>(w);
+    const bool covered = Path::covered(M), predictor = w.average.kind == Averaging::predictor;
+    if (covered && predictor) add_to_average<many>(w);
     if (batch.rounds >= batch.size) finish_batch<many>(M);
-    if (covered && !predictor) cover<many>(w);
+    if (covered && !predictor) add_to_average<many>(w);
     return Status::ok;
 }
 

@@ -153,7 +153,7 @@ struct Packs {
             for (size_t l = 4; l-- > 0;)
                 std::memcpy(cells + column_of(row, i, 4 * k + l, count...) * pitch, &four[l], pitch * sizeof(double));
         }
-        ask_for_next(cells, row, i);
+        prefetch_next(cells, row, i);
     }
 
     // Until a round is decided they wait in a room, pack by pack.
@@ -171,11 +171,11 @@ struct Packs {
     // takes roots and divisions, so there is time for it, and the next round begins with them. Nobody has looked at
     // them yet, but any address may be asked for.
     template <class Row>
-    ONEPASS_HOT static void ask_for_next(const double* cells, const Row& row, size_t i) {
+    ONEPASS_HOT static void prefetch_next(const double* cells, const Row& row, size_t i) {
         if constexpr (requires { row.ahead; })
             if (i + packed <= row.ahead)
                 for (size_t l = 0; l < packed; ++l)
-                    ask_for(uintptr_t(cells) + size_t(row.index[row.n + i + l]) * pitch * sizeof(double));
+                    prefetch(uintptr_t(cells) + size_t(row.index[row.n + i + l]) * pitch * sizeof(double));
     }
 
     static Four cell(const double* at) {

@@ -16,13 +16,13 @@ struct Path {
     static constexpr bool many = kind == Kind::classes, any = many || kind == Kind::general;
     static constexpr bool may_be_lazy = any || kind == Kind::lazy;
     static constexpr bool may_be_gaussian = any || kind == Kind::diagonal;
-    static bool lazy(const Model& M) { return any ? M.w.lazy : kind == Kind::lazy; }
-    static bool averages(const Model& M) { return any && M.w.averaging != Averaging::none; }
-    static bool covered(const Model& M) { return averages(M) && M.t + 1.0 >= M.w.average_from; }
+    static bool lazy(const Model& M) { return any ? M.w.l1.on : kind == Kind::lazy; }
+    static bool averages(const Model& M) { return any && M.w.average.on(); }
+    static bool covered(const Model& M) { return averages(M) && M.t + 1.0 >= M.w.average.from; }
     static bool votes(const Model& M) { return any && M.w.votes.on; }
-    static bool pockets(const Model& M) { return any && M.w.pocketing; }
+    static bool pockets(const Model& M) { return any && M.w.pocket.on; }
     static bool uses_ww(const Model& M) { return any && M.uses_ww; }
-    static bool linked(const Model& M) { return any && M.w.linked(); }
+    static bool linked(const Model& M) { return any && M.w.p_norm.on(); }
     static bool batched(const Model& M) { return any && M.w.batch.on(); }
     static bool gaussian(const Model& M) { return any ? M.w.sigma.on : kind == Kind::diagonal; }
     static bool full(const Model& M) { return any && M.w.sigma.full; }
@@ -45,9 +45,9 @@ inline bool is_general(const Model& M) {
 inline Kind kind_of(const Model& M) {
     if (M.w.stride != 1) return Kind::classes;
     if (is_general(M)) return Kind::general;
-    if (M.coordinates != Coordinates::none) return M.w.lazy ? Kind::general : Kind::coordinates;
-    if (!M.w.sigma.on) return M.w.lazy ? Kind::lazy : Kind::plain;
-    return M.w.sigma.full || M.w.lazy ? Kind::general : Kind::diagonal;
+    if (M.coordinates != Coordinates::none) return M.w.l1.on ? Kind::general : Kind::coordinates;
+    if (!M.w.sigma.on) return M.w.l1.on ? Kind::lazy : Kind::plain;
+    return M.w.sigma.full || M.w.l1.on ? Kind::general : Kind::diagonal;
 }
 
 // Learns one row, in the unit of its kind: loops/plain.cpp, lazy.cpp, diagonal.cpp, coordinates.cpp, general.cpp,

@@ -10,13 +10,13 @@ namespace onepass::ONEPASS_ISA {
 
 inline double bias_norm(const Weights& w) {
     double sum = 0.0;
-    for (size_t r = 0; r < w.rows; ++r) sum += w.bias[r] * w.bias[r];
+    for (size_t r = 0; r < w.outputs; ++r) sum += w.bias[r] * w.bias[r];
     return sum;
 }
 
 // The p-norms of phi, where phi has x in one or more rows, each times its part.
 inline void measure(const Model& M, Scalars& s, Move& move, double x_norm, double parts = 1.0) {
-    const double whole = M.w.beside(x_norm, M.bias_in_norm ? M.constant : 0.0) * parts;
+    const double whole = M.w.p_norm.with_constant(x_norm, M.bias_in_norm ? M.constant : 0.0) * parts;
     s.xx = whole * whole;
     move.phi_norm = x_norm * parts;
 }
@@ -29,7 +29,7 @@ ONEPASS_INLINE DotNorm score_current(Model& M, const Row& row, const Reading& re
     if constexpr (Path::pairs) return face_diagonal(M, row);
     if constexpr (Path::packs) return face_packs(M, row);
     if constexpr (Path::may_be_lazy)
-        if (Path::lazy(M)) return with_paid(M.w, row, M.room_to_keep(row.n), dot_norm_by);
+        if (Path::lazy(M)) return with_decoded(M.w, row, M.room_to_keep(row.n), dot_norm_by);
     return Path::linked(M) ? side_by_side(row).dot_norm(read.weights) : row.dot_norm(read.weights, read.pitch);
 }
 
@@ -56,7 +56,7 @@ inline Status face_row(Model& M, const Row& row, double y, double base, Scalars&
     move.coefficients = nullptr;
     move.norm = move.phi_norm = d.norm;
     move.inner = sign * score;
-    if (Path::linked(M)) measure(M, s, move, row_p_norm(row, w.p));
+    if (Path::linked(M)) measure(M, s, move, row_p_norm(row, w.p_norm.p));
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
@@ -65,7 +65,7 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
     const Weights& w = M.w;
     const double *scores = M.scores.data(), truth = scores[move.up];
     double errors = 0.0, over = 0.0;
-    for (size_t r = 0; r < w.rows; ++r)
+    for (size_t r = 0; r < w.outputs; ++r)
         if (r != move.up && scores[r] >= truth) {
             errors += 1.0;
             over += scores[r] - truth;
@@ -73,7 +73,7 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
     const bool proportional = M.against == Against::proportional && over > 0.0;
     double* parts = M.coefficients.data();
     double squares = 0.0, mixed = 0.0, bias = 0.0;
-    for (size_t r = 0; r < w.rows; ++r) {
+    for (size_t r = 0; r < w.outputs; ++r) {
         const bool error = r != move.up && scores[r] >= truth;
         parts[r] = r == move.up ? 1.0 : (error ? -(proportional ? (scores[r] - truth) / over : 1.0 / errors) : 0.0);
         squares += parts[r] * parts[r];
@@ -91,7 +91,7 @@ inline void share(Model& M, Scalars& s, Move& move, double norm) {
 
 // Multilabel: the lowest-scoring label of the set against the highest-scoring one outside.
 inline void face_set(const Model& M, const uint8_t* set, Scalars& s, Move& move) {
-    const size_t rows = M.w.rows;
+    const size_t rows = M.w.outputs;
     const double* scores = M.scores.data();
     move.up = move.down = rows;
     for (size_t r = 0; r < rows; ++r) {
@@ -108,7 +108,7 @@ inline void face_rival(const Model& M, double y, Move& move) {
     const double* scores = M.scores.data();
     move.up = size_t(y);
     move.down = move.up == 0 ? 1 : 0;
-    for (size_t r = move.down + 1; r < M.w.rows; ++r)
+    for (size_t r = move.down + 1; r < M.w.outputs; ++r)
         if (r != move.up && scores[r] > scores[move.down]) move.down = r;
 }
 
@@ -117,8 +117,8 @@ inline void face_costs(const Model& M, double y, Scalars& s, Move& move) {
     const double* scores = M.scores.data();
     move.up = size_t(y);
     move.down = move.up == 0 ? 1 : 0;
-    const double* roots = M.roots.data() + move.up * M.w.rows;
-    for (size_t r = move.down + 1; r < M.w.rows; ++r)
+    const double* roots = M.roots.data() + move.up * M.w.outputs;
+    for (size_t r = move.down + 1; r < M.w.outputs; ++r)
         if (r != move.up && scores[r] + roots[r] > scores[move.down] + roots[move.down]) move.down = r;
     s.target = roots[move.down];
 }
@@ -128,8 +128,9 @@ template <class Row>
 inline void measure_classes(const Model& M, const Row& row, Scalars& s, Move& move) {
     const Weights& w = M.w;
     double sum = 0.0;  // of the parts' powers: two of 1, or those shared
-    for (size_t r = 0; r < w.rows && move.coefficients; ++r) sum += std::pow(std::abs(move.coefficients[r]), w.p);
-    measure(M, s, move, row_p_norm(row, w.p), std::pow(move.coefficients ? sum : 2.0, 1.0 / w.p));
+    for (size_t r = 0; r < w.outputs && move.coefficients; ++r)
+        sum += std::pow(std::abs(move.coefficients[r]), w.p_norm.p);
+    measure(M, s, move, row_p_norm(row, w.p_norm.p), std::pow(move.coefficients ? sum : 2.0, 1.0 / w.p_norm.p));
 }
 
 inline bool all_finite(const double* scores, size_t rows) {
@@ -145,8 +146,8 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     const double norm = ONEPASS_ISA::norm(row.x, row.n);
     if (!finite(norm)) return Status::not_finite;
     double* scores = M.scores.data();
-    scores_of(M, row, read_current(M, row, w.lazy ? M.room_to_keep(row.n * w.stride) : nullptr), scores, scores);
-    if (!all_finite(scores, w.rows)) return Status::overflow;
+    scores_of(M, row, read_current(M, row, w.l1.on ? M.room_to_keep(row.n * w.stride) : nullptr), scores, scores);
+    if (!all_finite(scores, w.outputs)) return Status::overflow;
     move.coefficient = 1.0;
     move.coefficients = nullptr;
     move.norm = norm;
@@ -162,17 +163,17 @@ inline Status face_classes(Model& M, const Row& row, double y, const uint8_t* se
     move.phi_norm = 2.0 * norm;
     move.inner = s.m - (w.bias[move.up] - w.bias[move.down]) * M.constant;
     if (M.against != Against::rival && s.m <= 0.0) share(M, s, move, norm);
-    if (w.linked()) measure_classes(M, row, s, move);
+    if (w.p_norm.on()) measure_classes(M, row, s, move);
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
 // Multilabel, calibrated: the lowest of those in should reach +1, the highest of those out -1, with a step each.
 inline void calibrate(Model& M, Scalars s, const Move& move, double* state, Step* step) {
     double* coefficients = M.coefficients.data();
-    for (size_t r = 0; r < M.w.rows; ++r) coefficients[r] = 0.0;
+    for (size_t r = 0; r < M.w.outputs; ++r) coefficients[r] = 0.0;
     bool moves = false;
     for (size_t chosen : {move.up, move.down}) {
-        if (chosen == M.w.rows) continue;  // none is in, or all are
+        if (chosen == M.w.outputs) continue;  // none is in, or all are
         const double sign = chosen == move.up ? 1.0 : -1.0;
         s.m = sign * M.scores[chosen];
         *step = passive;
@@ -189,7 +190,7 @@ inline Status take_coefficients(const Model& M, Move& move) {
     move.largest = move.inner = 0.0;
     const double norm = move.norm;
     move.phi_norm = 0.0;
-    for (size_t r = 0; r < M.w.rows; ++r) {
+    for (size_t r = 0; r < M.w.outputs; ++r) {
         const double c = move.coefficients[r];
         if (!finite(c)) return Status::overflow;
         if (std::abs(c) > move.largest) move.largest = std::abs(c);
@@ -203,18 +204,18 @@ inline Status take_coefficients(const Model& M, Move& move) {
 // A round that the weights passed unchanged: the longest run of them goes into the pocket.
 inline void survive(Model& M) {
     Weights& w = M.w;
-    w.run += 1.0;
-    if (w.run <= w.best_run || w.rejected) return;
-    if (!w.in_pocket && w.ratchet) {
+    w.pocket.run += 1.0;
+    if (w.pocket.run <= w.pocket.best_run || w.pocket.rejected) return;
+    if (!w.pocket.holds_current && w.pocket.ratchet) {
         const double errors = M.errors(M, M.set);
-        w.rejected = !(errors < w.pocket_errors);
-        if (w.rejected) return;  // and the record to beat stays
-        w.pocket_errors = errors;
+        w.pocket.rejected = !(errors < w.pocket.errors);
+        if (w.pocket.rejected) return;  // and the record to beat stays
+        w.pocket.errors = errors;
     }
-    w.best_run = w.run;
-    if (w.in_pocket) return;
-    w.keep();
-    w.in_pocket = true;
+    w.pocket.best_run = w.pocket.run;
+    if (w.pocket.holds_current) return;
+    w.store_in_pocket();
+    w.pocket.holds_current = true;
 }
 
 // Is what a round begins with, the scores by the current weights, also the prediction? Then it is added up once.
@@ -222,8 +223,7 @@ template <class Path>
 inline bool predicts_current(const Model& M) {
     const Weights& w = M.w;
     if (!Path::any) return !Path::lazy(M);
-    return w.averaging == Averaging::none && !w.votes.on && !w.pocketing && !w.lazy && !w.linked() && !w.sigma.vaw &&
-           !M.clips;
+    return !w.average.on() && !w.votes.on && !w.pocket.on && !w.l1.on && !w.p_norm.on() && !w.sigma.vaw && !M.clips;
 }
 
 // Predict and reveal: the prediction, if it is asked for, then phi and the scalars.
@@ -239,7 +239,7 @@ ONEPASS_INLINE Status face(Model& M, const Row& row, double y, double base, cons
     else status = face_row<Path>(M, row, y, base, s, move);
     if (current && status == Status::ok) {
         if (!Path::many) out[0] = move.coefficient * s.m;  // a sign, twice
-        for (size_t r = 0; Path::many && r < M.w.rows; ++r) out[r] = M.scores[r];
+        for (size_t r = 0; Path::many && r < M.w.outputs; ++r) out[r] = M.scores[r];
     }
     if constexpr (Path::may_be_gaussian)
         if (Path::gaussian(M) && status == Status::ok) status = spread_out<Path>(M, row, s, move);
@@ -268,7 +268,7 @@ template <class Path>
 ONEPASS_INLINE void call_rule(Model& M, const Scalars& s, const Move& move, double* state, Step& step) {
     if (Path::many && M.calibrated) calibrate(M, s, move, state, &step);
     else if (sees_all_scores<Path>(M))
-        M.solve(&s, M.scores.data(), int64_t(M.w.rows), int64_t(move.up), M.params, state, M.coefficients.data(),
+        M.solve(&s, M.scores.data(), int64_t(M.w.outputs), int64_t(move.up), M.params, state, M.coefficients.data(),
                 &step);
     else M.step(&s, M.params, state, &step);
 }
@@ -290,7 +290,7 @@ ONEPASS_INLINE Status multiply_direction(Model& M, const Step& step, bool skip, 
     const bool all_scores = sees_all_scores<Path>(M);
     if (all_scores && !skip && take_coefficients(M, move) != Status::ok) return Status::overflow;
     if (!all_scores && move.coefficients)  // shares of one step
-        for (size_t r = 0; r < M.w.rows; ++r) M.coefficients[r] *= step.add;
+        for (size_t r = 0; r < M.w.outputs; ++r) M.coefficients[r] *= step.add;
     return Status::ok;
 }
 
@@ -325,7 +325,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
         status = answer_coordinates<Path>(M, row, s, always, state, move, &moves);
     }
     if (status != Status::ok) return status;
-    if ((skip || !(moves || vowpal)) && Path::covered(M)) cover<Path::many>(M.w);
+    if ((skip || !(moves || vowpal)) && Path::covered(M)) add_to_average<Path::many>(M.w);
     M.k += moves;
     return commit(M, state, false, zero);
 }
@@ -349,7 +349,7 @@ inline bool is_passive(const Step& step, bool gaussian) {
 // A round that leaves the weights alone still counts for the readouts.
 template <class Path>
 ONEPASS_INLINE void keep_weights(Model& M, bool skip) {
-    if (Path::covered(M)) cover<Path::many>(M.w);
+    if (Path::covered(M)) add_to_average<Path::many>(M.w);
     if (Path::pockets(M) && !skip) survive(M);
     if (Path::votes(M) && !skip) M.w.votes.counts.back() += 1.0;
 }
@@ -376,7 +376,7 @@ ONEPASS_INLINE Status take_step(Model& M, Step& step, double distance, bool skip
 template <class Path, class Row>
 ONEPASS_INLINE Status update_gaussian(Model& M, const Row& row, const Scalars& s, const Step& step, const Move& move) {
     Change change;
-    const size_t own = Path::many && !M.w.sigma.shared ? M.w.rows : 1;  // class rows with a Sigma of their own
+    const size_t own = Path::many && !M.w.sigma.shared ? M.w.outputs : 1;  // class rows with a Sigma of their own
     Status status = plan_change<Path>(M, row, s, step, own, change);
     if (status == Status::ok) status = apply_along<Path>(M, row, move, change);
     if (status == Status::ok) change_sigma<Path>(M, row, own, change);
@@ -401,8 +401,8 @@ ONEPASS_INLINE Status update(Model& M, const Row& row, const Scalars& s, const S
     if (status != Status::ok) return status;
     if (!Path::batched(M)) M.k += move.largest > 0.0 && !(Path::gaussian(M) && s.xx < DBL_MIN);
     if (Path::pockets(M)) {
-        M.w.run = 0.0;
-        M.w.in_pocket = M.w.rejected = false;
+        M.w.pocket.run = 0.0;
+        M.w.pocket.holds_current = M.w.pocket.rejected = false;
     }
     return Status::ok;
 }
@@ -423,7 +423,7 @@ inline bool is_zero(const Model& M, const Scalars& s) {
 // |w|^2, intercepts included; in the p-norm geometry |theta|_p^2.
 template <class Path>
 inline double square_of_weights(const Model& M) {
-    return Path::linked(M) ? M.w.theta_norm() * M.w.theta_norm() : M.w.ww + bias_norm(M.w);
+    return Path::linked(M) ? M.w.theta_norm() * M.w.theta_norm() : M.w.norm.ww + bias_norm(M.w);
 }
 
 template <class Path, class Row>

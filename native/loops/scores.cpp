@@ -10,9 +10,9 @@ namespace onepass::ONEPASS_ISA {
 template <class Row>
 inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
-    const bool pocket = w.pocketing && w.best_run > 0.0;
-    double* keep = w.lazy && !pocket ? M.gathered(row.n * w.stride) : nullptr;
-    const Reading read = pocket ? Reading{w.pocket.data(), w.stride, false, w.pocket_a, w.pocket_bias.data()}
+    const bool pocket = w.pocket.on && w.pocket.best_run > 0.0;
+    double* keep = w.l1.on && !pocket ? M.gathered(row.n * w.stride) : nullptr;
+    const Reading read = pocket ? Reading{w.pocket.v.data(), w.stride, false, w.pocket.a, w.pocket.bias.data()}
                                 : read_current(M, row, keep);
     scores_of(M, row, read, out, scratch);
 }
@@ -23,35 +23,36 @@ void score_row(const Model& M, const Row& row, double* out, double* scratch, dou
     const Weights& w = M.w;
     if (w.votes.on)
         return with_numbers(row, [&](const double* x, const int64_t* at) { M.count_votes(x, at, row.n, base, out); });
-    if (w.lazy || w.linked() || (w.pocketing && w.best_run > 0.0)) return score_otherwise(M, row, out, scratch);
-    const bool average = w.averaging != Averaging::none && w.averaged > 0;
+    if (w.l1.on || w.p_norm.on() || (w.pocket.on && w.pocket.best_run > 0.0))
+        return score_otherwise(M, row, out, scratch);
+    const bool average = w.average.on() && w.average.rounds > 0;
     if (w.stride == 1) {
         const double dot = row.dot_norm(w.cells.data(), w.pitch).dot;
-        out[0] = average
-                     ? (w.A * dot - row.dot_norm(w.z.data()).dot) / w.averaged + w.bias_sum[0] / w.averaged * M.constant
-                     : w.a * dot + w.bias[0] * M.constant;
+        out[0] = average ? (w.average.A * dot - row.dot_norm(w.average.z.data()).dot) / w.average.rounds +
+                               w.average.bias_sum[0] / w.average.rounds * M.constant
+                         : w.a * dot + w.bias[0] * M.constant;
         return;
     }
     class_scores_wide(row, w.cells.data(), w.pitch, w.lanes(), scratch);
     if (!average) {
-        for (size_t r = 0; r < w.rows; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
+        for (size_t r = 0; r < w.outputs; ++r) out[r] = w.a * scratch[r] + w.bias[r] * M.constant;
         return;
     }
-    for (size_t r = 0; r < w.rows; ++r) out[r] = w.A * scratch[r] + w.bias_sum[r] * M.constant;
-    class_scores_wide(row, w.z.data(), w.stride, w.lanes(), scratch);
-    for (size_t r = 0; r < w.rows; ++r) out[r] = (out[r] - scratch[r]) / w.averaged;
+    for (size_t r = 0; r < w.outputs; ++r) out[r] = w.average.A * scratch[r] + w.average.bias_sum[r] * M.constant;
+    class_scores_wide(row, w.average.z.data(), w.stride, w.lanes(), scratch);
+    for (size_t r = 0; r < w.outputs; ++r) out[r] = (out[r] - scratch[r]) / w.average.rounds;
 }
 
 // x' Sigma x of a row, for each class row that has its own.
 template <class Row>
 inline void variance_row(const Model& M, const Row& row, double* out) {
     const Covariance& S = M.w.sigma;
-    size_t n = S.full ? S.met : row.n;
+    size_t n = S.full ? S.registered : row.n;
     for (size_t i = 0; S.full && i < row.n; ++i)
         if (row.column(i) + S.constants >= n) n = S.size;  // a feature that was never learned
     double *x = covariance_room(2 * n + 24), *z = x + n + 8;
     double constant;
-    for (size_t r = 0; r < (S.shared ? 1 : M.w.rows); ++r) {
+    for (size_t r = 0; r < (S.shared ? 1 : M.w.outputs); ++r) {
         if (!S.full) read_variances(M.w, row, r, x);
         out[r] = !S.full                    ? through_diagonal(M, row, r, x, z, &constant)
                  : S.form == Form::cholesky ? variance_by_factor(M, row, r, n, x, z)
@@ -67,7 +68,7 @@ void predict_row(const Model& M, const Row& row, double* out, double* scratch, d
     if (M.w.sigma.vaw) {
         double v;  // there is one Sigma: class rows share it
         variance_row(M, row, &v);
-        for (size_t r = 0; r < M.w.rows; ++r) out[r] /= 1.0 + v;
+        for (size_t r = 0; r < M.w.outputs; ++r) out[r] /= 1.0 + v;
     }
     if (base != 0.0 && !M.w.votes.on) out[0] += base;
     if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
@@ -86,7 +87,7 @@ void score(const Model& M, const Batch& X, const double* base, double* scores) {
     RowOf<Batch> row{};
     for (size_t i = 0; i < X.rows; ++i)
         if (read_row(X, i, row) == Status::ok)
-            predict_row(M, row, scores + i * M.w.rows, scratch, base ? base[i] : 0.0);
+            predict_row(M, row, scores + i * M.w.outputs, scratch, base ? base[i] : 0.0);
 }
 
 // Looks for malformed rows without learning. Rows whose norm overflows are well formed.
@@ -108,10 +109,10 @@ template <class Row>
 size_t class_of(const Model& M, const Row& row) {
     double* scores = M.scratch();
     const size_t own = M.w.stride;
-    scores_of(M, row, read_current(M, row, M.w.lazy ? M.gathered(row.n * own) : nullptr), scores, scores);
+    scores_of(M, row, read_current(M, row, M.w.l1.on ? M.gathered(row.n * own) : nullptr), scores, scores);
     if (own == 1) return scores[0] > 0.0;
     size_t best = 0;
-    for (size_t r = 1; r < M.w.rows; ++r)
+    for (size_t r = 1; r < M.w.outputs; ++r)
         if (scores[r] > scores[best]) best = r;
     return best;
 }
@@ -128,7 +129,7 @@ double errors(const Model& M, const Batch& X, const double* y, const double* imp
 
 template <class Batch>
 void variance(const Model& M, const Batch& X, double* variances) {
-    const size_t own = M.w.sigma.shared ? 1 : M.w.rows;
+    const size_t own = M.w.sigma.shared ? 1 : M.w.outputs;
     RowOf<Batch> row{};
     for (size_t i = 0; i < X.rows; ++i)
         if (read_row(X, i, row) == Status::ok) variance_row(M, row, variances + i * own);

@@ -89,7 +89,8 @@ inline double* gather_linked(const Model& M, const Row& row, double norm) {
     double* gathered = M.gathered(row.n * w.stride);
     for (size_t i = 0; i < row.n; ++i) {
         const double* v = w.v_of(row.column(i));
-        for (size_t r = 0; r < w.stride; ++r) gathered[i * w.stride + r] = r < w.rows ? w.link(w.a * v[r], norm) : 0.0;
+        for (size_t r = 0; r < w.stride; ++r)
+            gathered[i * w.stride + r] = r < w.outputs ? w.p_norm.link(w.a * v[r], norm) : 0.0;
     }
     return gathered;
 }
@@ -108,11 +109,11 @@ struct Reading {
 template <class Row>
 inline Reading read_current(const Model& M, const Row& row, double* keep) {
     const Weights& w = M.w;
-    if (w.lazy) return {paid_side_by_side(w, row, keep), w.stride, true, w.a, w.bias.data()};
-    if (!w.linked()) return Reading::straight(w);
+    if (w.l1.on) return {decoded_side_by_side(w, row, keep), w.stride, true, w.a, w.bias.data()};
+    if (!w.p_norm.on()) return Reading::straight(w);
     const double norm = w.theta_norm();
     double* bias = M.linked_bias();
-    for (size_t r = 0; r < w.rows; ++r) bias[r] = w.link(w.bias[r], norm);
+    for (size_t r = 0; r < w.outputs; ++r) bias[r] = w.p_norm.link(w.bias[r], norm);
     return {gather_linked(M, row, norm), w.stride, true, 1.0, bias};
 }
 
@@ -128,7 +129,7 @@ inline void scores_of(const Model& M, const Row& row, const Reading& read, doubl
     } else {
         class_scores_wide(row, read.weights, read.pitch, w.lanes(), scratch);
     }
-    for (size_t r = 0; r < w.rows; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
+    for (size_t r = 0; r < w.outputs; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
 }
 
 // Any row as doubles and 64-bit indices, for the readout that keeps rows.

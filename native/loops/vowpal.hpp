@@ -1,8 +1,8 @@
-// Vowpal Wabbit's update (spec 02, section 9; rules/vowpal.py): steps adapted to each feature's gradients, normalised
-// by its largest value, and as long as many small steps on the same example would be. Every row of weights learns for
-// itself: with several classes, its own against the rest. Included once per instruction set.
-// Nothing here may call an out-of-line function of the standard library: the linker could pick another
-// instruction set's copy.
+// Vowpal Wabbit's update (rules/vowpal.py). Steps are adapted to the gradients of each feature (Duchi, Hazan and Singer
+// 2011), normalised by its largest value (Ross, Mineiro and Langford 2013), and as long as many small steps on the same
+// example would be (Karampatziakis and Langford 2011). With several classes, each output learns its own class against
+// the rest. Included once per instruction set. Nothing here may call an out-of-line function of the standard library:
+// the linker could pick the copy of another instruction set.
 #pragma once
 #include "core/losses.hpp"
 #include "loops/coordinates.hpp"
@@ -219,7 +219,7 @@ class VowpalRow {
         return rule.row_power == 0.75 ? root * std::sqrt(root) : std::pow(ratio, rule.row_power);
     }
     double* of_row() {  // the sum of norms; of importances
-        return M.w.bias_planes.data() + planes() * M.w.stride + r;
+        return M.w.planes.bias.data() + planes() * M.w.stride + r;
     }
     template <class Row>
     double* ways_of(const Row& row) {
@@ -229,7 +229,7 @@ class VowpalRow {
     double* plan_of(const Row& row) {
         return ways_of(row) + Packs<1>::room(row.n);
     }
-    double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.bias_planes[(k - 1) * M.w.stride + r]; }
+    double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.planes.bias[(k - 1) * M.w.stride + r]; }
 
     template <class Row, class... Count>
     void read(const Row& row, size_t i, Pack* own, Count... count) {
@@ -246,23 +246,23 @@ class VowpalRow {
         const size_t n = (packed - ... - (packed - count));
         for (size_t l = 0; l < n; ++l) {
             double* const cell = M.w.v_of(row.column(i + l)) + r;
-            if (double* const z = average_of(row.column(i + l))) *z += M.w.A * (own[0][l] - cell[0]);
+            if (double* const z = average_of(row.column(i + l))) *z += M.w.average.A * (own[0][l] - cell[0]);
             for (size_t k = 0; k <= planes(); ++k) cell[k * M.w.stride] = own[k][l];
         }
     }
 
     double* average_of(size_t feature) {
-        return M.w.averaging == Averaging::none ? nullptr : M.w.z.data() + feature * M.w.stride + r;
+        return !M.w.average.on() ? nullptr : M.w.average.z.data() + feature * M.w.stride + r;
     }
     template <class Row>
     bool average_stays_finite(const Row& row) {
-        if (faced || M.w.averaging == Averaging::none) return true;
+        if (faced || !M.w.average.on()) return true;
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
             const double before = room_[i / packed * Packs<pitch>::numbers + i % packed];
             const double moved = before + plan_of(row)[step] * ways_of(row)[i];
             const size_t j = row.column(i);
-            sound &= finite(*average_of(j) + M.w.A * (moved - M.w.v_of(j)[r]));
+            sound &= finite(*average_of(j) + M.w.average.A * (moved - M.w.v_of(j)[r]));
         }
         return sound;
     }
@@ -345,7 +345,7 @@ template <bool many, bool usual, bool faced, class Row>
 Status learn_lessons(Model& M, const Vowpal& rule, const Row& row, const Example& of, const double* state,
                      bool* moves) {
     using Learner = VowpalRow<usual, faced>;
-    const size_t rows = many ? M.w.rows : 1;
+    const size_t rows = many ? M.w.outputs : 1;
     double* const room = M.room_to_keep(rows * Learner::room(row.n));
     auto learner = [&](size_t r) { return Learner(M, rule, r, room + r * Learner::room(row.n)); };
     for (size_t r = 0; r < rows; ++r) {

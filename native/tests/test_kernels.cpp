@@ -92,7 +92,7 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
     out.f.keeps_covariance = entry.covariance;
     out.f.begin(&kernel, sparse, rows.columns, 0);
     out.f.set_outputs(classes);
-    out.model.w.set_rows(classes);
+    out.model.w.set_outputs(classes);
     out.model.size_scratch();
     out.model.step = rules::table[passive_aggressive ? 4 : 0].step;
     if (passive_aggressive) out.model.params[0] = 1.0;

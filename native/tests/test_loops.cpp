@@ -89,7 +89,7 @@ static void set_planes(Weights& w, Coordinates kind) {
         {{}},                             // the same without L1: n
         {{}, {}, {1e-3, false, 0.0}, {}}  // vowpal: G, N; of a row, the norms (here from a start) and importances
     };
-    w.set_kinds(planes[size_t(kind)], kind == Coordinates::vowpal ? 2 : 0);
+    w.set_planes(planes[size_t(kind)], kind == Coordinates::vowpal ? 2 : 0);
 }
 
 // The rules with Gaussian weights take turns at the full covariance and the diagonal.
@@ -107,7 +107,7 @@ static void set_covariance(Model& model, int rule) {
     sigma.max_dim = 4096;
     sigma.constants = 1;
     sigma.begin();
-    if (!sigma.full) model.w.set_kinds({{1.0, false, 0.0}}, 0);
+    if (!sigma.full) model.w.set_planes({{1.0, false, 0.0}}, 0);
     model.slots = 2;
 }
 
@@ -162,8 +162,8 @@ static void set_rule(Model& model, int rule) {
     set_planes(model.w, model.coordinates);
     if (gaussian(rule)) set_covariance(model, rule);
     std::copy(parameters[size_t(rule)].begin(), parameters[size_t(rule)].end(), model.params);
-    model.w.lazy = lazy(rule);
-    if (rule == 15) model.w.threshold = model.params[8];
+    model.w.l1.on = lazy(rule);
+    if (rule == 15) model.w.l1.threshold = model.params[8];
     model.uses_ww = rule == 7 || (rule >= 9 && rule <= 11);
 }
 
@@ -174,13 +174,13 @@ static Model make_model(int rule, Task task, size_t classes, Averaging averaging
     if (uses_losses(rule) && task == Task::regress) model.params[0] = 10, model.params[1] = 1.0;  // huber
     model.tube = 0.1;
     if (p != 2.0) {
-        model.w.p = p;
-        model.w.ball = 1.0;
+        model.w.p_norm.p = p;
+        model.w.p_norm.ball = 1.0;
         model.params[5] = 1.0;
     }
-    model.w.averaging = averaging;
+    model.w.average.start(averaging, 1.0);
     model.w.set_features(d);
-    if (task == Task::classify) model.w.set_rows(classes);
+    if (task == Task::classify) model.w.set_outputs(classes);
     model.size_scratch();
     return model;
 }
@@ -191,17 +191,18 @@ static bool same(const Model& p, const Model& q) {
             return false;
     return p.w.cells.size() == q.w.cells.size() &&
            std::memcmp(p.w.cells.data(), q.w.cells.data(), p.w.cells.size() * sizeof(double)) == 0 &&
-           (p.w.z.size() == 0 || std::memcmp(p.w.z.data(), q.w.z.data(), p.w.z.size() * sizeof(double)) == 0) &&
-           p.w.bias_planes == q.w.bias_planes && std::equal(p.state, p.state + p.slots, q.state) &&
-           p.w.bias == q.w.bias && p.w.a == q.w.a && p.w.A == q.w.A && p.t == q.t && p.k == q.k;
+           (p.w.average.z.size() == 0 ||
+            std::memcmp(p.w.average.z.data(), q.w.average.z.data(), p.w.average.z.size() * sizeof(double)) == 0) &&
+           p.w.planes.bias == q.w.planes.bias && std::equal(p.state, p.state + p.slots, q.state) &&
+           p.w.bias == q.w.bias && p.w.a == q.w.a && p.w.average.A == q.w.average.A && p.t == q.t && p.k == q.k;
 }
 
 static bool close(const Model& p, const Model& q) {
     auto weight = [](const Weights& w, size_t j, size_t r) {
-        return w.a * (w.lazy ? w.paid(w.v_of(j)[r]) : w.v_of(j)[r]);
+        return w.a * (w.l1.on ? w.l1.decode(w.v_of(j)[r]) : w.v_of(j)[r]);
     };
     for (size_t j = 0; j < p.w.features; ++j)
-        for (size_t r = 0; r < p.w.rows; ++r) {
+        for (size_t r = 0; r < p.w.outputs; ++r) {
             const double one = weight(p.w, j, r);
             if (std::abs(one - weight(q.w, j, r)) > 1e-9 * std::max(1.0, std::abs(one))) return false;
         }
@@ -373,11 +374,11 @@ static void check_weights() {
     const double x[] = {1, 2, 3}, y[] = {1};
     loops_scalar()->learn_table(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr, nullptr});
     const double before = model.w.v_of(1)[0];
-    model.w.set_rows(3);
+    model.w.set_outputs(3);
     const double* after = model.w.v_of(1);
     expect(after[0] == -before / 2 && after[1] == before / 2 && after[2] == 0.0,
            "a third class turns w into -w/2, +w/2, 0");
-    model.w.set_rows(20);
+    model.w.set_outputs(20);
     model.w.set_features(100);
     model.size_scratch();
     expect(model.w.cells.size() == 100 * model.w.pitch, "rows and features grow");
