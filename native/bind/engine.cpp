@@ -3,49 +3,25 @@
 #include <algorithm>
 #include <bit>
 #include <cfloat>
-#include <map>
 
+#include "bind/name_lists.hpp"
 #include "core/rules.hpp"
 
 namespace onepass {
 
 Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool tables)
     : features(nb::cast<int>(options["hash_bits"])) {
-    const std::map<std::string, Task> tasks = {{"classify", Task::classify},
-                                               {"regress", Task::regress},
-                                               {"direction", Task::direction},
-                                               {"multilabel", Task::multilabel},
-                                               {"oneclass", Task::oneclass}};
-    model.task = tasks.at(task);
+    model.task = value_of<Task>("task", nb::cast(task));
     model.w.output_each = model.task == Task::multilabel;
-    const int code = nb::cast<int>(rule["code"]);
-    const uintptr_t address = nb::cast<uintptr_t>(rule["cfunc"]);
-    const bool all_scores = nb::cast<bool>(rule["sees_all_scores"]);
-    const auto params = nb::cast<std::vector<double>>(rule["params"]);
-    const auto slots = nb::cast<std::vector<double>>(rule["slots"]);
-    if (params.size() > max_params || slots.size() > max_slots)
-        raise("ParameterError", "a rule may have at most 16 native parameters and 8 state slots");
     rule_text = nb::cast<std::string>(rule["text"]);
-    if (address) {
-        model.step = reinterpret_cast<StepFn>(address);
-    } else if (code >= 0 && code < rules::count) {
-        model.step = rules::table[code].step;
-        if (all_scores) model.solve = rules::table[code].solve;
-    } else {
-        python_ = true;
-        callback_ = {rule["step"], rule["solve"], int(slots.size())};
-        model.step = python_step;
-        if (all_scores) model.solve = python_solve;
-    }
-    for (size_t i = 0; i < params.size(); ++i) model.params[i] = params[i];
-    for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
-    model.slots = int(slots.size());
+    take_formula(rule);
     model.uses_ww = nb::cast<bool>(rule["uses_ww"]) || model.task == Task::oneclass;
     model.tube = nb::cast<double>(rule["tube"]);
     model.constant = nb::cast<double>(options["constant"]);
     model.bias_in_norm = nb::cast<bool>(options["bias_in_norm"]);
-    model.w.average.start(Averaging(nb::cast<int>(options["averaging"])), nb::cast<double>(options["average_from"]));
-    model.against = Against(nb::cast<int>(options["against"]));
+    model.w.average.start(value_of<Averaging>("averaging", options["averaging"]),
+                          nb::cast<double>(options["average_from"]));
+    model.against = value_of<Against>("multiclass", options["against"]);
     model.roots = nb::cast<std::vector<double>>(options["roots"]);
     model.w.l1.on = nb::cast<bool>(rule["uses_soft"]);
     model.w.l1.threshold = nb::cast<double>(rule["theta"]);
@@ -53,7 +29,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
     model.w.batch.size = nb::cast<double>(rule["batch_size"]);
     model.w.batch.mean = nb::cast<bool>(rule["mean"]);
     model.w.p_norm.ball = nb::cast<double>(rule["ball"]);
-    model.coordinates = Coordinates(nb::cast<int>(rule["coordinates"]));
+    model.coordinates = value_of<Coordinates>("coordinates", rule["coordinates"]);
     model.clips = model.task == Task::regress && nb::cast<bool>(rule["clips"]);
     std::vector<Plane> kinds;  // (start, odd, dead) of what the rule keeps of every weight
     for (nb::handle each : nb::cast<nb::list>(rule["planes"])) {
@@ -75,7 +51,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
         sigma.largest = nb::cast<double>(spread["largest"]);
         sigma.vaw = nb::cast<bool>(spread["vaw"]);
         sigma.max_dim = nb::cast<size_t>(spread["max_dim"]);
-        sigma.shared = all_scores;
+        sigma.shared = nb::cast<bool>(rule["sees_all_scores"]);
         sigma.constants = model.constant != 0.0;
         sigma.begin();
     }
@@ -93,6 +69,34 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
         model.w.set_features(features.slots());
     }
     model.size_scratch();
+}
+
+// The function that answers each round, with its parameters and slots: compiled, a C function of the user, or Python.
+void Engine::take_formula(nb::dict rule) {
+    const bool all_scores = nb::cast<bool>(rule["sees_all_scores"]);
+    const auto slots = nb::cast<std::vector<double>>(rule["slots"]);
+    std::vector<double> params;
+    if (const uintptr_t address = nb::cast<uintptr_t>(rule["cfunc"])) {
+        params = nb::cast<std::vector<double>>(rule["params"]);
+        model.step = reinterpret_cast<StepFn>(address);
+    } else if (const auto name = nb::cast<std::string>(rule["compiled"]); !name.empty()) {
+        const rules::Entry* entry = rules::find(name);
+        if (!entry || count_names(entry->slots) != slots.size())
+            raise("ParameterError", rule_text + " has no compiled formula " + name + " with its slots");
+        params = parameters_of(rule_text, entry->parameters, nb::cast<nb::dict>(rule["params"]));
+        model.step = entry->step;
+        if (all_scores) model.solve = entry->solve;
+    } else {
+        python_ = true;
+        callback_ = {rule["step"], rule["solve"], int(slots.size())};
+        model.step = python_step;
+        if (all_scores) model.solve = python_solve;
+    }
+    if (params.size() > max_params || slots.size() > max_slots)
+        raise("ParameterError", "a rule may have at most 16 native parameters and 8 state slots");
+    std::copy(params.begin(), params.end(), model.params);
+    std::copy(slots.begin(), slots.end(), model.state);
+    model.slots = int(slots.size());
 }
 
 void Engine::Owned::refuse() {

@@ -196,6 +196,7 @@ class Engine {
         }
     };
 
+    void take_formula(nb::dict rule);
     void read(nb::handle x, Read& row, bool learning);
     template <class Known>
     void leave_out(const Known& known, Read& row);

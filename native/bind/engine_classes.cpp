@@ -5,6 +5,7 @@
 
 #include "bind/engine.hpp"
 #include "core/memory.hpp"
+#include "core/rules.hpp"
 
 namespace onepass {
 
@@ -54,9 +55,10 @@ void Engine::add_class(nb::handle label) {
 void Engine::flip_classes() {
     model.w.negate();
     if (model.coordinates == Coordinates::vowpal) {  // the least and the greatest label trade places
-        const double low = model.state[1];
-        model.state[1] = 0.0 - model.state[2];
-        model.state[2] = 0.0 - low;
+        double &least = model.state[VWSlots::low], &greatest = model.state[VWSlots::high];
+        const double low = least;
+        least = 0.0 - greatest;
+        greatest = 0.0 - low;
     }
     nb::list swapped;
     swapped.append(classes[1]);

@@ -9,6 +9,7 @@
 #include "bind/kernels.hpp"
 #include "bind/lasvm.hpp"
 #include "bind/learners.hpp"
+#include "bind/name_lists.hpp"
 #include "bind/reader.hpp"
 #include "core/blocks.hpp"
 #include "loops/lasvm_loops.hpp"
@@ -373,6 +374,7 @@ NB_MODULE(_native, module) {
     module.def(
         "murmur3", [](const std::string& text, uint32_t seed) { return murmur3(text.data(), text.size(), seed); },
         "text"_a, "seed"_a = 0);
+    bind_name_lists(module);
     bind_transforms(module);
     bind_reader(module);
     bind_tables(module);

@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/name_lists.hpp"
 
 namespace onepass {
 
 // predictor: the weights before each update are averaged, those that predicted. post: the weights after it.
-enum class Averaging { none, predictor, post };
+ONEPASS_ENUM(Averaging, none, predictor, post)
 
 //   sum of w = A * v - z
 //

@@ -3,26 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/name_lists.hpp"
+
 namespace onepass {
 
-enum class Loss {
-    // of the margin
-    perceptron,
-    hinge,
-    squared_hinge,
-    logistic,
-    ramp,
-    // of the residual
-    squared,
-    absolute,
-    eps_insensitive,
-    squared_eps_insensitive,
-    quantile,
-    huber,
-    tukey,
-};
+// First those of the margin, then from `squared` on those of the residual.
+ONEPASS_ENUM(Loss, perceptron, hinge, squared_hinge, logistic, ramp, squared, absolute, eps_insensitive,
+             squared_eps_insensitive, quantile, huber, tukey)
 
-inline bool of_margin(Loss loss) { return loss <= Loss::ramp; }
+inline bool of_margin(Loss loss) { return loss < Loss::squared; }
 
 // 1/(1 + e^-z), never exponentiating a positive number.
 inline double sigmoid(double z) {

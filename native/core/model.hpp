@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/abi.hpp"
+#include "core/name_lists.hpp"
 #include "core/rows.hpp"
 #include "core/weights.hpp"
 
@@ -12,25 +13,14 @@ namespace onepass {
 
 // classify: y is a class index. regress: y is a real. direction: the row is phi itself (ranking, structured).
 // multilabel: every class is in or out. oneclass: w is the centre of the rows.
-enum class Task { classify, regress, direction, multilabel, oneclass };
+ONEPASS_ENUM(Task, classify, regress, direction, multilabel, oneclass)
 
 // With several classes: which rows of phi take the -x.
-enum class Against { rival, uniform, proportional };
+ONEPASS_ENUM(Against, rival, uniform, proportional)
 
 // Rules that move every weight by its own history (loops/coordinates.hpp, loops/vowpal.hpp).
-enum class Coordinates {
-    none,
-    adagrad,
-    adadelta,
-    adadelta_exact,
-    rmsprop,
-    rmsprop_exact,
-    adam,
-    adam_lazy,
-    ftrl,
-    ftrl_without_l1,
-    vowpal
-};
+ONEPASS_ENUM(Coordinates, none, adagrad, adadelta, adadelta_exact, rmsprop, rmsprop_exact, adam, adam_lazy, ftrl,
+             ftrl_without_l1, vowpal)
 
 struct Model {
     Weights w;
@@ -45,7 +35,7 @@ struct Model {
     bool bias_in_norm = true;
     bool uses_ww = false;
     Coordinates coordinates = Coordinates::none;
-    bool clips = false;  // regression: predictions lie between state[1] and state[2], the labels seen
+    bool clips = false;  // regression: predictions lie within the labels seen, VWSlots::low and high
     Against against = Against::rival;
     bool calibrated = false;    // multilabel: in above 0 and out below it, a step each
     std::vector<double> roots;  // with class costs: classes x classes, their square roots

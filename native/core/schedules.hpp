@@ -1,15 +1,19 @@
-// The step sizes of schedules.py. parameters points at {code, three numbers}.
+// The step sizes of schedules.py. parameters points at four numbers: schedule, eta, p, q.
 #pragma once
 #include <algorithm>
 #include <cmath>
 
+#include "core/name_lists.hpp"
+
 namespace onepass {
 
-enum class Schedule { constant, inv_t, inv_sqrt, inv_scaling, optimal, geometric, step_decay };
+ONEPASS_ENUM(Schedule, constant, inv_t, inv_sqrt, inv_scaling, optimal, geometric, step_decay)
+ONEPASS_POSITIONS(ScheduleParams, schedule, eta, p, q);
 
 inline double eta_at(const double* parameters, double t) {
-    const double eta = parameters[1], p = parameters[2], q = parameters[3];
-    switch (Schedule(int(parameters[0]))) {
+    using At = ScheduleParams;
+    const double eta = parameters[At::eta], p = parameters[At::p], q = parameters[At::q];
+    switch (Schedule(int(parameters[At::schedule]))) {
         case Schedule::constant: return eta;
         case Schedule::inv_t: return eta / t;
         case Schedule::inv_sqrt: return eta / std::sqrt(t);

@@ -130,7 +130,8 @@ Status move_all(Model& M, const NumberedRow& row, const Move& move, const Rule& 
 
 template <bool many>
 Status move_planes(Model& M, const NumberedRow& row, const Move& move, const double* state) {
-    if (M.coordinates == Coordinates::adam) return move_all<Adam, many>(M, row, move, {M.params + 2, state[0]});
+    if (M.coordinates == Coordinates::adam)
+        return move_all<Adam, many>(M, row, move, {M.params, state[CoordinateSlots::rounds]});
     return with_rule(M, state, [&](const auto& rule) {
         return move_support<std::remove_cvref_t<decltype(rule)>, many>(M, row, move, rule);
     });
@@ -142,7 +143,7 @@ template Status move_planes<true>(Model&, const NumberedRow&, const Move&, const
 void derive(Model& M) {
     if (M.coordinates != Coordinates::ftrl) return;
     Weights& w = M.w;
-    const FTRL rule(M.params + 2, 0.0), of_bias = rule.for_intercept();
+    const FTRL rule(M.params, 0.0), of_bias = rule.for_intercept();
     for (size_t j = 0; j < w.features; ++j)
         for (size_t r = 0; r < w.outputs; ++r) {
             const double* planes = w.planes_of(j) + r;

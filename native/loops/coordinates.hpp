@@ -4,6 +4,7 @@
 // Nothing here may call an out-of-line function of the standard library: the linker could pick another
 // instruction set's copy.
 #pragma once
+#include "core/rules.hpp"
 #include "loops/moves.hpp"
 #include "loops/packs.hpp"
 
@@ -26,14 +27,14 @@ inline Pack faded(double rho, double rounds, Pack& met) {
 }
 
 // The formulas of rules/adaptive.py and rules/ftrl.py, for one weight or for a pack: T is a number or a Pack. `planes`
-// are those beside the weight. Parameters come after the loss's two; `rounds` is the rule's own count, this one
-// included.
+// are those beside the weight; p the rule's parameters; `rounds` its own count, this one included.
 
 struct AdaGrad {
     static constexpr size_t count = 1;
     double eta, delta;
     bool inside;
-    AdaGrad(const double* p, double) : eta(p[0]), delta(p[1]), inside(p[2] != 0.0) {}
+    using At = AdaGradParams;
+    AdaGrad(const double* p, double) : eta(p[At::eta]), delta(p[At::delta]), inside(p[At::eps_inside] != 0.0) {}
     AdaGrad for_intercept() const { return *this; }
     template <class T>
     T operator()(T w, T g, T* planes) const {
@@ -48,7 +49,8 @@ template <bool exact>
 struct AdaDelta {
     static constexpr size_t count = exact ? 3 : 2;
     double rho, eps, lr, rounds;
-    AdaDelta(const double* p, double rounds) : rho(p[0]), eps(p[1]), lr(p[2]), rounds(rounds) {}
+    using At = AdaDeltaParams;
+    AdaDelta(const double* p, double rounds) : rho(p[At::rho]), eps(p[At::eps]), lr(p[At::lr]), rounds(rounds) {}
     AdaDelta for_intercept() const { return *this; }
     template <class T>
     T operator()(T w, T g, T* planes) const {
@@ -70,7 +72,8 @@ template <bool exact>
 struct RMSProp {
     static constexpr size_t count = exact ? 2 : 1;
     double eta, rho, eps, rounds;
-    RMSProp(const double* p, double rounds) : eta(p[0]), rho(p[1]), eps(p[2]), rounds(rounds) {}
+    using At = RMSPropParams;
+    RMSProp(const double* p, double rounds) : eta(p[At::eta]), rho(p[At::rho]), eps(p[At::eps]), rounds(rounds) {}
     RMSProp for_intercept() const { return *this; }
     template <class T>
     T operator()(T w, T g, T* planes) const {
@@ -85,13 +88,14 @@ struct RMSProp {
 struct Adam {
     static constexpr size_t count = 2;
     double eta, beta1, beta2, eps, unbias1, unbias2;
+    using At = AdamParams;
     Adam(const double* p, double rounds)
-        : eta(p[0]),
-          beta1(p[1]),
-          beta2(p[2]),
-          eps(p[3]),
-          unbias1(1.0 - std::pow(p[1], rounds)),
-          unbias2(1.0 - std::pow(p[2], rounds)) {}
+        : eta(p[At::eta]),
+          beta1(p[At::beta1]),
+          beta2(p[At::beta2]),
+          eps(p[At::eps]),
+          unbias1(1.0 - std::pow(beta1, rounds)),
+          unbias2(1.0 - std::pow(beta2, rounds)) {}
     Adam for_intercept() const { return *this; }
     template <class T>
     T operator()(T w, T g, T* planes) const {
@@ -106,7 +110,9 @@ struct Adam {
 struct FTRL {
     static constexpr size_t count = 2;
     double beta, lam1, lam2, over_alpha;
-    FTRL(const double* p, double) : beta(p[1]), lam1(p[2]), lam2(p[3]), over_alpha(1.0 / p[0]) {}
+    using At = FTRLParams;
+    FTRL(const double* p, double)
+        : beta(p[At::beta]), lam1(p[At::lam1]), lam2(p[At::lam2]), over_alpha(1.0 / p[At::alpha]) {}
     FTRL for_intercept() const {  // penalties spare it
         FTRL free = *this;
         free.lam1 = free.lam2 = 0.0;
@@ -220,10 +226,10 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     return Status::ok;
 }
 
-// Calls run(rule) with the rule by coordinates, whose parameters come after the loss's two.
+// Calls run(rule) with the rule by coordinates.
 template <class Run>
 inline Status with_rule(const Model& M, const double* state, const Run& run) {
-    const double *p = M.params + 2, rounds = state[0];
+    const double *p = M.params, rounds = state[CoordinateSlots::rounds];
     switch (M.coordinates) {
         case Coordinates::adagrad: return run(AdaGrad(p, rounds));
         case Coordinates::adadelta: return run(AdaDelta<false>(p, rounds));

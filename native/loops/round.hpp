@@ -299,7 +299,7 @@ template <class Path, class Row>
 Status answer_coordinates(Model& M, const Row& row, const Scalars& s, bool always, double* state, Move& move,
                           bool* moves) {
     Step step = passive;
-    state[0] += 1.0;
+    state[CoordinateSlots::rounds] += 1.0;
     call_rule<Path>(M, s, move, state, step);
     if (multiply_direction<Path>(M, step, false, move) != Status::ok) return Status::overflow;
     *moves = always || move.largest != 0.0;

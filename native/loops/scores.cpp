@@ -1,5 +1,6 @@
 // Readers: predictions, variances, the errors on a stored set, and rows that are only looked at. Compiled once per
 // instruction set.
+#include "core/rules.hpp"
 #include "loops/batches.hpp"
 #include "loops/gaussian.hpp"
 #include "loops/readers.hpp"
@@ -71,7 +72,10 @@ void predict_row(const Model& M, const Row& row, double* out, double* scratch, d
         for (size_t r = 0; r < M.w.outputs; ++r) out[r] /= 1.0 + v;
     }
     if (base != 0.0 && !M.w.votes.on) out[0] += base;
-    if (M.clips) out[0] = out[0] < M.state[1] ? M.state[1] : (out[0] > M.state[2] ? M.state[2] : out[0]);
+    if (M.clips) {
+        const double low = M.state[VWSlots::low], high = M.state[VWSlots::high];
+        out[0] = out[0] < low ? low : (out[0] > high ? high : out[0]);
+    }
 }
 
 template void predict_row(const Model&, const DenseRow<double>&, double*, double*, double);

@@ -13,17 +13,18 @@ struct Vowpal {
     Loss loss;
     double parameter, eta, power, row_power;
     bool adaptive, normalized, invariant, clip, compat;
+    using At = VWParams;
     explicit Vowpal(const double* p)
-        : loss(Loss(int(p[0]))),
-          parameter(p[1]),
-          eta(p[2]),
-          power(p[3]),
-          row_power(p[9]),
-          adaptive(p[4] != 0.0),
-          normalized(p[5] != 0.0),
-          invariant(p[6] != 0.0),
-          clip(p[7] != 0.0),
-          compat(p[8] != 0.0) {}
+        : loss(Loss(int(p[At::loss]))),
+          parameter(p[At::loss_parameter]),
+          eta(p[At::eta]),
+          power(p[At::power]),
+          row_power(p[At::kappa_power]),
+          adaptive(p[At::adaptive] != 0.0),
+          normalized(p[At::normalized] != 0.0),
+          invariant(p[At::invariant] != 0.0),
+          clip(p[At::clip] != 0.0),
+          compat(p[At::vw_compat] != 0.0) {}
 
     // As VW does it where nothing else is asked for: compiled on its own, all else decided as it goes.
     bool usual() const { return adaptive && normalized && power == 0.5; }
@@ -320,7 +321,6 @@ class VowpalRow {
     double* const room_;
 };
 
-// state: the importance so far, the least and the greatest label.
 template <bool many>
 inline Lesson lesson(const Model& M, const Vowpal& rule, const Example& of, const double* state, size_t r) {
     double score, label;
@@ -334,7 +334,7 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, const Example& of, cons
     }
     if (rule.clip) {
         const bool wide = rule.loss == Loss::logistic;
-        const double low = wide ? -50.0 : state[1], high = wide ? 50.0 : state[2];
+        const double low = wide ? -50.0 : state[VWSlots::low], high = wide ? 50.0 : state[VWSlots::high];
         score = score < low ? low : (score > high ? high : score);
     }
     return {score, label, vowpal_pull(rule, score, label)};
@@ -350,7 +350,7 @@ Status learn_lessons(Model& M, const Vowpal& rule, const Row& row, const Example
     auto learner = [&](size_t r) { return Learner(M, rule, r, room + r * Learner::room(row.n)); };
     for (size_t r = 0; r < rows; ++r) {
         const Lesson its = lesson<many>(M, rule, of, state, r);
-        if (!learner(r).learn(row, its, of.importance, state[0])) return Status::overflow;
+        if (!learner(r).learn(row, its, of.importance, state[VWSlots::t])) return Status::overflow;
         *moves |= its.pulled != 0.0;
     }
     for (size_t r = 0; r < rows; ++r) learner(r).write(row);
@@ -362,9 +362,10 @@ Status learn_vowpal(Model& M, const Row& row, const Example& of, double* state, 
     constexpr bool many = Path::many;
     const Vowpal rule(M.params);
     const double label = many || M.task == Task::regress ? of.y : of.move.coefficient;
-    state[0] += of.importance;
-    if (many || label < state[1]) state[1] = many ? -1.0 : label;
-    if (many || label > state[2]) state[2] = many ? 1.0 : label;
+    double &low = state[VWSlots::low], &high = state[VWSlots::high];
+    state[VWSlots::t] += of.importance;
+    if (many || label < low) low = many ? -1.0 : label;
+    if (many || label > high) high = many ? 1.0 : label;
     if constexpr (Path::packs)
         if (rule.usual()) return learn_lessons<false, true, true>(M, rule, row, of, state, moves);
     Status status = Status::ok;

@@ -94,9 +94,9 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
     out.f.set_outputs(classes);
     out.model.w.set_outputs(classes);
     out.model.size_scratch();
-    out.model.step = rules::table[passive_aggressive ? 4 : 0].step;
-    if (passive_aggressive) out.model.params[0] = 1.0;
-    else out.model.params[3] = 1.0;  // a constant step of 1
+    const rules::Entry& rule = *rules::find(passive_aggressive ? "PA1" : "Perceptron");
+    out.model.step = rule.step;
+    out.model.params[position_of(passive_aggressive ? "C" : "eta", rule.parameters)] = 1.0;
     for (size_t i = 0; i < rows.x.size(); ++i) {
         Query x{rows.x[i].data(), sparse ? rows.index[i].data() : nullptr, rows.x[i].size()};
         kernel_loops->prepare(kernel, x);

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <random>
 #include <vector>
 
 #include "core/blocks.hpp"
+#include "core/losses.hpp"
 #include "core/model.hpp"
 #include "core/rules.hpp"
+#include "core/schedules.hpp"
 #include "parse/hash.hpp"
 
 using namespace onepass;
@@ -68,121 +71,149 @@ struct Rows {
     Answers answers() const { return {y.data(), importance.data(), nullptr, nullptr, nullptr, base.data()}; }
 };
 
-static bool lazy(int rule) { return rule == 14 || rule == 15; }
+// A rule of the table with its parameters; of those by coordinates also which formula moves the weights.
+struct Case {
+    const char* rule;
+    std::vector<double> params;
+    Coordinates coordinates = Coordinates::none;
+};
 
-// After the rules of the table come those by coordinates, which share its last entry.
-static constexpr int gradient = rules::count - 1, all_rules = gradient + int(Coordinates::vowpal);
-static Coordinates coordinates(int rule) { return Coordinates(rule < gradient ? 0 : rule - gradient + 1); }
-static bool vowpal(int rule) { return coordinates(rule) == Coordinates::vowpal; }
+static double code(Loss loss) { return double(int(loss)); }
+static double code(Schedule schedule) { return double(int(schedule)); }
 
-static void set_planes(Weights& w, Coordinates kind) {
-    static const std::vector<std::vector<Plane>> planes = {
-        {},                               // none
-        {{}},                             // adagrad: G
-        {{}, {}},                         // adadelta: E, D
-        {{}, {}, {}},                     // the same, exact
-        {{}},                             // rmsprop: E
-        {{}, {}},                         // the same, exact
-        {{0.0, true}, {}},                // adam: m, v
-        {{0.0, true}, {}},                // the same, lazy
-        {{0.0, true, 0.1}, {}},           // ftrl: z, n
-        {{}},                             // the same without L1: n
-        {{}, {}, {1e-3, false, 0.0}, {}}  // vowpal: G, N; of a row, the norms (here from a start) and importances
+static const std::vector<Case>& cases() {
+    static const double logistic = code(Loss::logistic), inv_sqrt = code(Schedule::inv_sqrt);
+    static const std::vector<Case> all = {
+        {"Perceptron", {0.1, 0, code(Schedule::inv_scaling), 0.5, 0.6, 1.0}},
+        {"Adaline", {code(Schedule::geometric), 0.05, 0.99, 0.001}},
+        {"NormalizedLMS", {0.8, 1e-3, 0}},
+        {"PA", {INFINITY, 0, 0}},
+        {"PA1", {0.3, 0, 1}},
+        {"PA2", {0.5, 1, 0}},
+        {"SGD", {logistic, 0, inv_sqrt, 0.5, 0, 0, 0, 0.1}},
+        {"Pegasos", {0.01, 1}},
+        {"MIRA", {0.5, 0.3, 1}},
+        {"ROMMA", {}},
+        {"AggressiveROMMA", {}},
+        {"ALMA", {0.9, 3.14, 1.41, 1, 0, 0}},
+        {"Shifting", {0.1, 0}},
+        {"MROC", {2, 0.1, 0}},
+        {"FOBOS", {logistic, 0, inv_sqrt, 0.5, 0, 0, 0, 0.01, 0.1}},
+        {"TruncatedGradient", {code(Loss::hinge), 0, code(Schedule::constant), 0.1, 0, 0, 0, 0.05, 3}},
+        {"RLS", {0.98}},
+        {"AROW", {0.5, 0}},
+        {"Kalman", {0.5, 0}},
+        {"CW", {0.8, 0, 0}},
+        {"SCW1", {0.8, 0, 0.3}},
+        {"SCW2", {0.8, 0, 0.3}},
+        {"NHERD", {0.2}},
+        {"ONS", {logistic, 0, 0.5}},
+        {"NORMA", {inv_sqrt, 0.5, 0, 0, 0.1, 0.5, 0.3}},
+        {"Parzen", {}},
+        {"AdaGrad", {logistic, 0, 0.3, 0.01, 0}, Coordinates::adagrad},
+        {"AdaDelta", {logistic, 0, 0.9, 0.01, 1}, Coordinates::adadelta},
+        {"AdaDelta", {logistic, 0, 0.9, 0.01, 1}, Coordinates::adadelta_exact},
+        {"RMSProp", {logistic, 0, 0.1, 0.9, 0.01}, Coordinates::rmsprop},
+        {"RMSProp", {logistic, 0, 0.1, 0.9, 0.01}, Coordinates::rmsprop_exact},
+        {"Adam", {logistic, 0, 0.1, 0.9, 0.99, 0.01}, Coordinates::adam},
+        {"Adam", {logistic, 0, 0.1, 0.9, 0.99, 0.01}, Coordinates::adam_lazy},
+        {"FTRL", {logistic, 0, 0.3, 1, 0.1, 0.1}, Coordinates::ftrl},
+        {"FTRL", {logistic, 0, 0.3, 1, 0, 0.1}, Coordinates::ftrl_without_l1},
+        {"VW", {logistic, 0, 0.5, 0.5, 1, 1, 1, 1, 0, 0.5}, Coordinates::vowpal},
     };
-    w.set_planes(planes[size_t(kind)], kind == Coordinates::vowpal ? 2 : 0);
+    return all;
 }
 
-// The rules with Gaussian weights take turns at the full covariance and the diagonal.
-static bool gaussian(int rule) { return rule >= 16 && rule <= 22; }
+static bool is_one_of(const Case& of, std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, std::string_view(of.rule)) != names.end();
+}
+
+static const Case& named(std::string_view rule) {
+    return *std::ranges::find_if(cases(), [&](const Case& each) { return each.rule == rule; });
+}
+
+static bool lazy(const Case& of) { return is_one_of(of, {"FOBOS", "TruncatedGradient"}); }
+
+static void set_planes(Weights& w, Coordinates kind) {
+    static const std::map<Coordinates, std::vector<Plane>> planes = {
+        {Coordinates::none, {}},
+        {Coordinates::adagrad, {{}}},                             // G
+        {Coordinates::adadelta, {{}, {}}},                        // E, D
+        {Coordinates::adadelta_exact, {{}, {}, {}}},              // E, D, met
+        {Coordinates::rmsprop, {{}}},                             // E
+        {Coordinates::rmsprop_exact, {{}, {}}},                   // E, met
+        {Coordinates::adam, {{0.0, true}, {}}},                   // m, v
+        {Coordinates::adam_lazy, {{0.0, true}, {}}},              // m, v
+        {Coordinates::ftrl, {{0.0, true, 0.1}, {}}},              // z, n
+        {Coordinates::ftrl_without_l1, {{}}},                     // n
+        {Coordinates::vowpal, {{}, {}, {1e-3, false, 0.0}, {}}},  // G, N; of a row, the norms (from a start) and total
+    };
+    w.set_planes(planes.at(kind), kind == Coordinates::vowpal ? 2 : 0);
+}
+
 static Form form = Form::gain;
 
-static void set_covariance(Model& model, int rule) {
+// The rules with Gaussian weights take turns at the full covariance and the diagonal.
+static void set_covariance(Model& model, const Case& of) {
     Covariance& sigma = model.w.sigma;
     sigma.on = true;
-    sigma.full = rule % 2 == 0;
+    sigma.full = is_one_of(of, {"RLS", "Kalman", "CW", "SCW2", "ONS"});
     sigma.form = form;
     sigma.shared = model.solve != nullptr;
-    sigma.forgets = rule == 16;
+    sigma.forgets = is_one_of(of, {"RLS"});
     sigma.largest = 2.0;
     sigma.max_dim = 4096;
     sigma.constants = 1;
     sigma.begin();
     if (!sigma.full) model.w.set_planes({{1.0, false, 0.0}}, 0);
-    model.slots = 2;
 }
 
-// The parameters that each rule is tested with.
-static const std::vector<std::vector<double>> parameters = {
-    {0.1, 0, 3, 0.5, 0.6, 1.0},          // perceptron, inverse scaling
-    {5, 0.05, 0.99, 0.001},              // adaline, geometric
-    {0.8, 1e-3},                         // nlms
-    {INFINITY, 0, 0},                    // pa
-    {0.3, 0, 1},                         // pa1, scaled steps
-    {0.5, 1, 0},                         // pa2, on mistakes
-    {3, 0, 2, 0.5, 0, 0, 0, 0.1},        // sgd, logistic, 1/sqrt(t), l2
-    {0.01, 1},                           // pegasos with projection
-    {0.5, 0.3, 1},                       // mira
-    {},                                  // romma
-    {},                                  // aggressive romma
-    {0.9, 3.14, 1.41, 1, 0, 0},          // alma
-    {0.1, 0},                            // shifting
-    {2, 0.1, 0},                         // mroc
-    {3, 0, 2, 0.5, 0, 0, 0, 0.01, 0.1},  // fobos, elastic net
-    {1, 0, 0, 0.1, 0, 0, 0, 0.05, 3},    // truncated gradient
-    {0.98},                              // rls, forgetting
-    {0.5, 0},                            // arow
-    {0.8, 0, 0},                         // cw
-    {0.8, 0, 0.3},                       // scw1
-    {0.8, 0, 0.3},                       // scw2
-    {0.2},                               // nherd
-    {3, 0, 0.5},                         // online newton step, logistic
-    {2, 0.5, 0, 0, 0.1, 0.5, 0.3},       // norma
-    {},                                  // parzen
-    {3, 0, 0.3, 0.01, 0},                // adagrad
-    {3, 0, 0.9, 0.01, 1},                // adadelta
-    {3, 0, 0.9, 0.01, 1},                // the same, exact
-    {3, 0, 0.1, 0.9, 0.01},              // rmsprop
-    {3, 0, 0.1, 0.9, 0.01},              // the same, exact
-    {3, 0, 0.1, 0.9, 0.99, 0.01},        // adam
-    {3, 0, 0.1, 0.9, 0.99, 0.01},        // the same, lazy
-    {3, 0, 0.3, 1, 0.1, 0.1},            // ftrl
-    {3, 0, 0.3, 1, 0, 0.1},              // the same without L1
-    {3, 0, 0.5, 0.5, 1, 1, 1, 1, 0},     // vowpal
-};
-static_assert(all_rules == 35, "every rule needs parameters here");
-
-static bool uses_losses(int rule) { return rule == 6 || lazy(rule) || rule >= gradient; }
+static bool uses_losses(const Case& of) {
+    return position_of("loss", rules::find(of.rule)->parameters) == 0 && !is_one_of(of, {"ONS"});
+}
 
 // Parameters and state of the rule, as the engine would set them.
-static void set_rule(Model& model, int rule) {
-    model.step = rules::table[std::min(rule, gradient)].step;
-    model.solve = rules::table[std::min(rule, gradient)].solve;
-    model.coordinates = coordinates(rule);
-    model.slots = rule == 23 ? 1 : rule < gradient ? 0 : 3;
+static void set_rule(Model& model, const Case& of) {
+    const rules::Entry& entry = *rules::find(of.rule);
+    model.step = entry.step;
+    model.solve = entry.solve;
+    model.coordinates = of.coordinates;
+    model.slots = int(count_names(entry.slots));
     set_planes(model.w, model.coordinates);
-    if (gaussian(rule)) set_covariance(model, rule);
-    std::copy(parameters[size_t(rule)].begin(), parameters[size_t(rule)].end(), model.params);
-    model.w.l1.on = lazy(rule);
-    if (rule == 15) model.w.l1.threshold = model.params[8];
-    model.uses_ww = rule == 7 || (rule >= 9 && rule <= 11);
+    if (is_one_of(of, {"RLS", "AROW", "Kalman", "CW", "SCW1", "SCW2", "NHERD", "ONS"})) set_covariance(model, of);
+    std::ranges::copy(of.params, model.params);
+    model.w.l1.on = lazy(of);
+    if (is_one_of(of, {"TruncatedGradient"})) model.w.l1.threshold = 3;
+    model.uses_ww = is_one_of(of, {"Pegasos", "ROMMA", "AggressiveROMMA", "ALMA"});
 }
 
-static Model make_model(int rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
+static Model make_model(const Case& rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
     Model model;
     model.task = task;
     set_rule(model, rule);
-    if (uses_losses(rule) && task == Task::regress) model.params[0] = 10, model.params[1] = 1.0;  // huber
+    if (uses_losses(rule) && task == Task::regress) model.params[0] = code(Loss::huber), model.params[1] = 1.0;
     model.tube = 0.1;
     if (p != 2.0) {
         model.w.p_norm.p = p;
         model.w.p_norm.ball = 1.0;
-        model.params[5] = 1.0;
+        model.params[position_of("linked", rules::find(rule.rule)->parameters)] = 1.0;
     }
     model.w.average.start(averaging, 1.0);
     model.w.set_features(d);
     if (task == Task::classify) model.w.set_outputs(classes);
     model.size_scratch();
     return model;
+}
+
+// Every rule of the table has a case here, with as many parameters as it reads.
+static void check_cases() {
+    for (const rules::Entry& entry : rules::table())
+        expect(std::ranges::any_of(cases(), [&](const Case& of) { return entry.name == std::string_view(of.rule); }),
+               entry.name);
+    for (const Case& of : cases()) {
+        const rules::Entry* entry = rules::find(of.rule);
+        expect(entry && of.params.size() == count_names(entry->parameters), of.rule);
+    }
 }
 
 static bool same(const Model& p, const Model& q) {
@@ -210,7 +241,7 @@ static bool close(const Model& p, const Model& q) {
 }
 
 template <class V, class I>
-static void check_cell(int rule, Task task, size_t classes, Averaging averaging, double p = 2.0) {
+static void check_cell(const Case& rule, Task task, size_t classes, Averaging averaging, double p = 2.0) {
     const size_t d = 53;
     const Rows<V, I> tidy(300, d, classes, task == Task::regress, 7, false),
         untidy(300, d, classes, task == Task::regress, 7, true);
@@ -235,7 +266,7 @@ static void check_cell(int rule, Task task, size_t classes, Averaging averaging,
     expect(learn_csr(first, csr, tidy).status == Status::ok, "a CSR batch is learned");
     expect(learn_csr(first, disordered, untidy).status == Status::ok, "a disordered CSR batch is learned");
     // ROMMA grows on labels drawn at random, and with it every rounding.
-    if (rule != 9 && rule != 10) expect(close(dense, csr), "dense and CSR agree");
+    if (!is_one_of(rule, {"ROMMA", "AggressiveROMMA"})) expect(close(dense, csr), "dense and CSR agree");
     expect(same(csr, disordered), "the order of indices in a row does not matter");
     for (const Loops* loops : instruction_sets()) {
         Model again = make_model(rule, task, classes, averaging, d, p), other = again;
@@ -279,7 +310,7 @@ static void learn_differences(const Rows<double, int32_t>& rows, const Meetings&
 }
 
 // The pairs of queries give the same bits as learning their differences one by one, in every form and instruction set.
-static void check_pairs(int rule, Averaging averaging) {
+static void check_pairs(const Case& rule, Averaging averaging) {
     const size_t n = 120, d = 53, first = 5, room = 7, query = 20;
     const Rows<double, int32_t> rows(n, d, 3, false, 11, false);
     std::vector<int64_t> begin(n);
@@ -312,7 +343,7 @@ static void check_damage() {
     Rows<double, int32_t> rows(40, 20, 2, false, 3, false);
     for (const Loops* loops : instruction_sets()) {
         auto status = [&](const Rows<double, int32_t>& damaged) {
-            Model model = make_model(4, Task::classify, 2, Averaging::none, 20);
+            Model model = make_model(named("PA1"), Task::classify, 2, Averaging::none, 20);
             return loops->learn_csr(model, damaged.as_csr(), damaged.answers()).status;
         };
         auto damaged = rows;
@@ -370,7 +401,7 @@ static void check_blocks() {
 }
 
 static void check_weights() {
-    Model model = make_model(4, Task::classify, 2, Averaging::predictor, 3);
+    Model model = make_model(named("PA1"), Task::classify, 2, Averaging::predictor, 3);
     const double x[] = {1, 2, 3}, y[] = {1};
     loops_scalar()->learn_table(model, {x, 1, 3}, {y, nullptr, nullptr, nullptr, nullptr});
     const double before = model.w.v_of(1)[0];
@@ -414,7 +445,8 @@ static void check_copies() {
 }
 
 int main() {
-    for (int rule = 0; rule < all_rules; ++rule)
+    check_cases();
+    for (const Case& rule : cases())
         for (Averaging averaging : {Averaging::none, Averaging::predictor, Averaging::post}) {
             if (lazy(rule) && averaging != Averaging::none) continue;
             for (size_t classes : {2, 5, 20}) {
@@ -422,23 +454,25 @@ int main() {
                 check_cell<float, int64_t>(rule, Task::classify, classes, averaging);
             }
             check_cell<double, int64_t>(rule, Task::regress, 1, averaging);
-            if (!vowpal(rule)) check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
+            if (rule.coordinates != Coordinates::vowpal)
+                check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
         }
     for (Form other :
          {Form::joseph, Form::cholesky}) {  // one that shares Sigma among classes and forgets; one that does not
         form = other;
-        for (int rule : {16, 22}) {
+        for (const char* name : {"RLS", "ONS"}) {
+            const Case& rule = named(name);
             check_cell<double, int32_t>(rule, Task::classify, 5, Averaging::none);
             check_cell<float, int64_t>(rule, Task::regress, 1, Averaging::none);
         }
     }
     form = Form::gain;
-    const int alma = 11;
+    const Case& alma = named("ALMA");
     for (size_t classes : {2, 5}) check_cell<double, int32_t>(alma, Task::classify, classes, Averaging::none, 5.0);
     check_cell<float, int64_t>(alma, Task::direction, 1, Averaging::none, 5.0);
-    for (int rule : {0, 4, 7, 13, 14, 17, 22, gradient, gradient + 7})
+    for (const char* name : {"Perceptron", "PA1", "Pegasos", "MROC", "FOBOS", "AROW", "ONS", "AdaGrad", "FTRL"})
         for (Averaging averaging : {Averaging::none, Averaging::predictor})
-            if (!lazy(rule) || averaging == Averaging::none) check_pairs(rule, averaging);
+            if (!lazy(named(name)) || averaging == Averaging::none) check_pairs(named(name), averaging);
     check_damage();
     check_blocks();
     check_weights();

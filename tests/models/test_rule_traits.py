@@ -39,7 +39,7 @@ def test_the_traits_of_every_rule_are_frozen_and_consistent(name: str) -> None:
     assert traits.tasks and set(traits.solves) <= set(traits.multiclass)
     assert traits.sees_all_scores("multiclass", traits.multiclass[-1]) == bool(traits.solves)
     assert not traits.sees_all_scores("binary", traits.multiclass[-1])
-    assert traits.by_coordinate == bool(traits.coordinates)
+    assert traits.by_coordinate == (traits.coordinates != "none")
     assert len(traits.planes) > 0 or not traits.weights_from_planes
     with pytest.raises(dataclasses.FrozenInstanceError):
         traits.additive = True  # type: ignore[misc]
@@ -71,8 +71,8 @@ def test_what_a_rule_declared_before_traits_is_refused_not_ignored() -> None:
         ("truncated:threshold=2", {"soft_limit": 2.0, "soft_thresholds": True}),
         ("alma:p=4", {"geometry": 4.0, "ball": 1.0}),
         ("alma", {"geometry": 2.0, "ball": math.inf}),
-        ("adam:absent=lazy", {"dense_update": False, "coordinates": 7}),
-        ("ftrl:lam1=0.5", {"weights_from_planes": True, "coordinates": 8}),
+        ("adam:absent=lazy", {"dense_update": False, "coordinates": "adam_lazy"}),
+        ("ftrl:lam1=0.5", {"weights_from_planes": True, "coordinates": "ftrl"}),
         ("pa1:epsilon=0.3", {"epsilon": 0.3, "formula": "pa1"}),
         ("pa1:update_on=mistake", {"tasks": ("binary", "multiclass", "multilabel", "ranking", "structured")}),
         ("perceptron:strict=true", {"stays_at_zero": True}),

@@ -239,11 +239,15 @@ def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]
 
 def _rule_part(model: RuleModel, kind: str) -> dict[str, Any]:
     rule, traits = model.rule, model.rule_traits
-    native = rule.code >= 0 and not rule.cfunc
+    if traits.by_coordinate and not rule.compiled:
+        raise ParameterError(
+            f"{rule!r} changes its weights in `moved`, which the native loop cannot call; use ReferenceLearner, or "
+            "write `step` alone"
+        )
     return {
-        "code": rule.code,
+        "compiled": rule.compiled,
         "cfunc": rule.cfunc,
-        "params": [float(p) for p in rule.native()] if native or rule.cfunc else [],
+        "params": list(rule.native().values()) if rule.cfunc else dict(rule.native()) if rule.compiled else {},
         "slots": [float(v) for v in rule.slots.values()],
         "sees_all_scores": kind == "classify" and traits.sees_all_scores("multiclass", model.multiclass),
         "uses_ww": traits.uses_ww,
@@ -267,14 +271,13 @@ def _rule_part(model: RuleModel, kind: str) -> dict[str, Any]:
 
 def _options_part(model: RuleModel) -> dict[str, Any]:
     readout = model.readout
-    averaging = {"predictor": 1, "post": 2}[readout.kind] if isinstance(readout, Average) else 0
     return {
         "hash_bits": -1 if model.hash_bits is None else model.hash_bits,
         "constant": model.intercept_scaling if model.fit_intercept else 0.0,
         "bias_in_norm": model.bias_in_norm,
-        "averaging": averaging,
+        "averaging": readout.kind if isinstance(readout, Average) else "none",
         "average_from": float(readout.start) if isinstance(readout, Average) else 1.0,
-        "against": scheme.DIRECTIONS.index(model.multiclass) if model.multiclass in scheme.DIRECTIONS else 0,
+        "against": model.multiclass if model.multiclass in scheme.DIRECTIONS else "rival",
         "roots": [] if model.costs is None else np.sqrt(model.costs).ravel().tolist(),
         "pocket": isinstance(readout, scheme.Pocket),
         "ratchet": model.ratchet,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -55,7 +55,6 @@ class Adaline(LeastSquares):
     """
 
     name = "adaline"
-    code = 1
     formula = "adaline"
     rho: float = number(0.01, above=0)
     schedule: str | schedules.Schedule | None = None
@@ -70,9 +69,8 @@ class Adaline(LeastSquares):
     def rate(self, s: Scalars) -> float:
         return s.importance * self._schedule()(s.t)
 
-    def native(self) -> Sequence[float]:
-        schedule = self._schedule()
-        return [schedule.code, *schedule.native()]
+    def native(self) -> Mapping[str, float | str]:
+        return self._schedule().native()
 
     def _schedule(self) -> schedules.Schedule:
         return schedules.Constant(self.rho) if self.schedule is None else schedules.make(self.schedule)
@@ -88,7 +86,6 @@ class NormalizedLMS(LeastSquares):
     """
 
     name = "nlms"
-    code = 2
     formula = "nlms"
     mu: float = number(1.0, above=0, below=2)
     eps: float = number(1e-8, at_least=0)
@@ -98,5 +95,5 @@ class NormalizedLMS(LeastSquares):
         c = 1.0 if self.importance_mode == "scale_step" else s.importance
         return self.mu * s.importance / (self.eps + c * s.xx)
 
-    def native(self) -> Sequence[float]:
-        return [self.mu, self.eps, float(self.importance_mode == "scale_step")]
+    def native(self) -> Mapping[str, float | str]:
+        return {"mu": self.mu, "eps": self.eps, "scale_step": self.importance_mode == "scale_step"}

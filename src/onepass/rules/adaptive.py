@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ class AdaGrad(CoordinateRule):
 
     @property
     def traits(self) -> RuleTraits:
-        return super().traits.replace(planes=(Plane("G"),), coordinates=1)
+        return super().traits.replace(planes=(Plane("G"),), coordinates="adagrad")
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         planes["G"] = planes["G"] + g * g
@@ -59,10 +58,7 @@ class AdaDelta(CoordinateRule):
     def traits(self) -> RuleTraits:
         exact = self.absent == "exact"
         planes = (Plane("E"), Plane("D"), *([Plane("met")] if exact else []))
-        return super().traits.replace(planes=planes, coordinates=3 if exact else 2)
-
-    def own(self) -> Sequence[float]:
-        return [self.rho, self.eps, self.lr]
+        return super().traits.replace(planes=planes, coordinates="adadelta_exact" if exact else "adadelta")
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         fade = _faded(self.rho, planes, s)
@@ -90,10 +86,7 @@ class RMSProp(CoordinateRule):
     def traits(self) -> RuleTraits:
         exact = self.absent == "exact"
         planes = (Plane("E"), *([Plane("met")] if exact else []))
-        return super().traits.replace(planes=planes, coordinates=5 if exact else 4)
-
-    def own(self) -> Sequence[float]:
-        return [self.eta, self.rho, self.eps]
+        return super().traits.replace(planes=planes, coordinates="rmsprop_exact" if exact else "rmsprop")
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         planes["E"] = self.rho * (_faded(self.rho, planes, s) * planes["E"]) + (1.0 - self.rho) * (g * g)
@@ -119,10 +112,8 @@ class Adam(CoordinateRule):
     @property
     def traits(self) -> RuleTraits:
         planes, dense = (Plane("m", odd=True), Plane("v")), self.absent == "dense"
-        return super().traits.replace(planes=planes, dense_update=dense, coordinates=6 if dense else 7)
-
-    def own(self) -> Sequence[float]:
-        return [self.eta, self.beta1, self.beta2, self.eps]
+        formula = "adam" if dense else "adam_lazy"
+        return super().traits.replace(planes=planes, dense_update=dense, coordinates=formula)
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         t = s.state["rounds"]
@@ -149,7 +140,6 @@ class AdaGradFull(CoordinateRule):
     """
 
     name = "adagrad_full"
-    code = -1
     tasks = ("binary", "regression")
     eta: float = number(0.1, above=0)
     delta: float = number(1e-3, above=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from ..scheme.parameters import flag, number
 from ..scheme.rounds import Rule, Scalars, Step
@@ -29,7 +29,6 @@ class ALMA(Rule):
 
     name = "alma"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
-    code = 11
     alpha: float = number(0.9, above=0, at_most=1)
     B: float | None = number(None, above=0)  # √8/α unless given
     C: float = number(math.sqrt(2.0), above=0)
@@ -59,8 +58,9 @@ class ALMA(Rule):
         inside = 1.0 / max(1.0, math.sqrt(s.ww + 2.0 * add * s.inner + add * add * s.xx))
         return Step(scale=inside, add=inside * add)
 
-    def native(self) -> Sequence[float]:
-        return [self.alpha, self._gamma(), self._eta(), float(self.normalize), float(self.strict), float(self.p != 2)]
+    def native(self) -> Mapping[str, float | str]:
+        numbers = {"alpha": self.alpha, "gamma": self._gamma(), "eta": self._eta()}
+        return {**numbers, "normalize": self.normalize, "strict": self.strict, "linked": self.p != 2}
 
     def _gamma(self) -> float:
         return (math.sqrt(8.0) / self.alpha if self.B is None else self.B) * math.sqrt(self.p - 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,6 @@ class CoordinateRule(LossRule):
     `RuleTraits.planes` says what that is; `native/loops/coordinates.hpp` has the same formulas.
     """
 
-    code = 25  # the gradient alone
     slots: ClassVar[Mapping[str, float]] = {"rounds": 0.0}
     loss: str | losses.Loss = "logistic"
 
@@ -53,10 +52,10 @@ class CoordinateRule(LossRule):
             plane[at] = parts[name]
         return out
 
-    def own(self) -> Sequence[float]:
-        """The parameters of the native formula that follow the loss."""
-        return [float(value) for name, value in self.get_params().items() if name != "loss"]
+    def own(self) -> Mapping[str, float]:
+        """The parameters of the compiled formula beside the loss: all fields that are no words."""
+        fields = self.get_params().items()
+        return {name: float(value) for name, value in fields if not isinstance(value, (str, losses.Loss))}
 
-    def native(self) -> Sequence[float]:
-        loss = losses.make(self.loss)
-        return [loss.code, loss.native(), *self.own()]
+    def native(self) -> Mapping[str, float | str]:
+        return {**losses.make(self.loss).native(), **self.own()}

@@ -39,9 +39,9 @@ class FTRL(CoordinateRule):
     def traits(self) -> RuleTraits:
         base = super().traits
         if not self.lam1:
-            return base.replace(planes=(Plane("n"),), coordinates=9)
+            return base.replace(planes=(Plane("n"),), coordinates="ftrl_without_l1")
         planes = (Plane("z", odd=True, dead=self.lam1), Plane("n"))
-        return base.replace(planes=planes, coordinates=8, weights_from_planes=True)
+        return base.replace(planes=planes, coordinates="ftrl", weights_from_planes=True)
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
         n = planes["n"] + g * g

@@ -43,7 +43,6 @@ class RLS(LeastSquares):
     """
 
     name = "rls"
-    code = 16
     formula = "rls"
     tasks = ("binary", "multiclass", "regression")
     slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "rounds": 0.0}
@@ -86,8 +85,8 @@ class RLS(LeastSquares):
         noise = estimated if self.noise_variance is None else self.noise_variance
         return noise * (1.0 + v / self.forgetting)
 
-    def native(self) -> Sequence[float]:
-        return [self.forgetting]
+    def native(self) -> Mapping[str, float | str]:
+        return {"forgetting": self.forgetting}
 
 
 @dataclasses.dataclass(repr=False)
@@ -98,7 +97,6 @@ class Kalman(Rule):
     """
 
     name = "kalman"
-    code = 17
     tasks = ("regression",)
     q: float = number(0.0, at_least=0)
     r: float = number(1.0, above=0)
@@ -119,8 +117,8 @@ class Kalman(Rule):
     def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
         return self.r + v
 
-    def native(self) -> Sequence[float]:
-        return [self.r, 0.0]
+    def native(self) -> Mapping[str, float | str]:
+        return {"lam": self.r, "always_update_cov": 0.0}
 
 
 @dataclasses.dataclass(repr=False)
@@ -167,7 +165,6 @@ class AROW(Confident):
     """
 
     name = "arow"
-    code = 17
     formula = "arow"
     tasks = (*MARGINS, "regression")
     lam: float = number(1.0, above=0)
@@ -188,8 +185,8 @@ class AROW(Confident):
     def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
         return self.lam + v
 
-    def native(self) -> Sequence[float]:
-        return [self.lam, float(self.always_update_cov)]
+    def native(self) -> Mapping[str, float | str]:
+        return {"lam": self.lam, "always_update_cov": self.always_update_cov}
 
 
 @dataclasses.dataclass(repr=False)
@@ -241,7 +238,6 @@ class CW(ConfidenceWeighted):
     """
 
     name = "cw"
-    code = 18
     eta: float = number(0.7, above=0.5, below=1)
     form: str = choice("std", "std", "variance", kw_only=True)
 
@@ -261,8 +257,8 @@ class CW(ConfidenceWeighted):
         alpha = max(0.0, (-b + math.sqrt(b * b - 8.0 * phi * (m - phi * v))) / (4.0 * phi * v))
         return Step(add=alpha, gain=2.0 * alpha * phi)
 
-    def native(self) -> Sequence[float]:
-        return [self.quantile(), float(self.form == "variance"), 0.0]
+    def native(self) -> Mapping[str, float | str]:
+        return {"phi": self.quantile(), "by_variance": self.form == "variance", "C": 0.0}
 
 
 @dataclasses.dataclass(repr=False)
@@ -270,7 +266,6 @@ class SCW1(ConfidenceWeighted):
     """SCW-I (Wang, Zhao and Hoi 2012): the price C·max(0, φ√v − m) in place of CW's constraint: α = min(cC, α_CW)."""
 
     name = "scw1"
-    code = 19
     C: float = number(1.0, above=0)
     eta: float = number(0.75, above=0.5, below=1)
 
@@ -280,8 +275,8 @@ class SCW1(ConfidenceWeighted):
     def alpha(self, m: float, v: float, phi: float, c: float) -> float:
         return min(c * self.C, cw_alpha(m, v, phi))
 
-    def native(self) -> Sequence[float]:
-        return [self.quantile(), 0.0, self.C]
+    def native(self) -> Mapping[str, float | str]:
+        return {"phi": self.quantile(), "by_variance": 0.0, "C": self.C}
 
 
 @dataclasses.dataclass(repr=False)
@@ -289,7 +284,6 @@ class SCW2(ConfidenceWeighted):
     """SCW-II (Wang, Zhao and Hoi 2012): the price is C·max(0, φ√v − m)²; C → ∞ gives CW, as in SCW-I."""
 
     name = "scw2"
-    code = 20
     C: float = number(1.0, above=0)
     eta: float = number(0.9, above=0.5, below=1)
 
@@ -301,8 +295,8 @@ class SCW2(ConfidenceWeighted):
         root = phi * math.sqrt(pp * m * m * v * v + 4.0 * n * v * (n + v * pp))
         return max(0.0, (-(2.0 * m * n + pp * m * v) + root) / (2.0 * (n * n + n * v * pp)))
 
-    def native(self) -> Sequence[float]:
-        return [self.quantile(), 0.0, self.C]
+    def native(self) -> Mapping[str, float | str]:
+        return {"phi": self.quantile(), "by_variance": 0.0, "C": self.C}
 
 
 @dataclasses.dataclass(repr=False)
@@ -314,7 +308,6 @@ class NHERD(Confident):
     """
 
     name = "nherd"
-    code = 21
     C: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "project", kw_only=True)
 
@@ -330,8 +323,8 @@ class NHERD(Confident):
     def suffer(self, s: Scalars) -> float:
         return 0.5 * max(0.0, s.target - s.m) ** 2
 
-    def native(self) -> Sequence[float]:
-        return [self.C]
+    def native(self) -> Mapping[str, float | str]:
+        return {"C": self.C}
 
 
 @dataclasses.dataclass(repr=False)
@@ -346,7 +339,6 @@ class ONS(Gaussian):
     """
 
     name = "ons"
-    code = 22
     tasks = (*MARGINS, "regression")
     loss: str | losses.Loss = "logistic"
     gamma: float = number(0.5, above=0)
@@ -387,6 +379,5 @@ class ONS(Gaussian):
         loss = losses.make(self.loss)
         return loss.value(s.m + (1.0 - s.target)) if loss.margin else loss.value(s.residual)
 
-    def native(self) -> Sequence[float]:
-        loss = losses.make(self.loss)
-        return [loss.code, loss.native(), self.gamma]
+    def native(self) -> Mapping[str, float | str]:
+        return {**losses.make(self.loss).native(), "gamma": self.gamma}

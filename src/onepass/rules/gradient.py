@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -99,8 +99,8 @@ class GradientDescent(LossRule):
         """The step with the rule's penalty."""
         raise NotImplementedError
 
-    def penalty(self) -> Sequence[float]:
-        """The penalty's parameters for the native formula."""
+    def penalty(self) -> Mapping[str, float]:
+        """The penalty's parameters of the compiled formula."""
         raise NotImplementedError
 
     def step(self, s: Scalars) -> Step:
@@ -111,10 +111,9 @@ class GradientDescent(LossRule):
         eta = self._eta(s)
         return eta * s.importance * self.pull_rows(scores, y), self.penalised(1.0, eta, s)
 
-    def native(self) -> Sequence[float]:
-        loss, schedule = losses.make(self.loss), self._schedule()
-        clock = float(self.clock == "updates")
-        return [loss.code, loss.native(), schedule.code, *schedule.native(), clock, *self.penalty()]
+    def native(self) -> Mapping[str, float | str]:
+        loss, schedule = losses.make(self.loss).native(), self._schedule().native()
+        return {**loss, **schedule, "by_updates": self.clock == "updates", **self.penalty()}
 
     def _eta(self, s: Scalars) -> float:
         return self._schedule()(s.t if self.clock == "rounds" else s.k + 1)
@@ -141,15 +140,14 @@ class SGD(GradientDescent):
     """
 
     name = "sgd"
-    code = 6
     formula = "sgd"
     l2: float = number(0.0, at_least=0)
 
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         return Step(add=add, decay=max(0.0, 1.0 - eta * self.l2))
 
-    def penalty(self) -> Sequence[float]:
-        return [self.l2]
+    def penalty(self) -> Mapping[str, float]:
+        return {"l2": self.l2}
 
 
 @dataclasses.dataclass(repr=False)
@@ -161,7 +159,6 @@ class FOBOS(GradientDescent):
     """
 
     name = "fobos"
-    code = 14
     lam1: float = number(0.0, at_least=0)
     lam2: float = number(0.0, at_least=0)
 
@@ -172,8 +169,8 @@ class FOBOS(GradientDescent):
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         return Step(add=add, soft=eta * self.lam1, shrink=1.0 / (1.0 + eta * self.lam2))
 
-    def penalty(self) -> Sequence[float]:
-        return [self.lam1, self.lam2]
+    def penalty(self) -> Mapping[str, float]:
+        return {"lam1": self.lam1, "lam2": self.lam2}
 
 
 @dataclasses.dataclass(repr=False)
@@ -184,7 +181,6 @@ class TruncatedGradient(GradientDescent):
     """
 
     name = "truncated"
-    code = 15
     gravity: float = number(0.0, at_least=0)
     threshold: float = number(math.inf, above=0, infinite=True)
     K: int = number(10, at_least=1, integer=True)
@@ -196,8 +192,8 @@ class TruncatedGradient(GradientDescent):
     def penalised(self, add: float, eta: float, s: Scalars) -> Step:
         return Step(add=add, soft=self.K * eta * self.gravity if s.t % self.K == 0 else 0.0)
 
-    def penalty(self) -> Sequence[float]:
-        return [self.gravity, float(self.K)]
+    def penalty(self) -> Mapping[str, float]:
+        return {"gravity": self.gravity, "K": self.K}
 
 
 @dataclasses.dataclass(repr=False)
@@ -210,7 +206,6 @@ class Pegasos(Rule):
 
     name = "pegasos"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
-    code = 7
     lam: float = number(1e-4, above=0)
     project: bool = flag(False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -25,7 +25,6 @@ class MIRA(Rule):
 
     name = "mira"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
-    code = 8
     beta: float = number(0.0, at_least=0)
     cap: float = number(1.0, above=0)
     tie_update: str = choice("perceptron", "perceptron", "none")
@@ -61,8 +60,8 @@ class MIRA(Rule):
         truth = cap * (np.arange(len(scores)) == y)
         return truth - project_to_simplex(truth + scores / s.xx, cap), Step(add=1.0)
 
-    def native(self) -> Sequence[float]:
-        return [self.beta, self.cap, float(self.tie_update == "perceptron")]
+    def native(self) -> Mapping[str, float | str]:
+        return {"beta": self.beta, "cap": self.cap, "step_on_tie": self.tie_update == "perceptron"}
 
 
 def project_to_simplex(z: Array, total: float) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from ..errors import ParameterError
@@ -26,7 +26,6 @@ class NORMA(Rule):
 
     name = "norma"
     tasks = ("binary", "multiclass")
-    code = 23
     slots: ClassVar[dict[str, float]] = {"raised": 0.0}  # how far ν has moved the margin
     lam: float = number(1e-4, at_least=0)
     eta: float = number(0.5, above=0)
@@ -56,9 +55,9 @@ class NORMA(Rule):
             raise ParameterError(f"{self!r}: only schedule='constant' with lam > 0 forgets fast enough for a window")
         return max(1, math.ceil(math.log(tolerance * self.lam / X) / math.log1p(-self.eta * self.lam)))
 
-    def native(self) -> Sequence[float]:
-        schedule = self._schedule()
-        return [schedule.code, *schedule.native(), self.lam, self.rho, -1.0 if self.nu is None else self.nu]
+    def native(self) -> Mapping[str, float | str]:
+        nu = -1.0 if self.nu is None else self.nu
+        return {**self._schedule().native(), "lam": self.lam, "rho": self.rho, "nu": nu}
 
     def _schedule(self) -> schedules.Schedule:
         return schedules.Constant(self.eta) if self.schedule == "constant" else schedules.InvSqrt(self.eta)

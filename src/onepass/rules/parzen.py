@@ -22,7 +22,6 @@ class Parzen(Rule):
 
     name = "parzen"
     tasks = ("binary", "multiclass")
-    code = 24
     formula = "parzen"
 
     def step(self, s: Scalars) -> Step:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -104,12 +104,12 @@ class PassiveAggressive(Rule):
     def aggressiveness(self) -> float:
         return math.inf
 
-    def native(self) -> Sequence[float]:
-        return [
-            self.aggressiveness(),
-            float(self.update_on == "mistake"),
-            float(self.importance_mode == "scale_step"),
-        ]
+    def native(self) -> Mapping[str, float | str]:
+        return {
+            "C": self.aggressiveness(),
+            "on_mistake": self.update_on == "mistake",
+            "scale_step": self.importance_mode == "scale_step",
+        }
 
 
 @dataclasses.dataclass(repr=False)
@@ -120,7 +120,6 @@ class PA(PassiveAggressive):
     """
 
     name = "pa"
-    code = 3
     formula = "pa"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
@@ -147,7 +146,6 @@ class PA1(SoftPassiveAggressive):
     """
 
     name = "pa1"
-    code = 4
     formula = "pa1"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
@@ -170,7 +168,6 @@ class PA2(SoftPassiveAggressive):
     """
 
     name = "pa2"
-    code = 5
     formula = "pa2"
 
     def tau(self, loss: float, xx: float, c: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from ..scheme import schedules
 from ..scheme.parameters import flag, number
@@ -25,7 +25,6 @@ class Perceptron(Rule):
 
     name = "perceptron"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
-    code = 0
     formula = "perceptron"
     rho: float = number(1.0, above=0)
     beta: float = number(0.0, at_least=0)
@@ -51,9 +50,8 @@ class Perceptron(Rule):
     def suffer(self, s: Scalars) -> float:
         return max(0.0, self.beta - s.m)
 
-    def native(self) -> Sequence[float]:
-        schedule = self._schedule()
-        return [self.beta, float(self.strict), schedule.code, *schedule.native()]
+    def native(self) -> Mapping[str, float | str]:
+        return {"beta": self.beta, "strict": self.strict, **self._schedule().native()}
 
     def _schedule(self) -> schedules.Schedule:
         return schedules.Constant(self.rho) if self.schedule is None else schedules.make(self.schedule)

@@ -27,7 +27,6 @@ class MROC(Rule):
 
     name = "mroc"
     tasks = ("ranking",)
-    code = 13
     beta: float = number(10.0, above=0)
     mu: float = number(0.1, above=0)
     min_slope: float = number(0.0, at_least=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 from ..scheme.rounds import Rule, Scalars, Step
 from ..scheme.traits import RuleTraits
@@ -23,7 +22,6 @@ class ROMMA(Rule):
 
     name = "romma"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
-    code = 9
 
     @property
     def traits(self) -> RuleTraits:
@@ -43,16 +41,12 @@ class ROMMA(Rule):
             return Step()
         return Step(scale=(both - target * inner) / d, add=s.ww * (target - inner) / d)
 
-    def native(self) -> Sequence[float]:
-        return []
-
 
 @dataclasses.dataclass(repr=False)
 class AggressiveROMMA(ROMMA):
     """ROMMA that also corrects narrow margins: m < target."""
 
     name = "aromma"
-    code = 10
 
     def violated(self, s: Scalars) -> bool:
         return s.m < s.target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from ..errors import ParameterError
 from ..scheme.parameters import choice, number
@@ -24,7 +24,6 @@ class Shifting(Rule):
 
     name = "shifting"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
-    code = 12
     lam: float | None = number(None, at_least=0)
     decay: str = choice("harmonic", "harmonic", "constant")
 
@@ -47,8 +46,8 @@ class Shifting(Rule):
     def suffer(self, s: Scalars) -> float:
         return max(0.0, -s.m)
 
-    def native(self) -> Sequence[float]:
-        return [self._lam(), float(self.decay == "constant")]
+    def native(self) -> Mapping[str, float | str]:
+        return {"lam": self._lam(), "constant": self.decay == "constant"}
 
     def _lam(self) -> float:
         return (0.1 if self.decay == "harmonic" else 0.01) if self.lam is None else self.lam

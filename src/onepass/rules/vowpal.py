@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,7 +69,7 @@ class VW(CoordinateRule):
             probabilities=("binary",) if losses.make(self.loss).name == "logistic" else (),
             clips=self.clip,
             planes=tuple(planes),
-            coordinates=10,
+            coordinates="vowpal",
         )
 
     def tasks_of(self, loss: losses.Loss) -> tuple[str, ...]:
@@ -86,9 +86,9 @@ class VW(CoordinateRule):
             return self.row_power
         return 1.0 - self.power if self.shared_power() else 1.0
 
-    def own(self) -> Sequence[float]:
-        switches = (self.adaptive, self.normalized, self.invariant, self.clip, self.vw_compat)
-        return [self.eta, self.power, *map(float, switches), self.kappa_power()]
+    def own(self) -> Mapping[str, float]:
+        fields = ("eta", "power", "adaptive", "normalized", "invariant", "clip", "vw_compat")
+        return {**{name: float(getattr(self, name)) for name in fields}, "kappa_power": self.kappa_power()}
 
     def suffer_all(self, scores: Array, y: int) -> float:
         labels = np.where(np.arange(len(scores)) == y, 1.0, -1.0)
@@ -159,7 +159,7 @@ class VW(CoordinateRule):
         """How far the score goes, over q, in infinitely many steps that add up to h: dp/dh = q·pull(p)."""
         loss = losses.make(self.loss)
         side, r, m = (-1.0 if y < p else 1.0), abs(y - p), y * p
-        beyond = r - loss.native()
+        beyond = r - loss.parameter
 
         def decay(way: float, rate: float) -> float:
             return way * rate * h if h * q * rate < SMALL else way * (1.0 - math.exp(-rate * h * q)) / q
@@ -183,9 +183,9 @@ class VW(CoordinateRule):
             case "squared_eps_insensitive":
                 return side * decay(beyond, 1.0)
             case "quantile":
-                return side * up_to((loss.native() if side > 0 else 1.0 - loss.native()) * h, r)
+                return side * up_to((loss.parameter if side > 0 else 1.0 - loss.parameter) * h, r)
             case "huber":
-                delta = loss.native()
+                delta = loss.parameter
                 if beyond <= 0:
                     return side * decay(r, 1.0)
                 straight = beyond / (delta * q)  # the h that leads to the curved part

@@ -2,7 +2,7 @@
 
 A *margin* loss is a function of m = y·s. Its pull is −dℓ/dm: the weight of φ = y·x in a gradient step.
 A *residual* loss is a function of r = y − s. Its pull is dℓ/dr = −∂ℓ/∂s: the weight of x.
-`code` and `native()` select the same formulas in `native/core/losses.hpp`.
+`name` selects the same formula in `native/core/losses.hpp`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ class Loss(Parameters):
     family = "loss"
     name: ClassVar[str]
     margin: ClassVar[bool]
-    code: ClassVar[int]
 
     def value(self, z: float) -> float:
         raise NotImplementedError
@@ -55,16 +54,21 @@ class Loss(Parameters):
     def pull(self, z: float) -> float:
         raise NotImplementedError
 
-    def native(self) -> float:
-        """The one parameter that the native formula takes (0 where there is none)."""
+    @property
+    def parameter(self) -> float:
+        """The one parameter of the formula (0 where there is none)."""
         return next((float(v) for v in self.get_params().values()), 0.0)
+
+    def native(self) -> dict[str, float | str]:
+        """What a compiled formula reads of its loss."""
+        return {"loss": self.name, "loss_parameter": self.parameter}
 
 
 @dataclasses.dataclass(repr=False)
 class Perceptron(Loss):
     """max(0, β − m). At m = β the pull is 1, so that learning starts from w = 0."""
 
-    name, margin, code = "perceptron", True, 0
+    name, margin = "perceptron", True
     beta: float = number(0.0, at_least=0)
 
     def value(self, z: float) -> float:
@@ -78,7 +82,7 @@ class Perceptron(Loss):
 class Hinge(Loss):
     """max(0, 1 − m)."""
 
-    name, margin, code = "hinge", True, 1
+    name, margin = "hinge", True
 
     def value(self, z: float) -> float:
         return max(0.0, 1.0 - z)
@@ -91,7 +95,7 @@ class Hinge(Loss):
 class SquaredHinge(Loss):
     """½ max(0, 1 − m)²."""
 
-    name, margin, code = "squared_hinge", True, 2
+    name, margin = "squared_hinge", True
 
     def value(self, z: float) -> float:
         return 0.5 * max(0.0, 1.0 - z) ** 2
@@ -104,7 +108,7 @@ class SquaredHinge(Loss):
 class Logistic(Loss):
     """ln(1 + e^{−m}); with more than two classes, softmax cross-entropy."""
 
-    name, margin, code = "logistic", True, 3
+    name, margin = "logistic", True
 
     def value(self, z: float) -> float:
         return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
@@ -117,7 +121,7 @@ class Logistic(Loss):
 class Ramp(Loss):
     """min(1, max(0, 1 − m)): bounded, not convex; examples far on the wrong side are given up."""
 
-    name, margin, code = "ramp", True, 4
+    name, margin = "ramp", True
 
     def value(self, z: float) -> float:
         return min(1.0, max(0.0, 1.0 - z))
@@ -132,7 +136,7 @@ class Ramp(Loss):
 class Squared(Loss):
     """½ r²."""
 
-    name, margin, code = "squared", False, 5
+    name, margin = "squared", False
 
     def value(self, z: float) -> float:
         return 0.5 * z * z
@@ -145,7 +149,7 @@ class Squared(Loss):
 class Absolute(Loss):
     """|r|."""
 
-    name, margin, code = "absolute", False, 6
+    name, margin = "absolute", False
 
     def value(self, z: float) -> float:
         return abs(z)
@@ -158,7 +162,7 @@ class Absolute(Loss):
 class EpsInsensitive(Loss):
     """max(0, |r| − ε)."""
 
-    name, margin, code = "eps_insensitive", False, 7
+    name, margin = "eps_insensitive", False
     epsilon: float = number(0.1, at_least=0)
 
     def value(self, z: float) -> float:
@@ -172,7 +176,7 @@ class EpsInsensitive(Loss):
 class SquaredEpsInsensitive(Loss):
     """½ max(0, |r| − ε)²."""
 
-    name, margin, code = "squared_eps_insensitive", False, 8
+    name, margin = "squared_eps_insensitive", False
     epsilon: float = number(0.1, at_least=0)
 
     def value(self, z: float) -> float:
@@ -186,7 +190,7 @@ class SquaredEpsInsensitive(Loss):
 class Quantile(Loss):
     """τ r for r ≥ 0, (τ − 1) r below: its minimiser is the τ-quantile."""
 
-    name, margin, code = "quantile", False, 9
+    name, margin = "quantile", False
     tau: float = number(0.5, above=0, below=1)
 
     def value(self, z: float) -> float:
@@ -200,7 +204,7 @@ class Quantile(Loss):
 class Huber(Loss):
     """½ r² up to |r| = δ, linear beyond."""
 
-    name, margin, code = "huber", False, 10
+    name, margin = "huber", False
     delta: float = number(1.0, above=0)
 
     def value(self, z: float) -> float:
@@ -214,7 +218,7 @@ class Huber(Loss):
 class Tukey(Loss):
     """Tukey's biweight: (η²/6)(1 − (1 − r²/η²)³), flat beyond η; bounded, not convex."""
 
-    name, margin, code = "tukey", False, 11
+    name, margin = "tukey", False
     eta: float = number(4.685, above=0)  # 95% efficiency under unit Gaussian noise
 
     def value(self, z: float) -> float:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..errors import ParameterError
 from .parameters import Parameters
 from .traits import RuleTraits
@@ -100,14 +102,24 @@ REPLACED_BY_TRAITS = frozenset(
 )
 
 
+def _computes_as(kind: type, home: type) -> bool:
+    """Does a rule have the slots and all methods of the class that it inherits from?"""
+    names = [name for name in dir(home) if not name.startswith("__") and inspect.isfunction(getattr(home, name))]
+    return all(getattr(kind, name) is getattr(home, name) for name in [*names, "slots"] if name != "validate")
+
+
 @dataclasses.dataclass(repr=False)
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
 
     `tasks` are those where the rule is defined; `traits` says everything else that others must know of it. `formula`
     names the published update that `step` is, where budgets or bounds hold for this update alone. `slots` names the
-    rule's own state, with its start values. `code` selects the same formula in `native/core/rules.cpp`; `cfunc` is the
-    address of a C function with the signature given there; with neither, the native loop calls `step`.
+    rule's own state, with its start values.
+
+    `compiled` is found, not written: the name of a class of ours that has a row with the same formula in the table of
+    `native/core/rules.cpp`. A subclass has it too, unless it overrides a method (other than `validate`) or the slots.
+    `cfunc` is the address of a C function with the signature in `native/core/abi.hpp`. With neither, the native loop
+    calls `step`.
     """
 
     family = "rule"
@@ -115,7 +127,7 @@ class Rule(Parameters):
     tasks: ClassVar[Sequence[str]] = ()
     formula: ClassVar[str] = ""
     slots: ClassVar[Mapping[str, float]] = {}
-    code: ClassVar[int] = -1
+    compiled: ClassVar[str] = ""
     cfunc: ClassVar[int] = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -125,13 +137,16 @@ class Rule(Parameters):
                 f"{cls.__name__}.{name} would never be asked for: since 0.1 a rule declares it in `traits`, as in "
                 f"super().traits.replace(…); see onepass.scheme.RuleTraits"
             )
+        ours = (kind for kind in cls.__mro__ if kind.__module__.startswith("onepass.rules."))
+        home = next((kind for kind in ours if kind.__name__ in _native.rules), None)
+        cls.compiled = home.__name__ if home is not None and _computes_as(cls, home) else ""
 
     @property
     def traits(self) -> RuleTraits:
         """What the rule declares, with these parameters. Override it with `super().traits.replace(…)`."""
         tasks = (self.tasks,) if isinstance(self.tasks, str) else tuple(self.tasks)
-        # Rules with a native formula say whether they read ‖w‖²; one that is written in Python may.
-        return RuleTraits(tasks, formula=self.formula, uses_ww=self.code < 0)
+        # Rules with a compiled formula say whether they read ‖w‖²; one that is written in Python may.
+        return RuleTraits(tasks, formula=self.formula, uses_ww=not self.compiled)
 
     def step(self, s: Scalars) -> Step:
         raise NotImplementedError(f"{type(self).__name__} must define step(s) -> Step")
@@ -148,9 +163,9 @@ class Rule(Parameters):
         """Coefficients of x for each class row, for rules that see the scores of all classes."""
         raise NotImplementedError(f"{type(self).__name__} does not look at all scores")
 
-    def native(self) -> Sequence[float]:
-        """The parameters of the native formula, in its order."""
-        return [float(v) for v in self.get_params().values()]
+    def native(self) -> Mapping[str, float | str]:
+        """The parameters of the compiled formula by name, as its row of the table has them; a `cfunc` in this order."""
+        return {name: float(value) for name, value in self.get_params().items()}
 
     def predictive_variance(self, v: float, state: Mapping[str, float]) -> float:
         """Regression: the variance of y around a prediction whose xᵀΣx is v, by the rule's slots."""

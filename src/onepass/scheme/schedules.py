@@ -1,4 +1,4 @@
-"""Step sizes η_t for t = 1, 2, …; `code` and `native()` select the same formula in `native/core/schedules.hpp`."""
+"""Step sizes η_t for t = 1, 2, …; `name` selects the same formula in `native/core/schedules.hpp`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class Schedule(Parameters):
 
     family = "schedule"
     name: ClassVar[str]
-    code: ClassVar[int]
 
     def __call__(self, t: float) -> float:
         raise NotImplementedError
@@ -38,17 +37,22 @@ class Schedule(Parameters):
         """Does Σ η diverge; does Σ η² converge."""
         raise NotImplementedError
 
-    def native(self) -> tuple[float, float, float]:
-        """The three parameters of the native formula."""
+    def constants(self) -> tuple[float, float, float]:
+        """The constants of the compiled formula, which calls them eta, p and q: the fields, and 0 beyond them."""
         values = [float(v) for v in self.get_params().values()] + [0.0, 0.0, 0.0]
         return values[0], values[1], values[2]
+
+    def native(self) -> dict[str, float | str]:
+        """What a compiled formula reads of its schedule."""
+        eta, p, q = self.constants()
+        return {"schedule": self.name, "eta": eta, "p": p, "q": q}
 
 
 @dataclasses.dataclass(repr=False)
 class Constant(Schedule):
     """η: tracks drift for ever, never settles."""
 
-    name, code = "constant", 0
+    name = "constant"
     eta: float = number(0.1, above=0)
 
     def __call__(self, t: float) -> float:
@@ -62,7 +66,7 @@ class Constant(Schedule):
 class InvT(Schedule):
     """η/t."""
 
-    name, code = "inv_t", 1
+    name = "inv_t"
     eta: float = number(0.1, above=0)
 
     def __call__(self, t: float) -> float:
@@ -76,7 +80,7 @@ class InvT(Schedule):
 class InvSqrt(Schedule):
     """η/√t: O(√T) regret for convex losses."""
 
-    name, code = "inv_sqrt", 2
+    name = "inv_sqrt"
     eta: float = number(0.1, above=0)
 
     def __call__(self, t: float) -> float:
@@ -90,7 +94,7 @@ class InvSqrt(Schedule):
 class InvScaling(Schedule):
     """η/(t + t₀)^p."""
 
-    name, code = "inv_scaling", 3
+    name = "inv_scaling"
     eta: float = number(0.1, above=0)
     p: float = number(0.5, at_least=0)
     t0: float = number(0.0, at_least=0)
@@ -110,17 +114,17 @@ class Optimal(Schedule):
     for a loss that falls with the margin, so the divisor is 1.
     """
 
-    name, code = "optimal", 4
+    name = "optimal"
     alpha: float = number(1e-4, above=0)
 
     def __call__(self, t: float) -> float:
-        alpha, t0, _ = self.native()
+        alpha, t0, _ = self.constants()
         return 1.0 / (alpha * (t0 + t - 1.0))
 
     def robbins_monro(self) -> tuple[bool, bool]:
         return True, True
 
-    def native(self) -> tuple[float, float, float]:
+    def constants(self) -> tuple[float, float, float]:
         typical_weight = math.sqrt(1.0 / math.sqrt(self.alpha))
         return self.alpha, 1.0 / (typical_weight * self.alpha), 0.0
 
@@ -129,7 +133,7 @@ class Optimal(Schedule):
 class Geometric(Schedule):
     """max(η_min, η γ^{t−1})."""
 
-    name, code = "geometric", 5
+    name = "geometric"
     eta: float = number(0.1, above=0)
     gamma: float = number(0.999, above=0, below=1)
     eta_min: float = number(0.0, at_least=0)
@@ -145,7 +149,7 @@ class Geometric(Schedule):
 class StepDecay(Schedule):
     """η γ^{⌊(t−1)/every⌋}."""
 
-    name, code = "step_decay", 6
+    name = "step_decay"
     eta: float = number(0.1, above=0)
     gamma: float = number(0.999, above=0, below=1)
     every: int = number(10, at_least=1, integer=True)

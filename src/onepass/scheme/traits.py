@@ -59,7 +59,7 @@ class RuleTraits:
     spread: Spread | None = None  # the covariance Σ of Gaussian weights; None where a rule has no Σ
     planes: tuple[Plane, ...] = ()  # what is stored beside every weight; those of a row as a whole come last
     by_coordinate: bool = False  # does `moved` update each weight by its own history?
-    coordinates: int = 0  # which formula of `native/loops/coordinates.hpp` does so; 0 for a step along φ
+    coordinates: str = "none"  # which formula of `native/loops/coordinates.hpp` does so; none for a step along φ
     dense_update: bool = False  # do all weights change in every round, also those of absent features?
     weights_from_planes: bool = False  # can the weights be computed from the planes?
 
