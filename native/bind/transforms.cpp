@@ -78,9 +78,9 @@ static nb::object mapping(Statistic statistic, size_t known, nb::dict index, nb:
         const int64_t j = found ? PyLong_AsLongLong(found) : -1;
         if (j >= int64_t(known)) raise("ParameterError", "a column without statistics");
         double own[Statistic::numbers];
-        Statistic one = statistic.alone(j, own);
+        Statistic one = statistic.column(j, own);
         if (learn) one.learn(0, number);
-        if (!one.sound(0)) return nb::none();
+        if (!one.is_finite(0)) return nb::none();
         if (write && j >= 0) statistic.put(size_t(j), own);
         nb::object changed = nb::steal(PyFloat_FromDouble(one.change(0, number, one.divisor(0))));
         if (PyDict_SetItem(out.ptr(), name, changed.ptr()) != 0) throw nb::python_error();

@@ -30,7 +30,7 @@ size_t nearest_row(const double* x, const double* points, size_t K, size_t d, do
 
 double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t batch, double decay, double* centers,
                     double* counts, size_t K) {
-    const bool few = n < 4;  // a table of columns would cost more than it saves
+    const bool few = n < 4;  // the transpose would take longer than the search
     std::optional<Columns> frozen;
     if (!few) frozen.emplace(centers, K, d);
     batch = std::clamp<size_t>(n, 1, batch);
@@ -55,7 +55,7 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
             mass[k] += w[i];
             learner_loops->towards(moved.data() + k * d, X + i * d, centers + k * d, w[i], d);
         }
-        if (!any) continue;  // rows that weigh nothing make no step
+        if (!any) continue;  // no step without weight
         inertia = sum;
         for (size_t k = 0; k < K; ++k) {
             counts[k] = counts[k] * decay + mass[k];
@@ -68,7 +68,7 @@ double kmeans_steps(const double* X, const double* w, size_t n, size_t d, size_t
 }
 
 void neighbour_votes(const double* distance, const Neighbours& window, double* votes, size_t classes) {
-    using Near = std::pair<double, size_t>;  // equal distances: the lower slot is nearer
+    using Near = std::pair<double, size_t>;  // distance and slot: of equal distances the lower slot is nearer
     std::vector<Near> near;
     near.reserve(std::min(window.k, window.size) + 1);
     for (size_t i = 0; i < window.size; ++i) {
@@ -81,7 +81,7 @@ void neighbour_votes(const double* distance, const Neighbours& window, double* v
     }
     std::sort_heap(near.begin(), near.end());
     std::fill(votes, votes + classes, 0.0);
-    const bool exact = near.front().first == 0.0;  // examples at the very place decide alone
+    const bool exact = near.front().first == 0.0;  // if there are equal examples, only they vote
     double total = 0.0;
     for (const auto& [squared, i] : near) {
         if (window.by_distance && exact && squared > 0.0) break;
@@ -91,6 +91,30 @@ void neighbour_votes(const double* distance, const Neighbours& window, double* v
     }
     for (size_t c = 0; c < classes; ++c) votes[c] = total > 0.0 ? votes[c] / total : 1.0 / double(classes);
 }
+
+namespace {
+
+// LVQ2.1: the nearest prototype of x's class and the nearest of another class. `none` where one does not exist.
+struct Opponents {
+    size_t own, other, none;
+};
+
+Opponents nearest_opponents(const double* distance, const int64_t* owner, int64_t label, size_t K) {
+    Opponents out{K, K, K};
+    for (size_t k = 0; k < K; ++k) {
+        size_t& best = owner[k] == label ? out.own : out.other;
+        if (best == K || distance[k] < distance[best]) best = k;
+    }
+    return out;
+}
+
+// LVQ2.1: whether x lies in the window between two prototypes.
+bool inside_window(double squared_a, double squared_b, double window) {
+    const double a = std::sqrt(squared_a), b = std::sqrt(squared_b), s = (1.0 - window) / (1.0 + window);
+    return std::min(a, b) > s * std::max(a, b);
+}
+
+}  // namespace
 
 void lvq_learn(const double* X, const int64_t* label, const double* w, size_t n, size_t d, double* prototypes,
                const int64_t* owner, double* rate, size_t K, const LvqOptions& options) {
@@ -106,16 +130,9 @@ void lvq_learn(const double* X, const int64_t* label, const double* w, size_t n,
         const double* const x = X + i * d;
         learner_loops->distances(x, 1, d, columns.table.data(), columns.stride, distance.data());
         if (options.variant == Lvq::lvq21) {
-            // The nearest of the row's own class and of the others: both move where x lies in the window between them.
-            size_t own = K, other = K;
-            for (size_t k = 0; k < K; ++k) {
-                size_t& best = owner[k] == label[i] ? own : other;
-                if (best == K || distance[k] < distance[best]) best = k;
-            }
-            if (own == K || other == K) continue;
-            const double a = std::sqrt(distance[own]), b = std::sqrt(distance[other]);
-            const double s = (1.0 - options.window) / (1.0 + options.window);
-            if (std::min(a, b) <= s * std::max(a, b)) continue;
+            const auto [own, other, none] = nearest_opponents(distance.data(), owner, label[i], K);
+            if (own == none || other == none) continue;
+            if (!inside_window(distance[own], distance[other], options.window)) continue;
             const double step = std::min(1.0, options.eta * w[i]);
             move(own, x, step);
             move(other, x, -step);
@@ -127,7 +144,7 @@ void lvq_learn(const double* X, const int64_t* label, const double* w, size_t n,
         const double sign = owner[k] == label[i] ? 1.0 : -1.0;
         double eta = options.eta;
         if (options.variant == Lvq::olvq1) {
-            // The optimised rate (Kohonen 1992): every example weighs the same in the end.
+            // The optimised rate (Kohonen 1992): in the end every example has the same weight.
             const double next = rate[k] / (1.0 + sign * rate[k]);
             rate[k] = std::min(next, options.eta);
             eta = rate[k];
@@ -172,7 +189,7 @@ void ccipca_learn(const double* X, const double* w, size_t n, size_t d, double* 
         if (w[i] == 0.0) continue;
         *count += w[i];
         const double part = w[i] / *count;
-        // No more amnesia than rows: the weights of old and new must stay within 0 and 1.
+        // The amnesic parameter is at most count - 2: the weights of old and new rows must lie within 0 and 1.
         const double fresh = std::min(1.0, part * (1.0 + std::min(amnesic, std::max(0.0, *count - 2.0))));
         for (size_t j = 0; j < d; ++j) u[j] = X[i * d + j] - mean[j];
         learner_loops->add(mean, u.data(), part, d);
@@ -184,7 +201,7 @@ void ccipca_learn(const double* X, const double* w, size_t n, size_t d, double* 
         for (size_t k = 0; k < K; ++k) {
             double* const v = V + k * d;
             double length = std::sqrt(learner_loops->dot(v, v, d));
-            if (length == 0.0) {  // the first row that is not explained yet becomes the component
+            if (length == 0.0) {  // the first row that the other components do not explain becomes this one
                 const double left = std::sqrt(learner_loops->dot(u.data(), u.data(), d));
                 if (left > 0.0) std::copy(u.begin(), u.end(), v);
                 break;

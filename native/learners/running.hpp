@@ -1,7 +1,8 @@
-// Running statistics of columns, one row after another, and rows as they look before or after each is counted.
+// Running statistics of columns for scalers: each row is counted, and may be transformed by the statistics before or
+// after it was counted.
 //
-// Every column has its own numbers and every row is counted in turn, so that the order of operations is the stream's
-// whatever the chunks; the compiler may work on several columns at once, which changes no bit.
+// Every column has its own numbers, and rows are counted one after another. The results therefore do not depend on the
+// chunks; the compiler may compute several columns at once without changing a bit.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -11,13 +12,12 @@
 
 namespace onepass {
 
-// Mean and sum of squared deviations (Welford 1962) of the values that were there, and how many they were.
+// Mean and sum of squared deviations of the values in a column (Welford 1962), and their count.
 struct Moments {
     static constexpr size_t numbers = 3;
     double *count, *mean, *squares;
     bool centre, scale;
-    // Scaling alone takes an absent value for a zero, so all rows count; centring takes it for the mean.
-    double rows;
+    double rows;  // without centring, an absent value counts as 0, so all rows count
 
     void learn(size_t j, double x) {
         count[j] += 1.0;
@@ -25,21 +25,21 @@ struct Moments {
         mean[j] += deviation / count[j];
         squares[j] += deviation * (x - mean[j]);
     }
-    // Can the variance be told, however many zeros or ordinary values follow? False of NaN too.
-    bool sound(size_t j) const {
+    // Whether the variance is finite, also after any number of zeros or moderate values. False for NaN.
+    bool is_finite(size_t j) const {
         return squares[j] + mean[j] * mean[j] * count[j] <= std::numeric_limits<double>::max();
     }
 
-    // What a value is divided by. Of a column that never varied nothing is known about the scale; what rounding leaves
-    // of the deviations of a constant does not count as variation.
+    // The divisor of a value. It is 1 for a column that never varied; the rounding errors of a constant are no
+    // variation.
     double divisor(size_t j) const {
         if (!scale) return 1.0;
         const double spread = std::sqrt(variance(j));
         return spread > 10.0 * std::numeric_limits<double>::epsilon() * std::abs(mean[j]) ? spread : 1.0;
     }
     double change(size_t j, double x, double divided_by) const { return (centre ? x - mean[j] : x) / divided_by; }
-    // The same statistic of one column alone, in numbers of its own.
-    Moments alone(int64_t j, double* own) const {
+    // The same statistic for one column, on a copy of its numbers; j < 0 is a new column.
+    Moments column(int64_t j, double* own) const {
         own[0] = j < 0 ? 0.0 : count[j];
         own[1] = j < 0 ? 0.0 : mean[j];
         own[2] = j < 0 ? 0.0 : squares[j];
@@ -48,7 +48,7 @@ struct Moments {
     void put(size_t j, const double* own) { count[j] = own[0], mean[j] = own[1], squares[j] = own[2]; }
 
  private:
-    // With zeros: their deviations and the others' from the common mean (Chan, Golub and LeVeque 1979).
+    // Without centring, the absent values are zeros: the union of two sets (Chan, Golub and LeVeque 1979).
     double variance(size_t j) const {
         if (centre) return squares[j] / (count[j] > 1.0 ? count[j] : 1.0);
         const double all = rows > 1.0 ? rows : 1.0, zeros = all - count[j];
@@ -56,25 +56,25 @@ struct Moments {
     }
 };
 
-// The least and the greatest value.
+// The smallest and the largest value of a column.
 struct Range {
     static constexpr size_t numbers = 2;
     double *low, *high;
-    double from, width;  // of the target interval
+    double from, width;  // the target interval
     bool clip;
 
     void learn(size_t j, double x) {
         low[j] = x < low[j] ? x : low[j];
         high[j] = x > high[j] ? x : high[j];
     }
-    bool sound(size_t j) const { return high[j] - low[j] <= std::numeric_limits<double>::max(); }
+    bool is_finite(size_t j) const { return high[j] - low[j] <= std::numeric_limits<double>::max(); }
     double divisor(size_t j) const { return high[j] > low[j] ? high[j] - low[j] : 1.0; }
     double change(size_t j, double x, double divided_by) const {
-        if (!(high[j] >= low[j])) return from;  // nothing known
+        if (!(high[j] >= low[j])) return from;  // no values yet
         const double out = from + width * ((x - low[j]) / divided_by);
         return !clip ? out : out < from ? from : out > from + width ? from + width : out;
     }
-    Range alone(int64_t j, double* own) const {
+    Range column(int64_t j, double* own) const {
         own[0] = j < 0 ? std::numeric_limits<double>::infinity() : low[j];
         own[1] = j < 0 ? -std::numeric_limits<double>::infinity() : high[j];
         return {own, own + 1, from, width, clip};
@@ -85,12 +85,12 @@ struct Range {
 inline void count_row(Moments& moments) { moments.rows += 1.0; }
 inline void count_row(Range&) {}
 
-// Where the results go, if wanted: rows as the statistics before or after them make them.
+// Where transformed rows are written, or null: by the statistics before, and after, each row was counted.
 struct Outputs {
     double *before, *after;
 };
 
-// Returns the first row whose statistics overflow, or the number of rows. Without `learn`, `after` has nothing.
+// Returns the first row whose statistics overflow, or the number of rows. `after` is written only with `learn`.
 template <class Statistic>
 size_t run_dense(Statistic& statistic, const double* X, size_t rows, size_t columns, bool learn, Outputs out) {
     std::vector<double> divisors(columns);
@@ -111,16 +111,16 @@ size_t run_dense(Statistic& statistic, const double* X, size_t rows, size_t colu
         count_row(statistic);
 #pragma GCC ivdep
         for (size_t j = 0; j < columns; ++j) statistic.learn(j, x[j]);
-        bool sound = true;
-        for (size_t j = 0; j < columns; ++j) sound &= statistic.sound(j);
-        if (!sound) return i;
+        bool finite = true;
+        for (size_t j = 0; j < columns; ++j) finite &= statistic.is_finite(j);
+        if (!finite) return i;
         if (out.before || out.after) divide();
         if (out.after) change(x, out.after + i * columns);
     }
     return rows;
 }
 
-// No column twice in a row.
+// The same for sparse rows. No column may occur twice in a row.
 template <class Statistic>
 size_t run_sparse(Statistic& statistic, const int64_t* starts, const int32_t* columns, const double* values,
                   size_t rows, bool learn, Outputs out) {
@@ -134,12 +134,12 @@ size_t run_sparse(Statistic& statistic, const int64_t* starts, const int32_t* co
             for (size_t k = begin; k < end; ++k) out.before[k] = change(k);
         if (!learn) continue;
         count_row(statistic);
-        bool sound = true;
+        bool finite = true;
         for (size_t k = begin; k < end; ++k) {
             statistic.learn(size_t(columns[k]), values[k]);
-            sound &= statistic.sound(size_t(columns[k]));
+            finite &= statistic.is_finite(size_t(columns[k]));
         }
-        if (!sound) return i;
+        if (!finite) return i;
         if (out.after)
             for (size_t k = begin; k < end; ++k) out.after[k] = change(k);
     }

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, with ONEPASS_ISA naming it.
+// Compiled once per instruction set; ONEPASS_ISA is its name.
 #include "loops/learner_loops.hpp"
 
 #include "loops/lanes.hpp"
@@ -7,9 +7,10 @@
 namespace onepass::ONEPASS_ISA {
 namespace {
 
-// R rows against 16 points at a time: a point's numbers are loaded once for all of them.
+// Squared distances of R rows from 16 points at a time, given to take(row, first point, low eight, high eight). The
+// numbers of a point are loaded once for all R rows.
 template <size_t R, class Take>
-inline void sixteen(const double* X, size_t d, const double* points, size_t stride, const Take& take) {
+inline void distances_of_rows(const double* X, size_t d, const double* points, size_t stride, const Take& take) {
     for (size_t k = 0; k < stride; k += 16) {
         Eight low[R] = {}, high[R] = {};
         for (size_t j = 0; j < d; ++j) {
@@ -25,18 +26,19 @@ inline void sixteen(const double* X, size_t d, const double* points, size_t stri
 }
 
 template <class Take>
-inline void all_rows(const double* X, size_t n, size_t d, const double* points, size_t stride, const Take& take) {
+inline void distances_of_table(const double* X, size_t n, size_t d, const double* points, size_t stride,
+                               const Take& take) {
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
-        sixteen<4>(X + i * d, d, points, stride,
-                   [&](size_t r, size_t k, Eight low, Eight high) { take(i + r, k, low, high); });
+        distances_of_rows<4>(X + i * d, d, points, stride,
+                             [&](size_t r, size_t k, Eight low, Eight high) { take(i + r, k, low, high); });
     for (; i < n; ++i)
-        sixteen<1>(X + i * d, d, points, stride,
-                   [&](size_t, size_t k, Eight low, Eight high) { take(i, k, low, high); });
+        distances_of_rows<1>(X + i * d, d, points, stride,
+                             [&](size_t, size_t k, Eight low, Eight high) { take(i, k, low, high); });
 }
 
 void distances(const double* X, size_t n, size_t d, const double* points, size_t stride, double* out) {
-    all_rows(X, n, d, points, stride, [=](size_t i, size_t k, Eight low, Eight high) {
+    distances_of_table(X, n, d, points, stride, [=](size_t i, size_t k, Eight low, Eight high) {
         put(out + i * stride + k, low);
         put(out + i * stride + k + 8, high);
     });
@@ -44,7 +46,7 @@ void distances(const double* X, size_t n, size_t d, const double* points, size_t
 
 void nearest(const double* X, size_t n, size_t d, const double* points, size_t K, size_t stride, int64_t* at,
              double* distance) {
-    all_rows(X, n, d, points, stride, [=](size_t i, size_t k, Eight low, Eight high) {
+    distances_of_table(X, n, d, points, stride, [=](size_t i, size_t k, Eight low, Eight high) {
         double here[16];
         put(here, low);
         put(here + 8, high);
