@@ -128,7 +128,7 @@ class LasvmEngine {
                 int64_t ids[together];
                 for (size_t i = 0; i < here; ++i) {
                     rows[i] = order ? size_t(order->data()[done + i]) : done + i;
-                    ids[i] = identify ? int64_t(rows[i]) : Lasvm::stranger;
+                    ids[i] = identify ? int64_t(rows[i]) : Lasvm::no_id;
                     queries_[i] = query(X, rows[i], rooms_[i]);
                 }
                 svm.prepare(queries_, ids, here, rows_);

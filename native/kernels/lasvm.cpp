@@ -15,13 +15,13 @@ void Machine::resize(size_t slots) {
 double Machine::objective() const {
     double sum = 0.0;
     for (size_t s = 0; s < alpha.size(); ++s)
-        if (alpha[s] != 0.0) sum += alpha[s] * (side(s) + gradient[s]);
+        if (alpha[s] != 0.0) sum += alpha[s] * (y(s) + gradient[s]);
     return sum / 2.0;
 }
 
 Lasvm::Lasvm(Kernel k, size_t kernel_slots, bool sparse, size_t columns, const LasvmOptions& o)
     : kernel(std::move(k)), options(o), points(sparse, columns, kernel_slots), cache(o.cache_bytes) {
-    symmetric_ = symmetric();
+    exactly_symmetric_ = is_exactly_symmetric();
 }
 
 // -- machines ---------------------------------------------------------------------------------------------------------
@@ -40,29 +40,29 @@ void Lasvm::split() {
     machines[0].negative = mirror.negative = Machine::any_other;
     mirror.lower.swap(mirror.upper);
     for (std::vector<double>* each : {&mirror.alpha, &mirror.gradient, &mirror.lower, &mirror.upper})
-        for (double& value : *each) value = 0.0 - value;  // and not -0
+        for (double& value : *each) value = 0.0 - value;  // not -value: 0 stays +0
     mirror.bias = 0.0 - mirror.bias;
     std::swap(mirror.saw_positive, mirror.saw_negative);
-    for (size_t slot = 0; slot < slots(); ++slot) users_[slot] += mirror.holds(slot);
+    for (size_t slot = 0; slot < slots(); ++slot) users_[slot] += mirror.contains(slot);
     machines.insert(machines.begin(), std::move(mirror));
 }
 
 void Lasvm::collect(size_t at) {
     Machine& machine = machines[at];
-    for (size_t slot = 0; slot < slots() && machine.members < most_collected; ++slot) {
+    for (size_t slot = 0; slot < slots() && machine.members < most_of_one_class; ++slot) {
         const double y = machine.sign(labels[slot]);
-        if (users_[slot] > 0 && y != 0.0) admit(machine, slot, y, weights[slot], y);
+        if (users_[slot] > 0 && y != 0.0) insert(machine, slot, y, weights[slot], y);
     }
 }
 
 void Lasvm::drop_machines(size_t count) {
     for (; count > 0 && !machines.empty(); --count) {
-        for (size_t slot = 0; slot < slots(); ++slot) users_[slot] -= machines.back().holds(slot);
+        for (size_t slot = 0; slot < slots(); ++slot) users_[slot] -= machines.back().contains(slot);
         machines.pop_back();
     }
 }
 
-void Lasvm::admit(Machine& machine, size_t slot, double y, double weight, double gradient) {
+void Lasvm::insert(Machine& machine, size_t slot, double y, double weight, double gradient) {
     machine.alpha[slot] = 0.0;
     machine.gradient[slot] = gradient;
     machine.lower[slot] = y < 0.0 ? -options.C * weight : 0.0;
@@ -81,13 +81,13 @@ void Lasvm::evict(Machine& machine, size_t slot) {
 
 // -- slots ------------------------------------------------------------------------------------------------------------
 
-size_t Lasvm::place(const Query& x, int64_t label, double weight, int64_t id) {
+size_t Lasvm::store(const Query& x, int64_t label, double weight, int64_t id) {
     size_t slot = slots();
     if (free_.empty()) {
         points.push(x);
         labels.push_back(label);
         weights.push_back(weight);
-        births_.push_back(0);
+        filled_.push_back(0);
         users_.push_back(0);
         ids_.push_back(id);
         for (Machine& machine : machines) machine.resize(slots());
@@ -100,15 +100,15 @@ size_t Lasvm::place(const Query& x, int64_t label, double weight, int64_t id) {
         weights[slot] = weight;
         ids_[slot] = id;
     }
-    births_[slot] = ++clock_;
-    if (id != stranger) slot_of_[id] = slot;
+    filled_[slot] = ++clock_;
+    if (id != no_id) slot_of_[id] = slot;
     return slot;
 }
 
 void Lasvm::release(size_t slot) {
-    cache.drop(slot);
-    if (ids_[slot] != stranger) slot_of_.erase(ids_[slot]);
-    ids_[slot] = stranger;
+    cache.remove(slot);
+    if (ids_[slot] != no_id) slot_of_.erase(ids_[slot]);
+    ids_[slot] = no_id;
     labels[slot] = 0;
     weights[slot] = 0.0;
     free_.push_back(slot);
@@ -124,9 +124,9 @@ void Lasvm::compact() {
         for (size_t to = 0; to < from.size(); ++to) values[to] = values[from[to]];
         values.resize(from.size());
     };
-    std::vector<double> keep;
+    std::vector<double> buffer;
     for (size_t to = 0; to < from.size(); ++to)
-        if (from[to] != to) points.replace(to, points.query(from[to], keep));
+        if (from[to] != to) points.replace(to, points.query(from[to], buffer));
     while (points.size() > from.size()) points.remove(points.size() - 1);
     for (Machine& machine : machines) {
         renumber(machine.alpha);
@@ -136,33 +136,33 @@ void Lasvm::compact() {
     }
     renumber(labels);
     renumber(weights);
-    renumber(births_);
+    renumber(filled_);
     renumber(users_);
     renumber(ids_);
     cache.renumber(from);
-    ++epoch_;
+    ++numbering_;
     free_.clear();
     slot_of_.clear();
     for (size_t slot = 0; slot < slots(); ++slot)
-        if (ids_[slot] != stranger) slot_of_[ids_[slot]] = slot;
+        if (ids_[slot] != no_id) slot_of_[ids_[slot]] = slot;
 }
 
 void Lasvm::forget_ids() {
     slot_of_.clear();
-    std::fill(ids_.begin(), ids_.end(), stranger);
+    std::fill(ids_.begin(), ids_.end(), no_id);
 }
 
 void Lasvm::restore() {
-    births_.assign(slots(), ++clock_);
+    filled_.assign(slots(), ++clock_);
     users_.assign(slots(), 0);
-    ids_.assign(slots(), stranger);
+    ids_.assign(slots(), no_id);
     slot_of_.clear();
     free_.clear();
     for (Machine& machine : machines) {
         machine.members = 0;
         for (size_t slot = 0; slot < slots(); ++slot) {
-            machine.members += machine.holds(slot);
-            users_[slot] += machine.holds(slot);
+            machine.members += machine.contains(slot);
+            users_[slot] += machine.contains(slot);
         }
     }
     for (size_t slot = 0; slot < slots(); ++slot)
@@ -186,13 +186,13 @@ void Lasvm::evaluate(const Query& x, size_t from, size_t to, double* out) {
 
 void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedRow* out) {
     const size_t n = slots();
-    // As many stored vectors at a time as the processor's second cache holds: they serve all the rows.
+    // So many stored vectors at a time as fit into the processor's second cache. They are used for all rows.
     constexpr size_t numbers = size_t(1) << 15;
     const size_t columns = std::max<size_t>(1, points.columns());
     const size_t block = std::max<size_t>(1, numbers / columns / Points::line) * Points::line;
     for (size_t r = 0; r < count; ++r) {
-        out[r].time = ids && holds(ids[r]) ? 0 : clock_;
-        out[r].epoch = epoch_;
+        out[r].time = ids && contains(ids[r]) ? 0 : clock_;
+        out[r].numbering = numbering_;
         if (out[r].values.size() < Points::lined(n)) out[r].values.resize(Points::lined(n));
     }
     for (size_t from = 0; from < n; from += block)
@@ -200,8 +200,8 @@ void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedR
             if (out[r].time != 0) evaluate(rows[r], from, std::min(n, from + block), out[r].values.data() + from);
 }
 
-// Does K(a, b) have the same bits as K(b, a)? The terms of sparse rows are added in the order of one of the two.
-bool Lasvm::symmetric() const {
+// Whether K(a, b) has the same bits as K(b, a). For sparse vectors the order of the sum depends on the first argument.
+bool Lasvm::is_exactly_symmetric() const {
     const std::function<bool(const Kernel&)> exact = [&exact](const Kernel& k) {
         return k.op != KernelOp::foreign && k.op != KernelOp::precomputed &&
                std::all_of(k.parts.begin(), k.parts.end(), exact);
@@ -209,15 +209,16 @@ bool Lasvm::symmetric() const {
     return !points.sparse() && exact(kernel);
 }
 
-// Fills in the slots that were taken since the row was computed. Where K is symmetric to the last bit, a slot's own row
-// may have the value; elsewhere every row is evaluated from its own vector, so that no result depends on the cache.
-void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
+// Computes the values of slots that were filled after the row was computed. An exactly symmetric kernel can take a
+// value from the row of the other slot. Otherwise every value is computed from the row's own vector, so that no result
+// depends on what the cache contains.
+void Lasvm::update_row(const Query& x, size_t slot, CachedRow& row) {
     const size_t n = slots();
     if (row.values.size() < Points::lined(n)) row.values.resize(Points::lined(n));
     if (row.time == 0) evaluate(x, 0, n, row.values.data());
     for (size_t s = 0; s < n && row.time != 0; ++s) {
-        if (births_[s] <= row.time) continue;
-        if (symmetric_ && slot != nowhere && cache.holds(s) && cache.at(s).time >= births_[slot]) {
+        if (filled_[s] <= row.time) continue;
+        if (exactly_symmetric_ && slot != nowhere && cache.contains(s) && cache.at(s).time >= filled_[slot]) {
             row.values[s] = cache.at(s).values[slot];
             continue;
         }
@@ -227,119 +228,144 @@ void Lasvm::complete(const Query& x, size_t slot, CachedRow& row) {
         std::copy_n(values, to - from, row.values.data() + from);
         s = to - 1;
     }
-    // The diagonal's own formula adds up in another order: one of the two must hold everywhere.
-    if (slot != nowhere) row.values[slot] = self(slot);
+    // The formula of the diagonal sums in another order than the kernel row. The diagonal's value is used everywhere.
+    if (slot != nowhere) row.values[slot] = diagonal_of(slot);
     row.time = clock_;
 }
 
-const double* Lasvm::row(size_t slot) {
+const double* Lasvm::kernel_row(size_t slot) {
     CachedRow& row = cache.use(slot, Points::lined(slots()));
-    if (row.time != clock_) complete(points.query(slot, room_), slot, row);
+    if (row.time != clock_) update_row(points.query(slot, stored_), slot, row);
     return row.values.data();
 }
 
-double Lasvm::self(size_t slot) const {
+// The kernel row of an example: that of its slot, or `row`, brought up to date.
+const double* Lasvm::arriving_row(const Query& x, CachedRow& row, size_t slot) {
+    if (row.numbering != numbering_) row.time = 0;
+    row.numbering = numbering_;
+    if (slot != nowhere) return kernel_row(slot);
+    if (row.time != clock_) update_row(x, nowhere, row);
+    return row.values.data();
+}
+
+double Lasvm::diagonal_of(size_t slot) const {
     return diagonal(kernel, points.norms()[slot], points.sums()[slot], points.selves(slot));
 }
 
 // -- the algorithm ----------------------------------------------------------------------------------------------------
 
-LasvmStatus Lasvm::step(Machine& machine, size_t i, size_t j) {
-    const double* k_i = row(i);
-    const double* k_j = row(j);
-    const double k_ii = self(i), k_jj = self(j), eta = k_ii + k_jj - 2.0 * k_i[j];
+// Moves alpha_rise up and alpha_fall down by the same amount, to the maximum of W or to the nearer bound.
+LasvmStatus Lasvm::step(Machine& machine, const Pair& pair) {
+    const size_t i = pair.rise, j = pair.fall;
+    const double* k_i = kernel_row(i);
+    const double* k_j = kernel_row(j);
+    const double k_ii = diagonal_of(i), k_jj = diagonal_of(j), eta = k_ii + k_jj - 2.0 * k_i[j];
     const double scale = std::max(std::abs(k_ii), std::abs(k_jj));
     if (options.may_be_indefinite && eta < indefinite_below * scale) return LasvmStatus::indefinite;
     double* alpha = machine.alpha.data();
     double length = std::min(machine.upper[i] - alpha[i], alpha[j] - machine.lower[j]);
-    // A flat direction (duplicates) goes to the bound.
+    // In a flat direction (equal vectors) W has no maximum before the bound.
     if (eta > epsilon * scale) length = std::min(length, (machine.gradient[i] - machine.gradient[j]) / eta);
     alpha[i] += length;
     alpha[j] -= length;
-    lasvm_loops->descend(machine.gradient.data(), k_i, k_j, length, slots());
-    for (const size_t s : {i, j}) {
+    lasvm_loops->update_gradient(machine.gradient.data(), k_i, k_j, length, slots());
+    for (const size_t s : {i, j}) {  // an alpha next to a bound is set to the bound
         const double near = epsilon * (machine.upper[s] - machine.lower[s]);
         if (machine.upper[s] - alpha[s] <= near) alpha[s] = machine.upper[s];
         if (alpha[s] - machine.lower[s] <= near) alpha[s] = machine.lower[s];
     }
-    if (std::fmod(++machine.steps, recompute_every) == 0.0) recompute(machine);
+    if (std::fmod(++machine.steps, recompute_every) == 0.0) recompute_gradients(machine);
     return LasvmStatus::ok;
 }
 
-void Lasvm::recompute(Machine& machine) {
-    for (size_t s = 0; s < slots(); ++s) machine.gradient[s] = machine.side(s);
+void Lasvm::recompute_gradients(Machine& machine) {
+    for (size_t s = 0; s < slots(); ++s) machine.gradient[s] = machine.y(s);
     for (size_t s = 0; s < slots(); ++s)
-        if (machine.alpha[s] != 0.0) kernel_loops->axpy(-machine.alpha[s], row(s), machine.gradient.data(), slots());
+        if (machine.alpha[s] != 0.0)
+            kernel_loops->axpy(-machine.alpha[s], kernel_row(s), machine.gradient.data(), slots());
 }
 
-Extremes Lasvm::extremes(const Machine& m) const {
-    return lasvm_loops->extremes(m.alpha.data(), m.gradient.data(), m.lower.data(), m.upper.data(), slots());
+Pair Lasvm::find_pair(const Machine& m) const {
+    return lasvm_loops->find_pair(m.alpha.data(), m.gradient.data(), m.lower.data(), m.upper.data(), slots());
 }
 
-bool Lasvm::violates(const Machine& machine, const Extremes& pair) const {
-    return pair.rise != Extremes::none && pair.fall != Extremes::none &&
-           machine.gradient[pair.rise] - machine.gradient[pair.fall] > options.tau;
+bool Lasvm::violates(const Machine& machine, const Pair& pair) const {
+    return pair.exists() && machine.gradient[pair.rise] - machine.gradient[pair.fall] > options.tau;
 }
 
 LasvmStatus Lasvm::reprocess(Machine& machine) {
-    Extremes pair = extremes(machine);
+    Pair pair = find_pair(machine);
     if (violates(machine, pair)) {
-        const LasvmStatus status = step(machine, pair.rise, pair.fall);
-        if (status != LasvmStatus::ok) return status;
-        pair = extremes(machine);
+        if (const LasvmStatus status = step(machine, pair); status != LasvmStatus::ok) return status;
+        pair = find_pair(machine);
     }
-    if (pair.rise == Extremes::none || pair.fall == Extremes::none) {  // one class only
+    if (!pair.exists()) {  // one class only
         machine.delta = std::numeric_limits<double>::infinity();
         return LasvmStatus::ok;
     }
     const double top = machine.gradient[pair.rise], bottom = machine.gradient[pair.fall];
-    useless_.resize(slots());
-    const size_t found = lasvm_loops->useless(machine.alpha.data(), machine.gradient.data(), machine.lower.data(),
-                                              machine.upper.data(), slots(), top, bottom, useless_.data());
-    for (size_t at = 0; at < found; ++at) evict(machine, useless_[at]);
+    removable_.resize(slots());
+    const size_t found =
+        lasvm_loops->find_removable(machine.alpha.data(), machine.gradient.data(), machine.lower.data(),
+                                    machine.upper.data(), slots(), top, bottom, removable_.data());
+    for (size_t at = 0; at < found; ++at) evict(machine, removable_[at]);
     machine.bias = (top + bottom) / 2.0;
     machine.delta = top - bottom;
     return LasvmStatus::ok;
 }
 
-LasvmStatus Lasvm::process(const Query& x, CachedRow& row, int64_t label, double weight, int64_t id, bool stepping) {
-    const auto known = id == stranger ? slot_of_.end() : slot_of_.find(id);
-    size_t slot = known == slot_of_.end() ? nowhere : known->second;
-    if (row.epoch != epoch_) row.time = 0;
-    row.epoch = epoch_;
-    if (slot == nowhere && row.time != clock_) complete(x, nowhere, row);
-    const double* values = slot == nowhere ? row.values.data() : this->row(slot);
-    // All gradients first: nothing is touched before x is known to be sound.
-    newcomers_.clear();
+size_t Lasvm::find_slot(int64_t id) const {
+    const auto found = id == no_id ? slot_of_.end() : slot_of_.find(id);
+    return found == slot_of_.end() ? nowhere : found->second;
+}
+
+// Computes g_x = y - sum_s alpha_s k_sx for all machines that insert x, into `insertions_`. Returns whether all of them
+// are finite. Nothing is changed before that is known.
+bool Lasvm::compute_gradients(const Query& x, const double* k, size_t slot, int64_t label) {
+    insertions_.clear();
     bool finite = std::isfinite(diagonal(kernel, x));
     for (size_t m = 0; m < machines.size(); ++m) {
         const Machine& machine = machines[m];
         const double y = machine.sign(label);
-        if (y == 0.0 || (slot != nowhere && machine.holds(slot))) continue;
-        const bool lonely = y > 0.0 ? !machine.saw_negative : !machine.saw_positive;
-        if (lonely && machine.members >= most_collected) continue;
-        const double gradient = y - kernel_loops->dot(machine.alpha.data(), values, slots());
+        if (y == 0.0 || (slot != nowhere && machine.contains(slot))) continue;
+        const bool one_class = y > 0.0 ? !machine.saw_negative : !machine.saw_positive;
+        if (one_class && machine.members >= most_of_one_class) continue;
+        const double gradient = y - kernel_loops->dot(machine.alpha.data(), k, slots());
         finite &= std::isfinite(gradient);
-        newcomers_.push_back({m, y, gradient});
+        insertions_.push_back({m, y, gradient});
     }
-    if (!finite) return LasvmStatus::not_finite;
-    if (newcomers_.empty()) return LasvmStatus::ok;
-    if (slot == nowhere) {
-        slot = place(x, label, weight, id);
-        if (row.values.size() < Points::lined(slots())) row.values.resize(Points::lined(slots()));
-        row.values[slot] = diagonal(kernel, x);
-        row.time = clock_;
-        if (cache.has_room(row.values.size())) cache.adopt(slot, row);
-    }
-    for (const Newcomer& each : newcomers_) admit(machines[each.machine], slot, each.y, weight, each.gradient);
-    if (!stepping) return LasvmStatus::ok;
-    for (const Newcomer& each : newcomers_) {
-        Machine& machine = machines[each.machine];
-        Extremes pair = extremes(machine);
-        (each.y > 0.0 ? pair.rise : pair.fall) = slot;
-        if (!violates(machine, pair)) continue;
-        if (!cache.holds(slot)) cache.adopt(slot, row);
-        const LasvmStatus status = step(machine, pair.rise, pair.fall);
+    return finite;
+}
+
+// Stores x, and its kernel row where the cache has room.
+size_t Lasvm::store_with_row(const Query& x, CachedRow& row, int64_t label, double weight, int64_t id) {
+    const size_t slot = store(x, label, weight, id);
+    if (row.values.size() < Points::lined(slots())) row.values.resize(Points::lined(slots()));
+    row.values[slot] = diagonal(kernel, x);
+    row.time = clock_;
+    if (cache.has_room(row.values.size())) cache.insert(slot, row);
+    return slot;
+}
+
+// The step of PROCESS: x and the vector that violates most with it.
+LasvmStatus Lasvm::process_step(Machine& machine, size_t slot, double y, CachedRow& row) {
+    Pair pair = find_pair(machine);
+    (y > 0.0 ? pair.rise : pair.fall) = slot;
+    if (!violates(machine, pair)) return LasvmStatus::ok;
+    if (!cache.contains(slot)) cache.insert(slot, row);
+    return step(machine, pair);
+}
+
+LasvmStatus Lasvm::process(const Query& x, CachedRow& row, int64_t label, double weight, int64_t id, bool stepping) {
+    size_t slot = find_slot(id);
+    const double* k = arriving_row(x, row, slot);
+    if (!compute_gradients(x, k, slot, label)) return LasvmStatus::not_finite;
+    if (insertions_.empty()) return LasvmStatus::ok;
+    if (slot == nowhere) slot = store_with_row(x, row, label, weight, id);
+    for (const Insertion& each : insertions_) insert(machines[each.machine], slot, each.y, weight, each.gradient);
+    for (const Insertion& each : insertions_) {
+        if (!stepping) break;
+        const LasvmStatus status = process_step(machines[each.machine], slot, each.y, row);
         if (status != LasvmStatus::ok) return status;
     }
     return LasvmStatus::ok;
@@ -362,17 +388,17 @@ LasvmStatus Lasvm::learn(const Query& x, CachedRow& row, int64_t label, double w
         return LasvmStatus::ok;
     }
     if (free_.empty() && !has_room(x)) return LasvmStatus::full;
-    std::unique_ptr<Before> before;
-    if (options.may_be_indefinite) before = remember();
+    std::unique_ptr<Saved> saved;
+    if (options.may_be_indefinite) saved = save();
     LasvmStatus status = process(x, row, label, weight, id, true);
     for (size_t m = 0; status == LasvmStatus::ok && m < machines.size(); ++m)
         if (machines[m].sign(label) != 0.0) status = reprocess_repeatedly(machines[m]);
     if (status != LasvmStatus::ok) {
-        if (before) undo(*before);
+        if (saved) roll_back(*saved);
         return status;
     }
     ++t;
-    // Gaps cost kernel values: a quarter of them is too many.
+    // Kernel values of free slots are computed for nothing, so at most a quarter of the slots may be free.
     if (free_.size() >= 64 && free_.size() * 4 > slots()) compact();
     return status;
 }
@@ -383,7 +409,7 @@ LasvmStatus Lasvm::reprocess_repeatedly(Machine& machine) {
         const double steps = machine.steps;
         const size_t members = machine.members;
         status = reprocess(machine);
-        if (machine.steps == steps && machine.members == members) break;  // nor would it move anything again
+        if (machine.steps == steps && machine.members == members) break;  // it would change nothing again
     }
     const size_t most = most_repeats * machine.members;
     for (size_t i = 0; i < most && status == LasvmStatus::ok && std::isfinite(machine.delta) &&
@@ -402,9 +428,9 @@ bool Lasvm::finish(Machine& machine, LasvmStatus& status) {
     return false;
 }
 
-// -- a refused example ------------------------------------------------------------------------------------------------
+// -- one example as a transaction -------------------------------------------------------------------------------------
 
-struct Lasvm::Before {
+struct Lasvm::Saved {
     std::vector<Machine> machines;
     std::vector<int64_t> labels, ids;
     std::vector<double> weights;
@@ -413,24 +439,25 @@ struct Lasvm::Before {
     std::unordered_map<int64_t, size_t> slot_of;
 };
 
-std::unique_ptr<Lasvm::Before> Lasvm::remember() const {
-    return std::make_unique<Before>(Before{machines, labels, ids_, weights, users_, free_, slot_of_});
+std::unique_ptr<Lasvm::Saved> Lasvm::save() const {
+    return std::make_unique<Saved>(Saved{machines, labels, ids_, weights, users_, free_, slot_of_});
 }
 
-// The clock goes on, so that rows computed meanwhile are not taken for those of vectors that come later. A vector that
-// was evicted meanwhile is still in its slot: the refused one took a free slot, or a new one.
-void Lasvm::undo(Before& before) {
-    machines = std::move(before.machines);
-    labels = std::move(before.labels);
-    weights = std::move(before.weights);
-    ids_ = std::move(before.ids);
-    users_ = std::move(before.users);
-    free_ = std::move(before.free);
-    slot_of_ = std::move(before.slot_of);
-    births_.resize(slots());
+// The vectors themselves were not saved: an evicted vector is still in its slot, because the refused one was stored in
+// a slot that was free before, or in a new one. The clock does not go back, so that kernel rows which were computed in
+// between do not count as those of later vectors.
+void Lasvm::roll_back(Saved& saved) {
+    machines = std::move(saved.machines);
+    labels = std::move(saved.labels);
+    weights = std::move(saved.weights);
+    ids_ = std::move(saved.ids);
+    users_ = std::move(saved.users);
+    free_ = std::move(saved.free);
+    slot_of_ = std::move(saved.slot_of);
+    filled_.resize(slots());
     while (points.size() > slots()) points.remove(points.size() - 1);
     for (size_t slot = 0; slot <= slots(); ++slot)
-        if (slot == slots() || users_[slot] == 0) cache.drop(slot);
+        if (slot == slots() || users_[slot] == 0) cache.remove(slot);
 }
 
 // -- prediction -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, with ONEPASS_ISA naming it.
+// Compiled once per instruction set; ONEPASS_ISA is its name.
 #include "loops/lasvm_loops.hpp"
 
 #include <limits>
@@ -17,21 +17,21 @@ inline bool any(EightFlags flags) {
     return all != 0;
 }
 
-// Of eight bests, one for each place mod 8, the best; the lowest slot of equals.
+// The best of eight values and its slot; the lowest slot of equals. Lanes without a slot have a negative one.
 template <class Better>
 inline size_t best_of(Eight value, EightFlags slot, double worst, const Better& better) {
     double best = worst;
-    size_t at = Extremes::none;
+    size_t at = Pair::none;
     for (int l = 0; l < 8; ++l)
         if (slot[l] >= 0 &&
-            (at == Extremes::none || better(value[l], best) || (value[l] == best && size_t(slot[l]) < at))) {
+            (at == Pair::none || better(value[l], best) || (value[l] == best && size_t(slot[l]) < at))) {
             best = value[l];
             at = size_t(slot[l]);
         }
     return at;
 }
 
-Extremes extremes(const double* alpha, const double* gradient, const double* lower, const double* upper, size_t n) {
+Pair find_pair(const double* alpha, const double* gradient, const double* lower, const double* upper, size_t n) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     Eight top = Eight{} - infinity, bottom = Eight{} + infinity;
     EightFlags rise = EightFlags{} - 1, fall = EightFlags{} - 1, here = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -52,13 +52,13 @@ Extremes extremes(const double* alpha, const double* gradient, const double* low
             best_of(bottom, fall, infinity, [](double a, double b) { return a < b; })};
 }
 
-void descend(double* gradient, const double* k_i, const double* k_j, double step, size_t n) {
+void update_gradient(double* gradient, const double* k_i, const double* k_j, double step, size_t n) {
     for (size_t s = 0; s < n; ++s) gradient[s] -= step * (k_i[s] - k_j[s]);
 }
 
-size_t useless(const double* alpha, const double* gradient, const double* lower, const double* upper, size_t n,
-               double top, double bottom, size_t* out) {
-    const auto is_useless = [=](size_t s) {
+size_t find_removable(const double* alpha, const double* gradient, const double* lower, const double* upper, size_t n,
+                      double top, double bottom, size_t* out) {
+    const auto is_removable = [=](size_t s) {
         return alpha[s] == 0.0 && ((lower[s] < 0.0 && gradient[s] >= top) || (upper[s] > 0.0 && gradient[s] <= bottom));
     };
     size_t found = 0, s = 0;
@@ -69,10 +69,10 @@ size_t useless(const double* alpha, const double* gradient, const double* lower,
             ((load(lower + s) < zero) & (g >= zero + top)) | ((load(upper + s) > zero) & (g <= zero + bottom));
         if (!any(idle & none)) continue;
         for (size_t l = s; l < s + 8; ++l)
-            if (is_useless(l)) out[found++] = l;
+            if (is_removable(l)) out[found++] = l;
     }
     for (; s < n; ++s)
-        if (is_useless(s)) out[found++] = s;
+        if (is_removable(s)) out[found++] = s;
     return found;
 }
 
@@ -86,8 +86,8 @@ size_t useless(const double* alpha, const double* gradient, const double* lower,
 namespace onepass {
 
 const LasvmLoops* ONEPASS_NAME(lasvm_loops_, ONEPASS_ISA)() {
-    static const LasvmLoops loops = {ONEPASS_STRING(ONEPASS_ISA), ONEPASS_ISA::extremes, ONEPASS_ISA::descend,
-                                     ONEPASS_ISA::useless};
+    static const LasvmLoops loops = {ONEPASS_STRING(ONEPASS_ISA), ONEPASS_ISA::find_pair, ONEPASS_ISA::update_gradient,
+                                     ONEPASS_ISA::find_removable};
     return &loops;
 }
 

@@ -69,7 +69,7 @@ static std::vector<double> learned(Lasvm& svm) {
         out.insert(out.end(), m.alpha.begin(), m.alpha.end());
         out.insert(out.end(), m.lower.begin(), m.lower.end());
         out.insert(out.end(), m.upper.begin(), m.upper.end());
-        for (size_t s = 0; s < m.gradient.size(); ++s) out.push_back(m.holds(s) ? m.gradient[s] : 0.0);
+        for (size_t s = 0; s < m.gradient.size(); ++s) out.push_back(m.contains(s) ? m.gradient[s] : 0.0);
         out.insert(out.end(), {m.bias, m.delta, m.steps});
     }
     return out;
@@ -99,7 +99,7 @@ static std::vector<double> run(const Kernel& kernel, bool sparse, size_t cache, 
             std::vector<int64_t> ids;
             for (size_t i = 0; i < here; ++i) {
                 queries.push_back(stream.query(kernel, start + i, sparse));
-                ids.push_back(identify ? int64_t(start + i) : Lasvm::stranger);
+                ids.push_back(identify ? int64_t(start + i) : Lasvm::no_id);
             }
             svm.prepare(queries.data(), ids.data(), here, rows.data());
             for (size_t i = 0; i < here; ++i)
@@ -161,8 +161,8 @@ static void test_refusals() {
     for (size_t i = 0; i < stream.rows; ++i) {
         const Query x = stream.query(kernel, i, false);
         CachedRow row, other;
-        if (svm.learn(x, row, stream.labels[i], stream.weights[i], Lasvm::stranger) != LasvmStatus::ok) ++refused;
-        else clean.learn(x, other, stream.labels[i], stream.weights[i], Lasvm::stranger);
+        if (svm.learn(x, row, stream.labels[i], stream.weights[i], Lasvm::no_id) != LasvmStatus::ok) ++refused;
+        else clean.learn(x, other, stream.labels[i], stream.weights[i], Lasvm::no_id);
         expect(same(learned(svm), learned(clean)), "a refused example leaves no trace");
     }
     expect(refused > 5, "the kernel is found to be indefinite");
@@ -174,7 +174,7 @@ static void test_refusals() {
     x.n = 5;
     kernel_loops->prepare(kernel, x);
     CachedRow row;
-    expect(linear.learn(x, row, 1, 1.0, Lasvm::stranger) == LasvmStatus::not_finite, "an overflow is refused");
+    expect(linear.learn(x, row, 1, 1.0, Lasvm::no_id) == LasvmStatus::not_finite, "an overflow is refused");
     expect(linear.slots() == 0 && linear.t == 0, "and not stored");
 }
 
