@@ -73,11 +73,11 @@ KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict opti
     for (double each : nb::cast<std::vector<double>>(config["rule"])) budget.rule[i++] = each;
     budget.random = nb::cast<uint64_t>(config["seed"]);
     budget.merge_duplicates = nb::cast<bool>(config["merge_duplicates"]);
-    f.follows_norm = model.uses_ww || entry.norm;
-    f.keeps_gram = entry.gram || (model.uses_ww && budget.B > 0);
-    f.keeps_inverse = entry.inverse;
-    f.keeps_values = entry.values;
-    f.keeps_covariance = entry.covariance;
+    f.tracks_norm = model.uses_ww || entry.norm;
+    f.stores_gram = entry.gram || (model.uses_ww && budget.B > 0);
+    f.stores_inverse = entry.inverse;
+    f.stores_values = entry.values;
+    f.stores_covariance = entry.covariance;
     f.own_class = nb::cast<bool>(config["own_class"]);
     if (features.hashed()) width = features.slots();
 }
@@ -113,14 +113,14 @@ void KernelEngine::start(bool sparse, size_t d) {
     holder_ = std::move(holder);
     kernel_features = std::max<size_t>(1, d);  // 0 is for none yet
     // Hashed columns are many and mostly empty.
-    f.begin(&holder_->kernel, (sparse || features.hashed()) && !dense_only, width, holder_->slots);
+    f.initialise(&holder_->kernel, (sparse || features.hashed()) && !dense_only, width, holder_->slots);
 }
 
 // The first example was refused: as if it had not come.
 void KernelEngine::unstart() {
     holder_.reset();
     kernel_features = 0;
-    f.begin(nullptr, false, 0, 0);
+    f.initialise(nullptr, false, 0, 0);
 }
 
 const Kernel& KernelEngine::any_kernel() {
@@ -396,7 +396,7 @@ void KernelEngine::score(const Table& X, Out scores) {
             const Table::Row row = X.row(i);
             Query x = as_query(row.x, row.index, row.n);
             kernel_loops->prepare(holder_->kernel, x);
-            f.score(f.row(x), scores.data() + i * f.outputs());
+            f.score(f.kernel_values(x), scores.data() + i * f.outputs());
         }
     };
     if (in_python()) {
@@ -521,7 +521,7 @@ void KernelEngine::scores_of(nb::handle x, double, double* out) {
         query = as_query(scratch_.value.data(), scratch_.index.data(), scratch_.value.size());
     }
     kernel_loops->prepare(holder_->kernel, query);
-    f.score(f.row(query), out);
+    f.score(f.kernel_values(query), out);
     if (PyErr_Occurred()) throw nb::python_error();
 }
 

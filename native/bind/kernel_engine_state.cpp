@@ -49,9 +49,9 @@ nb::dict KernelEngine::state(bool) {
         for (size_t r = 0; r < f.outputs(); ++r) coefficients.push_back(f.coef[r][i]);
     out["coefficients"] = array({n, f.outputs()}, std::move(coefficients));
     out["births"] = array({n}, std::vector<double>(f.birth));
-    if (f.keeps_inverse) out["inverse"] = square(f.inverse);
-    if (f.keeps_covariance) out["covariance"] = square(f.covariance);
-    if (f.keeps_values) out["values"] = array({n}, std::vector<double>(f.values));
+    if (f.stores_inverse) out["inverse"] = square(f.inverse);
+    if (f.stores_covariance) out["covariance"] = square(f.covariance);
+    if (f.stores_values) out["values"] = array({n}, std::vector<double>(f.values));
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["random"] = array({1}, std::vector<uint64_t>{budget.random});
     out["scalars"] = array(
@@ -96,7 +96,7 @@ void KernelEngine::set_state(nb::dict state) {
         f.points.push(row);
         f.diagonals.push_back(diagonal(holder_->kernel, row));
         // No learner keeps such a vector, and a Gram matrix with one may have no inverse.
-        if (!std::isfinite(f.diagonals.back()) || (f.keeps_inverse && !(f.diagonals.back() > 0.0)))
+        if (!std::isfinite(f.diagonals.back()) || (f.stores_inverse && !(f.diagonals.back() > 0.0)))
             raise("ModelFileError", "K(x, x) of a support vector is no number above 0");
     };
     if (sparse) {
@@ -139,10 +139,10 @@ void KernelEngine::set_state(nb::dict state) {
     const auto random = nb::cast<Vector<uint64_t>>(state["random"]);
     if (random.shape(0) != 1) raise("ModelFileError", "an array has the wrong length");
     budget.random = random.data()[0];
-    if (f.keeps_gram && n > 0) f.rebuild_gram();
-    if (f.keeps_inverse) f.inverse = square_of(state["inverse"], n);
-    if (f.keeps_covariance) f.covariance = square_of(state["covariance"], n);
-    if (f.keeps_values) f.values = numbers_of(state["values"], n);
+    if (f.stores_gram && n > 0) f.recompute_gram();
+    if (f.stores_inverse) f.inverse = square_of(state["inverse"], n);
+    if (f.stores_covariance) f.covariance = square_of(state["covariance"], n);
+    if (f.stores_values) f.values = numbers_of(state["values"], n);
     if (budget.admit == budgets::bpa_nn) find_neighbours(budget, f);
     model.size_scratch();
 }

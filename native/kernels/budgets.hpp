@@ -1,4 +1,5 @@
-// Budgets: what happens when a kernel learner wants to add to its expansion. The formulas of src/onepass/budgets.py.
+// Budgets: how a kernel learner applies the step of a rule and stores at most B vectors. The formulas are those of
+// src/onepass/kernels/budgets/.
 #pragma once
 #include <cstdint>
 
@@ -6,50 +7,52 @@
 
 namespace onepass {
 
-// A round as a budget sees it: the rule has answered, nothing has moved yet.
+// A round as a budget sees it: the rule's step is known, and f has not changed yet.
 struct KernelRound {
     const Query& x;
     const double* k;       // K(x, x_i)
     double ktt;            // K(x, x)
-    const double* scores;  // f(x), one per output
-    double m, target;      // the margin and what it should have reached
+    const double* scores;  // f(x), one number per output
+    double m, target;      // the margin, and the margin that the loss asks for
     double xx;             // |phi|^2 = ktt * |parts|^2
     double importance;
-    double add, scale;    // f <- scale*f + add*parts*K(x, .)
-    const double* parts;  // the direction: one number per output
+    double add, scale;    // the rule's step: f <- scale*f + add*parts*K(x, .)
+    const double* parts;  // the direction phi, one number per output
     double t;
+
+    double loss() const { return target - m; }
 };
 
 struct Budget;
-// Takes the round's step, or another in its place; true where f has changed.
+// Applies the step of the round, or another step that keeps the budget. Returns whether f has changed.
 using Admit = bool (*)(Budget&, Expansion&, const KernelRound&);
 
 struct Budget {
     Admit admit = nullptr;
-    size_t B = 0;             // 0: no limit
+    size_t B = 0;             // the most vectors; 0 is no limit
     double p[8] = {};         // the budget's own parameters
-    double rule[3] = {};      // of the rule: beta (Perceptron), or C and whether it is PA-II
-    double Q = 0.0, M = 0.0;  // Forgetron; Reservoir counts the updates that came in M
-    uint64_t random = 0;
+    double rule[3] = {};      // parameters of the rule: beta (Perceptron), or C and whether it is PA-II
+    double Q = 0.0, M = 0.0;  // of the Forgetron; the Reservoir counts all updates in M
+    uint64_t random = 0;      // the state of the random generator
     bool merge_duplicates = false;
-    bool every_round = false;               // is it asked also where the rule does not add?
-    std::vector<double> nearest, distance;  // BPA-NN: of each vector; follows from the Gram matrix
+    bool every_round = false;               // `admit` is also called when the rule adds nothing
+    std::vector<double> nearest, distance;  // BPA-NN: each vector's nearest neighbour and its squared distance
 
     bool full(const Expansion& f) const { return B > 0 && f.size() >= B; }
 };
 
-// f <- scale*f + add*parts*K(x, .), with no thought of room.
+// f <- scale*f + add*parts*K(x, .), without a limit.
 bool take_step(Budget& budget, Expansion& f, const KernelRound& round);
 
-// Indexed by the budget's `code`; `prepare` says what the expansion must keep.
+// A budget, and what the expansion must store for it.
 struct BudgetEntry {
     Admit admit;
     bool gram, inverse, values, norm, every_round, covariance = false;
 };
-extern const BudgetEntry budget_table[];
+extern const BudgetEntry budget_table[];  // indexed by the budget's `code`
 extern const int budget_count;
 
-void find_neighbours(Budget& budget, const Expansion& f);  // BPA-NN, after loading
+void find_neighbours(Budget& budget, const Expansion& f);  // of BPA-NN, after a model was loaded
 
 namespace budgets {
 bool stop(Budget&, Expansion&, const KernelRound&);

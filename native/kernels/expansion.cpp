@@ -11,28 +11,27 @@ namespace onepass {
 namespace {
 
 constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
-constexpr double recompute_every = 1000.0;
-constexpr double sparse_overhead = 96.0;                                    // bytes beside a sparse row's numbers
-constexpr double reinvert_every = 500.0, tolerated = 1e-7, jitter = 1e-10;  // or every 4n: O(n^2) an insertion
+constexpr double recompute_every = 1000.0;  // new vectors
+constexpr double sparse_overhead = 96.0;    // bytes of a sparse vector besides its numbers
+// The inverse is recomputed in O(n^3) after max(reinvert_every, 4n) updates of O(n^2) each, or when an entry of
+// K^-1 K is wrong by more than `tolerance`. `jitter` times the mean of K(x_i, x_i) is added to the diagonal of K.
+constexpr double reinvert_every = 500.0, tolerance = 1e-7, jitter = 1e-10;
 
-// Row and column i of a square table away; the last ones take their place.
-void drop(Rows& rows, size_t i) {
-    for (std::vector<double>& row : rows) {
-        row[i] = row.back();
-        row.pop_back();
-    }
-    std::swap(rows[i], rows.back());
-    rows.pop_back();
-}
-
-void drop(std::vector<double>& values, size_t i) {
+void remove_entry(std::vector<double>& values, size_t i) {
     values[i] = values.back();
     values.pop_back();
 }
 
+// Removes row i and column i of a square matrix. The last row and column move to their place.
+void remove_row_and_column(Rows& matrix, size_t i) {
+    for (std::vector<double>& row : matrix) remove_entry(row, i);
+    std::swap(matrix[i], matrix.back());
+    matrix.pop_back();
+}
+
 }  // namespace
 
-void Expansion::begin(const Kernel* with, bool sparse, size_t columns, size_t slots) {
+void Expansion::initialise(const Kernel* with, bool sparse, size_t columns, size_t slots) {
     kernel = with;
     points = Points(sparse, columns, slots);
 }
@@ -63,19 +62,19 @@ void Expansion::negate() {
     for (double& each : values) each = -each;
 }
 
-double Expansion::squared(size_t i) const {
+double Expansion::squared_norm(size_t i) const {
     double sum = 0.0;
     for (size_t r = 0; r < outputs(); ++r) sum += c(i, r) * c(i, r);
     return sum;
 }
 
-double Expansion::largest() const {
+double Expansion::largest_coefficient() const {
     double most = 0.0;
     for (const std::vector<double>& row : coef) most = std::max(most, kernel_loops->largest(row.data(), row.size()));
     return std::abs(scale) * most;
 }
 
-const double* Expansion::row(const Query& x) {
+const double* Expansion::kernel_values(const Query& x) {
     if (k_.size() < Points::lined(size())) k_.resize(2 * Points::lined(size()));
     kernel_loops->row(*kernel, x, points, 0, size(), k_.data());
     return k_.data();
@@ -87,35 +86,37 @@ void Expansion::score(const double* k, double* out) const {
 
 double Expansion::value(size_t i, size_t r) {
     const double* k;
-    if (keeps_gram) {
+    if (stores_gram) {
         k = gram[i].data();
     } else {
-        const Query x = points.query(i, keep_);
-        room_.resize(Points::lined(size()));
-        kernel_loops->row(*kernel, x, points, 0, size(), room_.data());
-        k = room_.data();
+        const Query x = points.query(i, stored_);
+        k_of_stored_.resize(Points::lined(size()));
+        kernel_loops->row(*kernel, x, points, 0, size(), k_of_stored_.data());
+        k = k_of_stored_.data();
     }
     return scale * kernel_loops->dot(coef[r].data(), k, size());
 }
 
 double Expansion::bytes_with(size_t more, size_t columns, size_t outputs, size_t numbers) const {
-    const double n = double(size() + more), tables = keeps_gram + keeps_inverse + keeps_covariance;
-    const double beside = double(outputs) + 7.0 + 2.0 * tables * n;  // a table's rows grow by doubling
-    if (!points.sparse()) return 8.0 * n * (double(columns) + beside);
-    return 16.0 * double(points.numbers() + more * numbers) + n * (8.0 * beside + sparse_overhead);
+    const double n = double(size() + more), matrices = stores_gram + stores_inverse + stores_covariance;
+    // Numbers per vector besides its features. The rows of a matrix may take twice their size: they grow by doubling.
+    const double others = double(outputs) + 7.0 + 2.0 * matrices * n;
+    if (!points.sparse()) return 8.0 * n * (double(columns) + others);
+    return 16.0 * double(points.numbers() + more * numbers) + n * (8.0 * others + sparse_overhead);
 }
 
-// Looks the limit up, and grants twice what is needed. Dense rows are copied where their room grows: both must fit.
-bool Expansion::grant(const Query& x) {
+// Compares with the memory limit, and reserves twice the bytes that are needed, or as many as fit. While dense vectors
+// move to larger memory, the old and the new memory must fit together.
+bool Expansion::reserve_room(const Query& x) {
     const double wanted = bytes_with(1, points.columns(), outputs(), x.n);
     if (wanted <= small_tables) {
-        granted_ = small_tables;
+        reserved_ = small_tables;
         return true;
     }
-    const double limit = memory_limit_of_rows(), here = points.sparse() ? 0.0 : wanted;
-    const double most = std::min(2.0 * wanted, limit - here);
+    const double limit = memory_limit_of_rows(), old_memory = points.sparse() ? 0.0 : wanted;
+    const double most = std::min(2.0 * wanted, limit - old_memory);
     if (wanted > most) return false;
-    granted_ = most;
+    reserved_ = most;
     points.reserve(size_t(double(size() + 1) * (most / wanted)));
     return true;
 }
@@ -126,35 +127,34 @@ void Expansion::rescale(double factor) {
     scale *= factor;
     ww *= factor * factor;
     for (double& each : values) each *= factor;
-    if (!(std::abs(scale) >= smallest_scale && std::abs(scale) <= largest_scale)) fold();
+    if (!(std::abs(scale) >= smallest_scale && std::abs(scale) <= largest_scale)) multiply_scale_in();
 }
 
-void Expansion::fold() {
+void Expansion::multiply_scale_in() {
     for (std::vector<double>& row : coef)
         for (double& each : row) each *= scale;
     scale = 1.0;
 }
 
-void Expansion::append(const Query& x, const double* k, double ktt, const double* scores, const double* row,
+void Expansion::append(const Query& x, const double* k, double ktt, const double* scores, const double* coefficients,
                        double born) {
     const size_t n = size();
-    if (keeps_gram) {
+    if (stores_gram) {
         for (size_t i = 0; i < n; ++i) gram[i].push_back(k[i]);
         gram.emplace_back(k, k + n);
         gram.back().push_back(ktt);
     }
-    if (keeps_values) {
-        kernel_loops->axpy(row[0], k, values.data(), n);
-        values.push_back(scores[0] + row[0] * ktt);
+    if (stores_values) {
+        kernel_loops->axpy(coefficients[0], k, values.data(), n);
+        values.push_back(scores[0] + coefficients[0] * ktt);
     }
-    if (follows_norm)
-        for (size_t r = 0; r < outputs(); ++r) ww += 2.0 * row[r] * scores[r] + row[r] * row[r] * ktt;
+    if (tracks_norm) add_to_norm(coefficients, ktt, scores);
     points.push(x);
     birth.push_back(born);
     diagonals.push_back(ktt);
     for (size_t r = 0; r < outputs(); ++r) {
         coef[r].resize(Points::lined(n + 1), 0.0);
-        coef[r][n] = row[r] / scale;
+        coef[r][n] = coefficients[r] / scale;
     }
     count_change();
 }
@@ -162,54 +162,60 @@ void Expansion::append(const Query& x, const double* k, double ktt, const double
 void Expansion::count_change() {
     changes += 1.0;
     if (changes < std::max(recompute_every, double(size()))) return;
-    if (follows_norm) recompute_norm();
-    if (keeps_values) recompute_values();
+    if (tracks_norm) recompute_norm();
+    if (stores_values) recompute_values();
     changes = 0.0;
 }
 
-void Expansion::take_out_of_norm(size_t i) {
+// |f + c K(x, .)|^2 = |f|^2 + 2 c f(x) + c^2 K(x, x)
+void Expansion::add_to_norm(const double* coefficients, double ktt, const double* scores) {
+    for (size_t r = 0; r < outputs(); ++r)
+        ww += 2.0 * coefficients[r] * scores[r] + coefficients[r] * coefficients[r] * ktt;
+}
+
+void Expansion::subtract_from_norm(size_t i) {
     for (size_t r = 0; r < outputs(); ++r) ww += c(i, r) * (c(i, r) * diagonals[i] - 2.0 * value(i, r));
     ww = std::max(0.0, ww);
 }
 
-void Expansion::replace(size_t i, const Query& x, const double* k, double ktt, const double* scores, const double* row,
-                        double born) {
+void Expansion::replace(size_t i, const Query& x, const double* k, double ktt, const double* scores,
+                        const double* coefficients, double born) {
     const size_t n = size();
-    if (follows_norm) {
-        take_out_of_norm(i);
-        for (size_t r = 0; r < outputs(); ++r) ww += 2.0 * row[r] * scores[r] + row[r] * row[r] * ktt;
+    if (tracks_norm) {
+        subtract_from_norm(i);
+        add_to_norm(coefficients, ktt, scores);
     }
-    if (keeps_values) {
+    if (stores_values) {
         kernel_loops->axpy(-c(i), gram[i].data(), values.data(), n);
-        kernel_loops->axpy(row[0], k, values.data(), n);
-        values[i] = scores[0] + row[0] * ktt;
+        kernel_loops->axpy(coefficients[0], k, values.data(), n);
+        values[i] = scores[0] + coefficients[0] * ktt;
     }
-    if (keeps_gram) {
+    if (stores_gram) {
         for (size_t j = 0; j < n; ++j) gram[i][j] = gram[j][i] = k[j];
         gram[i][i] = ktt;
     }
     points.replace(i, x);
     birth[i] = born;
     diagonals[i] = ktt;
-    for (size_t r = 0; r < outputs(); ++r) coef[r][i] = row[r] / scale;
+    for (size_t r = 0; r < outputs(); ++r) coef[r][i] = coefficients[r] / scale;
     count_change();
 }
 
-void Expansion::add_to(size_t i, const double* row) {
-    for (size_t r = 0; r < outputs(); ++r) coef[r][i] += row[r] / scale;
+void Expansion::add_to_coefficient(size_t i, const double* change) {
+    for (size_t r = 0; r < outputs(); ++r) coef[r][i] += change[r] / scale;
 }
 
 void Expansion::remove(size_t i) {
     const size_t last = size() - 1;
-    if (follows_norm) take_out_of_norm(i);
-    if (keeps_values) {
+    if (tracks_norm) subtract_from_norm(i);
+    if (stores_values) {
         kernel_loops->axpy(-c(i), gram[i].data(), values.data(), size());
-        drop(values, i);
+        remove_entry(values, i);
     }
-    if (keeps_gram) drop(gram, i);
+    if (stores_gram) remove_row_and_column(gram, i);
     points.remove(i);
-    drop(birth, i);
-    drop(diagonals, i);
+    remove_entry(birth, i);
+    remove_entry(diagonals, i);
     for (std::vector<double>& row : coef) {
         row[i] = row[last];
         row[last] = 0.0;
@@ -232,10 +238,10 @@ void Expansion::clear() {
 
 size_t Expansion::oldest() const { return kernel_loops->first_least(birth.data(), size()); }
 
-size_t Expansion::least(const std::vector<double>& scores) const {
+size_t Expansion::argmin(const std::vector<double>& costs) const {
     size_t best = 0;
     for (size_t i = 1; i < size(); ++i)
-        if (scores[i] < scores[best] || (scores[i] == scores[best] && birth[i] < birth[best])) best = i;
+        if (costs[i] < costs[best] || (costs[i] == costs[best] && birth[i] < birth[best])) best = i;
     return best;
 }
 
@@ -258,60 +264,62 @@ void Expansion::extend_inverse(const std::vector<double>& d, double delta2) {
     insertions += 1.0;
 }
 
-// Bordered by the newcomer t, then without `gone`, in one pass: with m the column of `gone` in the bordered inverse,
-// M_ij = K^-1_ij + d_i d_j/delta2 - m_i m_j/m_gone.
-std::vector<double> Expansion::exchange_inverse(size_t gone, const std::vector<double>& d, double delta2) {
+// Extends the inverse by the new vector t and removes vector `removed` from it, in one pass. With m the column of
+// `removed` in the extended inverse: M_ij = K^-1_ij + d_i d_j/delta2 - m_i m_j/m_removed.
+std::vector<double> Expansion::replace_in_inverse(size_t removed, const std::vector<double>& d, double delta2) {
     const size_t n = d.size();
-    std::vector<double> m(inverse[gone].begin(), inverse[gone].end());
-    kernel_loops->axpy(d[gone] / delta2, d.data(), m.data(), n);
-    const double m_t = -d[gone] / delta2, m_gone = m[gone];
+    std::vector<double> m(inverse[removed].begin(), inverse[removed].end());
+    kernel_loops->axpy(d[removed] / delta2, d.data(), m.data(), n);
+    const double m_t = -d[removed] / delta2, m_removed = m[removed];
     for (size_t i = 0; i < n; ++i) {
-        if (i == gone) continue;
+        if (i == removed) continue;
         kernel_loops->axpy(d[i] / delta2, d.data(), inverse[i].data(), n);
-        kernel_loops->axpy(-m[i] / m_gone, m.data(), inverse[i].data(), n);
-        inverse[i][gone] = inverse[gone][i] = -d[i] / delta2 - m[i] / m_gone * m_t;
+        kernel_loops->axpy(-m[i] / m_removed, m.data(), inverse[i].data(), n);
+        inverse[i][removed] = inverse[removed][i] = -d[i] / delta2 - m[i] / m_removed * m_t;
     }
-    inverse[gone][gone] = 1.0 / delta2 - m_t / m_gone * m_t;
+    inverse[removed][removed] = 1.0 / delta2 - m_t / m_removed * m_t;
     insertions += 1.0;
-    for (double& each : m) each = -each / m_gone;
-    m[gone] = -m_t / m_gone;
+    for (double& each : m) each = -each / m_removed;
+    m[removed] = -m_t / m_removed;
     return m;
 }
 
-void Expansion::guard_inverse() {
+void Expansion::check_inverse() {
     const size_t n = size();
     if (n == 0) return;
-    if (insertions >= std::max(reinvert_every, 4.0 * double(n))) return invert();
-    const size_t at = size_t(insertions) % n;  // one row after the other: O(n^2) a look
+    if (insertions >= std::max(reinvert_every, 4.0 * double(n))) return recompute_inverse();
+    const size_t checked = size_t(insertions) % n;  // each call checks another row: O(n^2) a call
     double worst = 0.0;
     for (size_t j = 0; j < n; ++j) {
-        const double entry = kernel_loops->dot(inverse[at].data(), gram[j].data(), n);
-        worst = std::max(worst, std::abs(entry - (at == j ? 1.0 : 0.0)));
+        const double entry = kernel_loops->dot(inverse[checked].data(), gram[j].data(), n);
+        worst = std::max(worst, std::abs(entry - (checked == j ? 1.0 : 0.0)));
     }
-    if (!(worst <= tolerated)) invert();
+    if (!(worst <= tolerance)) recompute_inverse();
 }
 
-// By Cholesky, K + jitter*mean diagonal*I = L L', ten times more jitter where that fails.
-void Expansion::invert() {
+Rows Expansion::cholesky_factor(double added) const {
+    const size_t n = size();
+    Rows L(n);
+    for (size_t i = 0; i < n; ++i) {
+        L[i].assign(n, 0.0);
+        for (size_t j = 0; j < i; ++j)
+            L[i][j] = (gram[i][j] - kernel_loops->dot(L[i].data(), L[j].data(), j)) / L[j][j];
+        double pivot = gram[i][i] - kernel_loops->dot(L[i].data(), L[i].data(), i);
+        pivot += added;
+        if (!(pivot > 0.0)) return {};
+        L[i][i] = std::sqrt(pivot);
+    }
+    return L;
+}
+
+void Expansion::recompute_inverse() {
     const size_t n = size();
     double mean = 0.0;
     for (double each : diagonals) mean += each / double(n);
-    Rows L(n);
-    for (double added = jitter * mean;; added *= 10.0) {
-        bool positive = true;
-        for (size_t i = 0; i < n && positive; ++i) {
-            L[i].assign(n, 0.0);
-            for (size_t j = 0; j <= i; ++j) {
-                double sum = gram[i][j] - kernel_loops->dot(L[i].data(), L[j].data(), j);
-                if (i == j) sum += added;
-                if (i == j) positive = sum > 0.0;
-                if (!positive) break;
-                L[i][j] = i == j ? std::sqrt(sum) : sum / L[j][j];
-            }
-        }
-        if (positive) break;
-    }
-    Rows M(n);  // L^-1, transposed: row j holds column j
+    double added = jitter * mean;
+    Rows L = cholesky_factor(added);
+    while (L.empty()) L = cholesky_factor(added *= 10.0);
+    Rows M(n);  // the transpose of L^-1: row j holds column j
     for (size_t j = 0; j < n; ++j) {
         M[j].assign(n, 0.0);
         M[j][j] = 1.0 / L[j][j];
@@ -326,16 +334,16 @@ void Expansion::invert() {
     insertions = 0.0;
 }
 
-// As it was built: the younger of two is the one that came to the other.
-void Expansion::rebuild_gram() {
+// K(x, z) and K(z, x) may differ in the last bit. As during learning, the younger of two vectors is the first argument.
+void Expansion::recompute_gram() {
     const size_t n = size();
     gram.assign(n, std::vector<double>(n));
     for (size_t i = 0; i < n; ++i) {
-        const Query x = points.query(i, keep_);
-        room_.resize(Points::lined(n));
-        kernel_loops->row(*kernel, x, points, 0, n, room_.data());
+        const Query x = points.query(i, stored_);
+        k_of_stored_.resize(Points::lined(n));
+        kernel_loops->row(*kernel, x, points, 0, n, k_of_stored_.data());
         for (size_t j = 0; j < n; ++j)
-            if (birth[j] < birth[i]) gram[i][j] = gram[j][i] = room_[j];
+            if (birth[j] < birth[i]) gram[i][j] = gram[j][i] = k_of_stored_[j];
         gram[i][i] = diagonals[i];
     }
 }

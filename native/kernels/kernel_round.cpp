@@ -8,87 +8,176 @@ namespace onepass {
 
 namespace {
 
-constexpr double safe = 1e100;  // numbers within 1/safe..safe multiply and divide a few times without overflow
-
-// The direction of a round: phi = parts K(x, .), one number per output.
-struct Facing {
-    double m = 0.0, target = 1.0, side = 1.0, parts_squared = 1.0;
-    size_t up = 0;
-};
-
-Facing face_one(const Model& M, double score, double y, double* parts) {
-    Facing out;
-    double sign;
-    if (M.task == Task::regress) {
-        sign = out.side = y < score ? -1.0 : 1.0;
-        out.target = sign * y - M.tube;
-    } else {
-        sign = y == 0.0 ? -1.0 : 1.0;
-    }
-    out.m = sign * score;
-    parts[0] = sign;
-    return out;
-}
-
-// The uniform and proportional families: -x is shared among all classes that score at least as much as the true one.
-void share(const Model& M, const double* scores, size_t classes, Facing& facing, double* parts) {
-    const double truth = scores[facing.up];
-    double errors = 0.0, over = 0.0;
-    for (size_t r = 0; r < classes; ++r)
-        if (r != facing.up && scores[r] >= truth) {
-            errors += 1.0;
-            over += scores[r] - truth;
-        }
-    const bool proportional = M.against == Against::proportional && over > 0.0;
-    facing.m = facing.parts_squared = 0.0;
-    for (size_t r = 0; r < classes; ++r) {
-        const bool error = r != facing.up && scores[r] >= truth;
-        parts[r] = r == facing.up ? 1.0 : (error ? -(proportional ? (scores[r] - truth) / over : 1.0 / errors) : 0.0);
-        facing.parts_squared += parts[r] * parts[r];
-        facing.m += parts[r] * (scores[r] - truth);  // a tie is exactly 0
-    }
-}
-
-// The true class against its rival: the best-scoring, or with costs the one that costs most; the lowest among equals.
-Facing face_classes(const Model& M, const double* scores, size_t classes, double y, double* parts) {
-    Facing out;
-    out.up = size_t(y);
-    const double* roots = M.roots.empty() ? nullptr : M.roots.data() + out.up * classes;
-    const auto pull = [&](size_t r) { return scores[r] + (roots ? roots[r] : 0.0); };
-    size_t down = out.up == 0 ? 1 : 0;
-    for (size_t r = down + 1; r < classes; ++r)
-        if (r != out.up && pull(r) > pull(down)) down = r;
-    if (roots) out.target = roots[down];
-    out.m = scores[out.up] - scores[down];
-    for (size_t r = 0; r < classes; ++r) parts[r] = r == out.up ? 1.0 : (r == down ? -1.0 : 0.0);
-    out.parts_squared = M.solve ? 1.0 : 2.0;
-    if (M.against != Against::rival && out.m <= 0.0) share(M, scores, classes, out, parts);
-    return out;
-}
+constexpr double safe = 1e100;  // a few products and quotients of numbers from 1/safe to safe do not overflow
 
 bool finite(double x) { return std::isfinite(x); }
 
 bool within(double x) { return std::abs(x) < safe; }
 
-// Would the step overflow? Budgets mix coefficients, so they get a wide berth.
-bool overflows(const Expansion& f, const Budget& budget, const KernelRound& round) {
-    double largest = 0.0;
-    for (size_t r = 0; r < f.outputs(); ++r) largest = std::max(largest, std::abs(round.add * round.parts[r]));
+// f(x) of every output.
+Status score(Model& M, const Expansion& f, const double* k, double* out) {
+    double* scores = M.scores.data();
+    f.score(k, scores);
+    for (size_t r = 0; r < f.outputs(); ++r)
+        if (!finite(scores[r])) return Status::overflow;
+    if (out) std::copy_n(scores, f.outputs(), out);
+    return Status::ok;
+}
+
+// The direction of a round, phi = parts K(x, .): one part for each output.
+struct Direction {
+    double m = 0.0, target = 1.0, side = 1.0, parts_squared = 1.0;
+    size_t true_class = 0;
+};
+
+Direction direction_of_one(const Model& M, double score, double y, double* parts) {
+    Direction phi;
+    double sign;
+    if (M.task == Task::regress) {
+        sign = phi.side = y < score ? -1.0 : 1.0;
+        phi.target = sign * y - M.tube;
+    } else {
+        sign = y == 0.0 ? -1.0 : 1.0;
+    }
+    phi.m = sign * score;
+    parts[0] = sign;
+    return phi;
+}
+
+// The uniform and proportional families: all classes that score at least as high as the true one share -x.
+void share_among_errors(const Model& M, size_t classes, Direction& phi, double* parts) {
+    const double *scores = M.scores.data(), truth = scores[phi.true_class];
+    double errors = 0.0, excess = 0.0;
+    for (size_t r = 0; r < classes; ++r)
+        if (r != phi.true_class && scores[r] >= truth) {
+            errors += 1.0;
+            excess += scores[r] - truth;
+        }
+    const bool proportional = M.against == Against::proportional && excess > 0.0;
+    phi.m = phi.parts_squared = 0.0;
+    for (size_t r = 0; r < classes; ++r) {
+        const bool error = r != phi.true_class && scores[r] >= truth;
+        const double share = proportional ? (scores[r] - truth) / excess : 1.0 / errors;
+        parts[r] = r == phi.true_class ? 1.0 : (error ? -share : 0.0);
+        phi.parts_squared += parts[r] * parts[r];
+        phi.m += parts[r] * (scores[r] - truth);  // a tie is exactly 0
+    }
+}
+
+// The true class against its rival: the class with the highest score, or with costs the highest score plus sqrt(cost).
+// The lowest index of equals.
+Direction direction_of_classes(const Model& M, size_t classes, double y, double* parts) {
+    Direction phi;
+    phi.true_class = size_t(y);
+    const double* scores = M.scores.data();
+    const double* roots = M.roots.empty() ? nullptr : M.roots.data() + phi.true_class * classes;
+    const auto with_cost = [&](size_t r) { return scores[r] + (roots ? roots[r] : 0.0); };
+    size_t rival = phi.true_class == 0 ? 1 : 0;
+    for (size_t r = rival + 1; r < classes; ++r)
+        if (r != phi.true_class && with_cost(r) > with_cost(rival)) rival = r;
+    if (roots) phi.target = roots[rival];
+    phi.m = scores[phi.true_class] - scores[rival];
+    for (size_t r = 0; r < classes; ++r) parts[r] = r == phi.true_class ? 1.0 : (r == rival ? -1.0 : 0.0);
+    phi.parts_squared = M.solve ? 1.0 : 2.0;
+    if (M.against != Against::rival && phi.m <= 0.0) share_among_errors(M, classes, phi, parts);
+    return phi;
+}
+
+Direction direction(Model& M, size_t outputs, double y) {
+    double* parts = M.coefficients.data();
+    return outputs > 1 ? direction_of_classes(M, outputs, y, parts) : direction_of_one(M, M.scores[0], y, parts);
+}
+
+// What the rule sees of the round.
+Scalars scalars(const Model& M, const Expansion& f, const Direction& phi, double xx, double importance) {
+    const double ww = M.uses_ww ? f.ww : 0.0, regression = M.task == Task::regress ? 1.0 : 0.0;
+    return {phi.m, phi.target, xx, ww, importance, M.t + 1.0, M.k, phi.side, regression};
+}
+
+// The rule's answer. Its state becomes the model's when the round is committed.
+struct Answer {
+    double add = 0.0, scale = 1.0;
+    double state[max_slots];
+};
+
+// Rules that see all scores answer with the parts of the direction themselves; `add` is then 1, or 0 for no change.
+Status answer_for_all(const double* parts, size_t outputs, Answer& answer) {
+    bool changes = false;
+    for (size_t r = 0; r < outputs; ++r) {
+        if (!finite(parts[r])) return Status::overflow;
+        changes |= parts[r] != 0.0;
+    }
+    answer.add = changes ? 1.0 : 0.0;
+    return Status::ok;
+}
+
+Status rule_step(Model& M, const Scalars& s, size_t outputs, size_t true_class, Answer& answer) {
+    Step step = passive;
+    double* parts = M.coefficients.data();
+    const bool all_scores = outputs > 1 && M.solve;
+    for (int i = 0; i < M.slots; ++i) answer.state[i] = M.state[i];
+    if (all_scores)
+        M.solve(&s, M.scores.data(), int64_t(outputs), int64_t(true_class), M.params, answer.state, parts, &step);
+    else M.step(&s, M.params, answer.state, &step);
+    for (int i = 0; i < M.slots; ++i)
+        if (!finite(answer.state[i])) return Status::overflow;
+    if (!finite(step.add) || !finite(step.scale) || !finite(step.decay)) return Status::overflow;
+    answer.add = step.add;
+    answer.scale = step.scale * step.decay;
+    return all_scores ? answer_for_all(parts, outputs, answer) : Status::ok;
+}
+
+bool norm_overflows(const Expansion& f, const KernelRound& round) {
+    double ww = f.ww * round.scale * round.scale;
+    for (size_t r = 0; r < f.outputs(); ++r) {
+        const double add = round.add * round.parts[r];
+        ww += 2.0 * add * (round.scale * round.scores[r]) + add * add * round.ktt;
+    }
+    return !finite(ww);
+}
+
+// Whether f <- scale*f + add*parts*K(x, .) overflows. largest: the largest |add*parts|.
+bool step_overflows(const Expansion& f, const KernelRound& round, double largest) {
     const double scale = round.scale == 0.0 ? 1.0 : f.scale * round.scale;
     if (!finite(largest / scale) || !finite(round.scale)) return true;
-    if (std::abs(round.scale) > 1.0 && !finite(f.largest() * round.scale)) return true;
-    if (f.follows_norm) {
-        double ww = f.ww * round.scale * round.scale;
-        for (size_t r = 0; r < f.outputs(); ++r) {
-            const double add = round.add * round.parts[r];
-            ww += 2.0 * add * (round.scale * round.scores[r]) + add * add * round.ktt;
-        }
-        if (!finite(ww)) return true;
-    }
-    if (budget.admit == take_step) return false;
+    if (std::abs(round.scale) > 1.0 && !finite(f.largest_coefficient() * round.scale)) return true;
+    return f.tracks_norm && norm_overflows(f, round);
+}
+
+// Budgets compute new coefficients from all of these numbers, so they must be far from overflow and underflow.
+bool budget_may_overflow(const Expansion& f, const KernelRound& round, double largest) {
     // Least squares divide by the importance, and square the quotient.
-    if (f.keeps_covariance && !(within(round.importance) && round.importance > 1.0 / safe)) return true;
-    return !(within(largest) && within(round.ktt) && round.ktt > 1.0 / safe && within(f.largest()) && within(round.m));
+    if (f.stores_covariance && !(within(round.importance) && round.importance > 1.0 / safe)) return true;
+    if (!within(largest) || !within(round.ktt) || !(round.ktt > 1.0 / safe)) return true;
+    return !(within(f.largest_coefficient()) && within(round.m));
+}
+
+// Refuses a step before it changes anything: a budget cannot fail afterwards.
+Status validate(Expansion& f, const Budget& budget, const KernelRound& round, bool adds) {
+    double largest = 0.0;
+    for (size_t r = 0; r < f.outputs(); ++r) largest = std::max(largest, std::abs(round.add * round.parts[r]));
+    if (step_overflows(f, round, largest)) return Status::overflow;
+    if (budget.admit != take_step && budget_may_overflow(f, round, largest)) return Status::overflow;
+    return adds && !f.has_room(round.x) ? Status::full : Status::ok;
+}
+
+// The budget applies the step, or replaces it by one that keeps the budget.
+Status apply(Model& M, Expansion& f, Budget& budget, const KernelRound& round) {
+    const bool adds = round.add != 0.0 || budget.every_round;
+    if (!adds && round.scale == 1.0) return Status::ok;
+    if (const Status status = validate(f, budget, round, adds); status != Status::ok) return status;
+    const bool changed = budget.admit(budget, f, round);
+    M.k += changed && adds;
+    return Status::ok;
+}
+
+// Ends the round. state: the rule's new state; null where the rule was not asked.
+Status commit(Model& M, const double* state, bool zero) {
+    if (state)
+        for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
+    M.t += 1.0;
+    M.skipped_zero += zero;
+    return Status::ok;
 }
 
 }  // namespace
@@ -98,60 +187,23 @@ Status learn_kernel_round(Model& M, Expansion& f, Budget& budget, const Query& x
     const double ktt = diagonal(*f.kernel, x);
     if (!finite(ktt) || !finite(x.norm)) return Status::overflow;
     if (ktt < 0.0) return Status::indefinite;
-    const size_t outputs = f.outputs();
-    const double* k = ready ? ready : f.row(x);
-    double *scores = M.scores.data(), *parts = M.coefficients.data();
-    f.score(k, scores);
-    for (size_t r = 0; r < outputs; ++r)
-        if (!finite(scores[r])) return Status::overflow;
-    if (out) std::copy_n(scores, outputs, out);
+    const double* k = ready ? ready : f.kernel_values(x);
+    if (const Status status = score(M, f, k, out); status != Status::ok) return status;
 
-    const bool many = outputs > 1, all_scores = many && M.solve;
-    const Facing facing = many ? face_classes(M, scores, outputs, y, parts) : face_one(M, scores[0], y, parts);
-    const double xx = ktt * facing.parts_squared;
+    const Direction phi = direction(M, f.outputs(), y);
+    const double xx = ktt * phi.parts_squared;
     if (!finite(xx)) return Status::overflow;
-    const Scalars s{facing.m,
-                    facing.target,
-                    xx,
-                    M.uses_ww ? f.ww : 0.0,
-                    importance,
-                    M.t + 1.0,
-                    M.k,
-                    facing.side,
-                    M.task == Task::regress ? 1.0 : 0.0};
-    const bool zero = xx < DBL_MIN, skip = zero || importance == 0.0;
-    Step step = passive;
-    double state[max_slots];
-    if (!skip) {
-        for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
-        if (all_scores) M.solve(&s, scores, int64_t(outputs), int64_t(facing.up), M.params, state, parts, &step);
-        else M.step(&s, M.params, state, &step);
-        for (int i = 0; i < M.slots; ++i)
-            if (!finite(state[i])) return Status::overflow;
-    }
-    if (!finite(step.add) || !finite(step.scale) || !finite(step.decay)) return Status::overflow;
-    double add = step.add;
-    if (all_scores && !skip) {
-        bool moves = false;
-        for (size_t r = 0; r < outputs; ++r) {
-            if (!finite(parts[r])) return Status::overflow;
-            moves |= parts[r] != 0.0;
-        }
-        add = moves ? 1.0 : 0.0;
-    }
-    const KernelRound round{x,     k,        ktt, scores, s.m, s.target, xx, importance, add, step.scale * step.decay,
-                            parts, M.t + 1.0};
-    if (!skip && (add != 0.0 || round.scale != 1.0 || budget.every_round)) {
-        if (overflows(f, budget, round)) return Status::overflow;
-        if ((add != 0.0 || budget.every_round) && !f.has_room(x)) return Status::full;
-        const bool changed = budget.admit(budget, f, round);
-        M.k += changed && (add != 0.0 || budget.every_round);
-    }
-    if (!skip)
-        for (int i = 0; i < M.slots; ++i) M.state[i] = state[i];
-    M.t += 1.0;
-    M.skipped_zero += zero;
-    return Status::ok;
+    const bool zero = xx < DBL_MIN;
+    if (zero || importance == 0.0) return commit(M, nullptr, zero);
+
+    const Scalars s = scalars(M, f, phi, xx, importance);
+    Answer answer;
+    if (const Status status = rule_step(M, s, f.outputs(), phi.true_class, answer); status != Status::ok) return status;
+
+    const KernelRound round{x,          k,          ktt,          M.scores.data(),       s.m, s.target, xx,
+                            importance, answer.add, answer.scale, M.coefficients.data(), s.t};
+    if (const Status status = apply(M, f, budget, round); status != Status::ok) return status;
+    return commit(M, answer.state, zero);
 }
 
 }  // namespace onepass

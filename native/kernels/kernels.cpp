@@ -19,7 +19,7 @@ size_t number_slots(Kernel& kernel, size_t first) {
     return first;
 }
 
-double diagonal(const Kernel& kernel, double norm, double sum, const double* selves) {
+static double diagonal_of_vector(const Kernel& kernel, double norm, double sum) {
     const double* p = kernel.p;
     switch (kernel.op) {
         case KernelOp::constant: return p[0];
@@ -29,14 +29,15 @@ double diagonal(const Kernel& kernel, double norm, double sum, const double* sel
             for (int i = 0; i < int(p[2]); ++i) power *= p[0] * norm + p[1];
             return power;
         }
-        case KernelOp::rbf:
-        case KernelOp::epanechnikov:
-        case KernelOp::box:
-        case KernelOp::laplacian:
-        case KernelOp::chi2_exp: return 1.0;
         case KernelOp::sigmoid: return std::tanh(p[0] * norm + p[1]);
         case KernelOp::intersection:
         case KernelOp::chi2: return sum;
+        default: return 1.0;  // functions of a distance, which is 0
+    }
+}
+
+double diagonal(const Kernel& kernel, double norm, double sum, const double* selves) {
+    switch (kernel.op) {
         case KernelOp::precomputed:
         case KernelOp::foreign: return selves[kernel.slot];
         case KernelOp::sum: {
@@ -53,8 +54,8 @@ double diagonal(const Kernel& kernel, double norm, double sum, const double* sel
             const double inner = diagonal(kernel.parts[0], norm, sum, selves);
             return inner == 0.0 ? 0.0 : inner / std::abs(inner);
         }
+        default: return diagonal_of_vector(kernel, norm, sum);
     }
-    return 0.0;
 }
 
 namespace {
@@ -68,66 +69,67 @@ std::align_val_t alignment_of(size_t bytes) { return std::align_val_t(bytes < 2 
 void* allocate_lines(size_t bytes) {
     void* at = ::operator new(bytes, alignment_of(bytes));
 #ifdef __linux__
-    if (bytes >= 2 * huge_page) madvise(at, bytes, MADV_HUGEPAGE);  // a wish: without it all is the same, but slower
+    if (bytes >= 2 * huge_page) madvise(at, bytes, MADV_HUGEPAGE);  // may fail: then the memory is only slower
 #endif
     return at;
 }
 
 void release_lines(void* at, size_t bytes) noexcept { ::operator delete(at, alignment_of(bytes)); }
 
-double* kernel_room(size_t which, size_t n) {
-    thread_local std::vector<std::vector<double>> rooms;
-    if (rooms.size() <= which) rooms.resize(which + 1);
-    if (rooms[which].size() < n) rooms[which].resize(n, 0.0);
-    return rooms[which].data();
+double* kernel_workspace(size_t which, size_t n) {
+    thread_local std::vector<std::vector<double>> workspaces;
+    if (workspaces.size() <= which) workspaces.resize(which + 1);
+    if (workspaces[which].size() < n) workspaces[which].resize(n, 0.0);
+    return workspaces[which].data();
 }
 
-void Points::push(const Query& row) {
+void Points::push(const Query& z) {
     const size_t at = size_++;
-    if (sparse_) rows_.resize(size_);
+    if (sparse_) sparse_points_.resize(size_);
     else dense_.resize(lined(size_) * columns_, 0.0);
     norms_.resize(lined(size_), 0.0);
     sums_.resize(lined(size_), 0.0);
     selves_.resize(size_ * slots_);
-    write(at, row);
+    write(at, z);
 }
 
-void Points::replace(size_t at, const Query& row) { write(at, row); }
+void Points::replace(size_t at, const Query& z) { write(at, z); }
 
-void Points::write(size_t at, const Query& row) {
-    if (watched) changes.push_back({at, at, row.x});
+void Points::write(size_t at, const Query& z) {
+    if (watched) changes.push_back({at, at, z.x});
     if (sparse_) {
-        numbers_ += row.n - rows_[at].x.size();
-        rows_[at].index.assign(row.index, row.index + row.n);
-        rows_[at].x.assign(row.x, row.x + row.n);
+        numbers_ += z.n - sparse_points_[at].x.size();
+        sparse_points_[at].index.assign(z.index, z.index + z.n);
+        sparse_points_[at].x.assign(z.x, z.x + z.n);
     } else {
-        waiting_.push_back({at, row.x});
-        if (!row.lasting) settle();
+        pending_.push_back({at, z.x});
+        if (!z.lasting) settle();
     }
-    norms_[at] = row.norm;
-    sums_[at] = row.sum;
-    std::copy(row.selves.begin(), row.selves.end(), selves_.begin() + ptrdiff_t(at * slots_));
+    norms_[at] = z.norm;
+    sums_[at] = z.sum;
+    std::copy(z.selves.begin(), z.selves.end(), selves_.begin() + ptrdiff_t(at * slots_));
 }
 
-void Points::write_waiting() {
-    constexpr size_t features = 64;  // of a line at a time: 4 KB, which stay near while its rows come
-    constexpr size_t many = 4;       // rows of a line: these go together
-    for (auto first = waiting_.begin(), end = first; first != waiting_.end(); first = end) {
+void Points::write_pending() {
+    constexpr size_t features = 64;   // written at a time: 4 KB of a line, which stay in the cache meanwhile
+    constexpr size_t many_lanes = 4;  // so many vectors of a line are transposed together
+    for (auto first = pending_.begin(), end = first; first != pending_.end(); first = end) {
         const size_t l = first->at / line;
-        end = std::find_if(first, waiting_.end(), [l](const Waiting& each) { return each.at / line != l; });
+        end = std::find_if(first, pending_.end(), [l](const Pending& each) { return each.at / line != l; });
         double* to = dense_.data() + l * columns_ * line;
-        const double* rows[line] = {};
-        for (auto each = first; each != end; ++each) rows[each->at % line] = each->x;  // a slot's last row stays
-        if (line - size_t(std::count(rows, rows + line, nullptr)) >= many) {
-            kernel_loops->write_line(rows, columns_, to);
+        const double* lanes[line] = {};
+        for (auto each = first; each != end; ++each)
+            lanes[each->at % line] = each->x;  // the last vector of a slot wins
+        if (line - size_t(std::count(lanes, lanes + line, nullptr)) >= many_lanes) {
+            kernel_loops->write_line(lanes, columns_, to);
             continue;
         }
         for (size_t from = 0; from < columns_; from += features)
             for (size_t q = 0; q < line; ++q)
-                for (size_t j = from; rows[q] && j < std::min(from + features, columns_); ++j)
-                    to[j * line + q] = rows[q][j];
+                for (size_t j = from; lanes[q] && j < std::min(from + features, columns_); ++j)
+                    to[j * line + q] = lanes[q][j];
     }
-    waiting_.clear();
+    pending_.clear();
 }
 
 void Points::remove(size_t at) {
@@ -135,9 +137,9 @@ void Points::remove(size_t at) {
     const size_t last = size_ - 1;
     if (watched && at != last) changes.push_back({at, last, nullptr});
     if (sparse_) {
-        numbers_ -= rows_[at].x.size();
-        if (at != last) std::swap(rows_[at], rows_[last]);
-        rows_.pop_back();
+        numbers_ -= sparse_points_[at].x.size();
+        if (at != last) std::swap(sparse_points_[at], sparse_points_[last]);
+        sparse_points_.pop_back();
     } else {
         double* from = dense_.data() + last / line * columns_ * line + last % line;
         double* to = dense_.data() + at / line * columns_ * line + at % line;
@@ -159,7 +161,7 @@ void Points::remove(size_t at) {
 
 void Points::clear() {
     const bool was_watched = watched;
-    waiting_.clear();
+    pending_.clear();
     std::vector<Change> so_far = std::move(changes);
     *this = Points(sparse_, columns_, slots_);
     watched = was_watched;
@@ -167,7 +169,7 @@ void Points::clear() {
 }
 
 double* Points::open(size_t count) {
-    waiting_.clear();
+    pending_.clear();
     size_ = count;
     dense_.resize(lined(count) * columns_, 0.0);
     norms_.resize(lined(count), 0.0);
@@ -176,11 +178,11 @@ double* Points::open(size_t count) {
     return dense_.data();
 }
 
-void Points::describe(const Query* rows) {
+void Points::describe(const Query* zs) {
     for (size_t i = 0; i < size_; ++i) {
-        norms_[i] = rows[i].norm;
-        sums_[i] = rows[i].sum;
-        std::copy(rows[i].selves.begin(), rows[i].selves.end(), selves_.begin() + ptrdiff_t(i * slots_));
+        norms_[i] = zs[i].norm;
+        sums_[i] = zs[i].sum;
+        std::copy(zs[i].selves.begin(), zs[i].selves.end(), selves_.begin() + ptrdiff_t(i * slots_));
     }
 }
 
@@ -198,33 +200,33 @@ void Points::widen(size_t columns) {
 
 double Points::value(size_t at, size_t column) const { return dense_line(at / line)[column * line + at % line]; }
 
-Query Points::query(size_t at, std::vector<double>& keep) const {
-    Query row;
+Query Points::query(size_t at, std::vector<double>& buffer) const {
+    Query z;
     if (sparse_) {
-        row.x = rows_[at].x.data();
-        row.index = rows_[at].index.data();
-        row.n = rows_[at].x.size();
+        z.x = sparse_points_[at].x.data();
+        z.index = sparse_points_[at].index.data();
+        z.n = sparse_points_[at].x.size();
     } else {
-        keep.resize(columns_);
-        for (size_t j = 0; j < columns_; ++j) keep[j] = value(at, j);
-        row.x = keep.data();
-        row.n = columns_;
+        buffer.resize(columns_);
+        for (size_t j = 0; j < columns_; ++j) buffer[j] = value(at, j);
+        z.x = buffer.data();
+        z.n = columns_;
     }
-    row.norm = norms_[at];
-    row.sum = sums_[at];
-    row.selves.assign(selves(at), selves(at) + slots_);
-    return row;
+    z.norm = norms_[at];
+    z.sum = sums_[at];
+    z.selves.assign(selves(at), selves(at) + slots_);
+    return z;
 }
 
-bool Points::same(size_t at, const Query& row) const {
-    if (norms_[at] != row.norm || sums_[at] != row.sum) return false;
+bool Points::same(size_t at, const Query& z) const {
+    if (norms_[at] != z.norm || sums_[at] != z.sum) return false;
     if (sparse_) {
-        const SparsePoint& point = rows_[at];
-        return point.x.size() == row.n && std::equal(point.x.begin(), point.x.end(), row.x) &&
-               std::equal(point.index.begin(), point.index.end(), row.index);
+        const SparsePoint& point = sparse_points_[at];
+        return point.x.size() == z.n && std::equal(point.x.begin(), point.x.end(), z.x) &&
+               std::equal(point.index.begin(), point.index.end(), z.index);
     }
     for (size_t j = 0; j < columns_; ++j)
-        if (value(at, j) != row.x[j]) return false;
+        if (value(at, j) != z.x[j]) return false;
     return true;
 }
 

@@ -1,7 +1,7 @@
-// Kernels and the points they are evaluated at. Knows no Python.
+// Kernels K(x, z), and the table of vectors z_i that they are evaluated at. Nothing here depends on Python.
 //
-// One call gives K(x, z_i) for a whole block of stored points. Every value is a pure function of x and z_i: neither the
-// block nor the instruction set changes its bits.
+// One call computes K(x, z_i) for a block of stored vectors. Every value depends on x and z_i alone: neither the block
+// nor the instruction set changes a bit of it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace onepass {
 
-// The formulas of src/onepass/kernels.py, in the order of their `code`.
+// The formulas of src/onepass/kernels/functions.py and algebra.py, in the order of their `code`.
 enum class KernelOp {
     constant,      // p[0]
     linear,        // <x, z>
@@ -21,11 +21,11 @@ enum class KernelOp {
     intersection,  // sum min(x_j, z_j)
     chi2,          // sum 2*x_j*z_j/(x_j + z_j)
     chi2_exp,      // exp(-p[0]*sum (x_j - z_j)^2/(x_j + z_j))
-    precomputed,   // gram[x, z]: a row holds one number, its index
+    precomputed,   // gram[x, z]: a vector has one number, its index in the matrix
     foreign,       // the user's function
     sum,           // of the parts
     product,       // of the parts
-    normalised,    // K(x, z)/sqrt(K(x, x)*K(z, z)) of the one part; 0 where a diagonal is 0
+    normalised,    // K(x, z)/sqrt(K(x, x)*K(z, z)) of its part; 0 where K(x, x) or K(z, z) is 0
     epanechnikov,  // max(0, 1 - p[0]*|x - z|^2)
     box,           // 1 where p[0]*|x - z|^2 <= 1, else 0
 };
@@ -33,7 +33,7 @@ enum class KernelOp {
 struct Query;
 class Points;
 
-// A user's function: writes K(x, z_i) for points from..to-1; `self` alone where `points` is null (then one number).
+// A user's function. Writes K(x, z_i) of the points from..to-1, or the one number K(x, x) where `points` is null.
 using ForeignKernel = void (*)(void* self, const Query& x, const Points* points, size_t from, size_t to, double* out);
 
 struct Kernel {
@@ -44,33 +44,33 @@ struct Kernel {
     size_t size = 0;
     ForeignKernel call = nullptr;
     void* self = nullptr;
-    size_t slot = 0;  // precomputed, foreign: where a point keeps its K(z, z)
+    size_t slot = 0;  // precomputed, foreign: the position of K(z, z) among the `selves` of a vector
 
-    bool nonnegative() const;  // does it want histograms?
+    bool nonnegative() const;  // whether it is defined for numbers >= 0 only, as histograms have
 };
 
-// Gives the nodes that need one their slot; returns how many there are.
+// Numbers the slots of all precomputed and foreign kernels in a kernel. Returns how many there are.
 size_t number_slots(Kernel& kernel, size_t first = 0);
 
-// A row, dense or sparse (indices rising), and what kernels want to know of it beforehand. See `prepare`.
+// A vector x, dense or sparse (with rising indices), and the numbers that `prepare` computes from it for kernels.
 struct Query {
     const double* x = nullptr;
-    const int64_t* index = nullptr;  // null for a dense row
-    size_t n = 0;                    // elements of x
+    const int64_t* index = nullptr;  // null for a dense vector
+    size_t n = 0;                    // how many numbers x has
     double norm = 0.0;               // |x|^2
     double sum = 0.0;                // sum |x_j|
-    std::vector<double> selves{};    // K(x, x) of the nodes with a slot
-    bool lasting = false;            // does x stay where it is until `Points::settle`?
+    std::vector<double> selves{};    // K(x, x) of the kernels with a slot
+    bool lasting = false;            // x stays valid until the next Points::settle
 };
 
-// K(x, x), from what was prepared.
+// K(x, x), from the prepared numbers.
 double diagonal(const Kernel& kernel, double norm, double sum, const double* selves);
 inline double diagonal(const Kernel& kernel, const Query& x) {
     return diagonal(kernel, x.norm, x.sum, x.selves.data());
 }
 
-// Memory from the beginning of a cache line: a register full of numbers never lies across two. Much of it comes in huge
-// pages where the system has them: a pass over many points looks up few addresses.
+// Memory that begins at a cache line, so that a full register of numbers lies in one line. Large blocks use huge pages
+// where the system has them: a pass over many vectors then needs few address translations.
 void* allocate_lines(size_t bytes);
 void release_lines(void* at, size_t bytes) noexcept;
 
@@ -85,14 +85,14 @@ struct LineAligned {
     bool operator==(const LineAligned&) const = default;
 };
 
-// Stored rows, in slots 0..size()-1. A removed row's place is taken by the last: O(row), and slots are not in order of
-// age.
+// A table of vectors, in slots 0..size()-1. When a vector is removed, the last one moves to its slot.
 //
-// Dense rows lie in lines of eight, feature by feature: eight points share a pass over x, each in its own lane of a
-// register. The last line is filled up with zeros. Sparse rows lie one by one.
+// Eight dense vectors form a line, feature by feature: a pass over x serves eight vectors, each in its own lane of a
+// register. The last line is filled up with zeros. Sparse vectors are stored one by one.
 //
-// A row that lasts is written when somebody next looks, together with others of its line: a row alone is spread over
-// as many cache lines as it has features, eight of them are spread over the same ones.
+// Writing one dense vector touches a cache line for every feature; writing eight vectors of a line touches the same
+// cache lines only once. A vector that `lasts` is therefore written later, together with others, when its line is next
+// read.
 class Points {
  public:
     static constexpr size_t line = 8;
@@ -107,92 +107,94 @@ class Points {
     bool sparse() const { return sparse_; }
     size_t size() const { return size_; }
     size_t columns() const { return columns_; }
-    // n points in whole lines: the room that an `out` must have.
+    // n rounded up to whole lines: the length that outputs of kernel values must have.
     static size_t lined(size_t n) { return (n + line - 1) / line * line; }
 
-    void push(const Query& row);
-    void replace(size_t at, const Query& row);
-    void remove(size_t at);  // the last one moves to `at`
+    void push(const Query& z);
+    void replace(size_t at, const Query& z);
+    void remove(size_t at);  // the last vector moves to `at`
     void clear();
-    // What became of the slots since the list was last cleared, for whoever keeps kernel rows of older points: a slot
-    // holds what slot `from` held, or the row that was read at x. Kept where `watched`.
+
+    // A change of a slot: it now has the vector that slot `from` had, or the one that was read at x. Whoever holds
+    // kernel values that were computed earlier can update them by these.
     struct Change {
         size_t at, from;
-        const double* x;  // null where it came from another slot
+        const double* x;  // null if the vector came from another slot
     };
-    bool watched = false;
-    std::vector<Change> changes;
-    // Dense: room for this many rows in place of those here. The caller writes it, then says what is known of the rows.
+    bool watched = false;         // whether `changes` are recorded
+    std::vector<Change> changes;  // since the list was last cleared
+
+    // Replaces the whole table by `count` dense vectors: the caller writes them to the result, and then describes them.
     double* open(size_t count);
-    void describe(const Query* rows);
-    // The places of features in a line, without those that are 0 in all of these rows; filled in by `prepare_rows`.
+    void describe(const Query* zs);
+    // The offsets, within a line, of the features that are not 0 in all vectors. Set by `prepare_rows`.
     std::vector<size_t> used;
-    void widen(size_t columns);  // more features, zero so far
-    // Writes what waits; before the rows that lasted go.
+    void widen(size_t columns);  // adds features, which are 0 in all vectors
+    // Writes all pending vectors. Must be called before the memory of vectors that `last` becomes invalid.
     void settle() {
-        if (!waiting_.empty()) write_waiting();
+        if (!pending_.empty()) write_pending();
     }
 
-    // The row in a slot, in `keep`'s memory where it has to be put together.
-    Query query(size_t at, std::vector<double>& keep) const;
-    bool same(size_t at, const Query& row) const;
-    // Dense: room for so many rows, so that what comes does not take more than what was looked at.
+    // The vector in a slot. A dense one is copied to `buffer`.
+    Query query(size_t at, std::vector<double>& buffer) const;
+    bool same(size_t at, const Query& z) const;
+    // Reserves memory for dense vectors, so that later ones need no more than what was checked against the limit.
     void reserve(size_t count) { dense_.reserve(sparse_ ? 0 : lined(count) * columns_); }
-    size_t numbers() const { return sparse_ ? numbers_ : lined(size_) * columns_; }  // of the rows
+    size_t numbers() const { return sparse_ ? numbers_ : lined(size_) * columns_; }  // stored in all
 
     const double* dense_line(size_t l) const {
         const_cast<Points*>(this)->settle();
         return dense_.data() + l * columns_ * line;
     }
-    const SparsePoint& sparse_point(size_t at) const { return rows_[at]; }
-    double value(size_t at, size_t column) const;  // of a dense point
+    const SparsePoint& sparse_point(size_t at) const { return sparse_points_[at]; }
+    double value(size_t at, size_t column) const;  // of a dense vector
     const double* norms() const { return norms_.data(); }
     const double* sums() const { return sums_.data(); }
     const double* selves(size_t at) const { return selves_.data() + at * slots_; }
 
  private:
-    void write(size_t at, const Query& row);
-    void write_waiting();
+    void write(size_t at, const Query& z);
+    void write_pending();
 
-    struct Waiting {
+    struct Pending {
         size_t at;
         const double* x;
     };
     bool sparse_ = false;
     size_t columns_ = 0, slots_ = 0, size_ = 0;
-    size_t numbers_ = 0;  // of sparse rows
-    std::vector<Waiting> waiting_;
+    size_t numbers_ = 0;  // stored in sparse vectors
+    std::vector<Pending> pending_;
     std::vector<double, LineAligned<double>> dense_;
-    std::vector<double> norms_, sums_, selves_;  // in whole lines but for selves_
-    std::vector<SparsePoint> rows_;
+    std::vector<double> norms_, sums_;  // padded with zeros to whole lines
+    std::vector<double> selves_;
+    std::vector<SparsePoint> sparse_points_;
 };
 
-// Working space of this thread, by number, zero when first given; 0 is always left zero. Not in the loops' file, whose
-// templates must not be shared between instruction sets.
-double* kernel_room(size_t which, size_t n);
+// Working memory of this thread: number `which`, with room for n numbers. It holds zeros when it is new; the users of
+// number 0 leave it all zeros. (Defined outside the loops' file, whose templates exist once per instruction set.)
+double* kernel_workspace(size_t which, size_t n);
 
 // The loops of one instruction set.
 struct KernelLoops {
     const char* name;
-    // Fills in what kernels want to know of a row.
+    // Computes the numbers of x that kernels need: its norm, its sum and its selves.
     void (*prepare)(const Kernel& kernel, Query& x);
-    // The same for several dense rows, which `panel` then holds.
+    // The same for several dense vectors, and stores them in `panel`.
     void (*prepare_rows)(const Kernel& kernel, Query* xs, size_t count, Points& panel);
-    // out[i - from] = K(x, z_i) for from <= i < to; `from` a multiple of Points::line, room for lined(to - from).
+    // out[i - from] = K(x, z_i) for from <= i < to. `from` is a multiple of Points::line, and `out` has room for
+    // lined(to - from) numbers.
     void (*row)(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out);
-    // The same for dense rows first..count-1, which share every pass over the points: outs[q][i] = K(xs[q], z_i) for
-    // from <= i < to, room for whole lines; `first` a multiple of Points::line too. `panel` holds the rows, as
-    // prepared. `after` (or null): a line's worth of numbers that are read before long; they are on their way
-    // meanwhile.
+    // The same for the dense vectors first..count-1 of `panel`, which share every pass over the points: outs[q][i] =
+    // K(xs[q], z_i) for from <= i < to. `first` and `from` are multiples of Points::line, and the outputs have room for
+    // whole lines. `after`, where given, is a line of numbers that will be read soon; it is prefetched.
     void (*rows)(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel,
                  const Points& points, size_t from, size_t to, double* const* outs, const double* after);
-    // Rows of n numbers into their lanes of a line of points; null where a lane stays as it is (not all of them).
+    // Writes vectors of n numbers to the lanes of a line of points. Lanes of null stay as they are; at least one is
+    // not.
     void (*write_line)(const double* const* rows, size_t n, double* line);
-    // Are all numbers finite? Where is the first of the smallest (n > 0)? How large is the largest, without its sign?
-    bool (*finite)(const double* x, size_t n);
-    size_t (*first_least)(const double* x, size_t n);
-    double (*largest)(const double* x, size_t n);
-    // Sums in 16 lanes.
+    bool (*finite)(const double* x, size_t n);         // whether all numbers are finite
+    size_t (*first_least)(const double* x, size_t n);  // the first position of the smallest number; n > 0
+    double (*largest)(const double* x, size_t n);      // the largest absolute value
     double (*dot)(const double* a, const double* b, size_t n);
     // y[i] += factor * x[i]
     void (*axpy)(double factor, const double* x, double* y, size_t n);

@@ -1,4 +1,4 @@
-// Kernel rows, compiled once per instruction set, with ONEPASS_ISA naming it.
+// Kernel values K(x, z_i). Compiled once per instruction set; ONEPASS_ISA is its name.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// What a kernel adds up over the features of a pair.
+// What a kernel sums over the features of x and z.
 enum class Over { dot, squares, distances, minima, harmonic, chi2 };
 
 template <Over over, class V>
@@ -23,8 +23,8 @@ inline V term(V x, V z) {
     return x + z > zero ? (x - z) * (x - z) / (x + z) : zero;
 }
 
-// One row against `lines` lines of points, which begin at z: several at once, so that it need not wait for each
-// addition. Each sum is added up in the order of the features, whatever the block.
+// Sums of x with all vectors of `lines` lines, which begin at z. Several lines at once, so that an addition need not
+// wait for the one before. Every sum is added in the order of the features, whatever the block.
 template <Over over, size_t lines>
 inline void block_sums(const Query& x, const double* z, double* out) {
     Eight sums[lines] = {};
@@ -33,7 +33,6 @@ inline void block_sums(const Query& x, const double* z, double* out) {
     std::memcpy(out, sums, sizeof sums);
 }
 
-// Dense points.
 template <Over over>
 inline void dense_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
     constexpr size_t line = Points::line;
@@ -52,11 +51,11 @@ inline void dense_sums(const Query& x, const Points& points, size_t from, size_t
     }
 }
 
-// Beyond this many features |x - z|^2 comes from |x|^2 + |z|^2 - 2<x, z>: two thirds of the work. With few features,
-// where places in space are meant, the differences are squared.
+// With more features than these, |x - z|^2 is computed as |x|^2 + |z|^2 - 2<x, z>, which takes two thirds of the work.
+// With fewer, the squared differences are added: they are exact for close points in space.
 constexpr size_t few_features = 32;
 
-// |x - z|^2 from the product.
+// |x - z|^2 = |x|^2 + |z|^2 - 2<x, z>
 inline Eight distance_from_product(double norm, Eight norms, Eight product) {
     const Eight squared = (all(norm) + norms) - 2.0 * product;
     return squared < all(0.0) ? all(0.0) : squared;
@@ -69,10 +68,10 @@ inline void distances_from_products(const Query& x, const double* norms, size_t 
     }
 }
 
-// Sparse points, against x scattered into a dense vector: only the point's own features are visited.
+// Sparse vectors z_i: x is scattered into a dense vector, and only the features of z_i are visited.
 template <Over over>
 inline double sparse_term(double x, double z) {
-    if constexpr (over == Over::distances) return term<over>(x, z) - std::abs(x);  // |x_j| is in x.sum already
+    if constexpr (over == Over::distances) return term<over>(x, z) - std::abs(x);  // x.sum has |x_j| already
     return term<over>(x, z);
 }
 
@@ -87,11 +86,11 @@ inline double sparse_sum(const double* x, const Points::SparsePoint& point) {
     return sum.total();
 }
 
-// x as a dense vector, as long as this lives; features that no point has are left out.
+// x as a dense vector, while this object exists. Features beyond `columns` are left out: no z_i has them.
 class Scattered {
  public:
     Scattered(const Query& x, size_t columns) : x_(x) {
-        values_ = kernel_room(0, columns);
+        values_ = kernel_workspace(0, columns);
         for (n_ = 0; n_ < x.n && size_t(x.index[n_]) < columns; ++n_) values_[x.index[n_]] = x.x[n_];
     }
     ~Scattered() {
@@ -106,8 +105,8 @@ class Scattered {
     size_t n_ = 0;
 };
 
-// The widest index of the points decides how far x is scattered.
-inline size_t widest(const Points& points, size_t from, size_t to) {
+// How many columns the sparse vectors from..to-1 have.
+inline size_t columns_of(const Points& points, size_t from, size_t to) {
     int64_t most = -1;
     for (size_t i = from; i < to; ++i) {
         const auto& index = points.sparse_point(i).index;
@@ -118,7 +117,7 @@ inline size_t widest(const Points& points, size_t from, size_t to) {
 
 template <Over over>
 inline void sparse_sums(const Query& x, const Points& points, size_t from, size_t to, double* out) {
-    const Scattered scattered(x, widest(points, from, to));
+    const Scattered scattered(x, columns_of(points, from, to));
     const double* v = scattered.data();
     for (size_t i = from; i < to; ++i) {
         const Points::SparsePoint& point = points.sparse_point(i);
@@ -153,7 +152,7 @@ inline void each_eight(double* out, size_t n, const Function& function) {
     }
 }
 
-// The kernels that are functions of |x - z|^2, of several eights.
+// Kernels that are functions of |x - z|^2: from `squared` distances to kernel values, for several registers of eight.
 template <KernelOp op, size_t count>
 inline void of_distances(double p, Eight (&squared)[count]) {
     for (Eight& each : squared) {
@@ -182,67 +181,98 @@ inline void of_distances(double p, double* out, size_t n) {
     for (; i < n; i += 8) of_distances_at<op, 1>(p, out + i);
 }
 
-inline void decay(double gamma, double* out, size_t n) { of_distances<KernelOp::rbf>(gamma, out, n); }
+template <KernelOp op>
+void evaluate_of_distance(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
+                          double* out) {
+    sums<Over::squares>(x, points, from, to, out);
+    of_distances<op>(kernel.p[0], out, Points::lined(to - from));
+}
 
-void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
-              size_t depth) {
+// exp(-gamma * sum)
+template <Over over>
+void evaluate_exponential(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
+                          double* out) {
+    sums<over>(x, points, from, to, out);
+    of_distances<KernelOp::rbf>(kernel.p[0], out, Points::lined(to - from));
+}
+
+void evaluate_polynomial(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
+                         double* out) {
     const double* p = kernel.p;
-    const size_t n = to - from, lined = Points::lined(n);
+    sums<Over::dot>(x, points, from, to, out);
+    each_eight(out, Points::lined(to - from), [p](Eight dot) {
+        const Eight base = p[0] * dot + p[1];
+        Eight power = base;
+        for (int i = 1; i < int(p[2]); ++i) power *= base;
+        return power;
+    });
+}
+
+// Kernels of the sums over the features of x and z.
+void evaluate_of_vectors(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
+                         double* out) {
+    const double* p = kernel.p;
     switch (kernel.op) {
-        case KernelOp::constant:
-            for (size_t i = 0; i < n; ++i) out[i] = p[0];
-            return;
         case KernelOp::linear: return sums<Over::dot>(x, points, from, to, out);
-        case KernelOp::polynomial:
-            sums<Over::dot>(x, points, from, to, out);
-            return each_eight(out, lined, [p](Eight dot) {
-                const Eight base = p[0] * dot + p[1];
-                Eight power = base;
-                for (int i = 1; i < int(p[2]); ++i) power *= base;
-                return power;
-            });
-        case KernelOp::rbf:
-            sums<Over::squares>(x, points, from, to, out);
-            return of_distances<KernelOp::rbf>(p[0], out, lined);
+        case KernelOp::polynomial: return evaluate_polynomial(kernel, x, points, from, to, out);
+        case KernelOp::rbf: return evaluate_of_distance<KernelOp::rbf>(kernel, x, points, from, to, out);
         case KernelOp::epanechnikov:
-            sums<Over::squares>(x, points, from, to, out);
-            return of_distances<KernelOp::epanechnikov>(p[0], out, lined);
-        case KernelOp::box:
-            sums<Over::squares>(x, points, from, to, out);
-            return of_distances<KernelOp::box>(p[0], out, lined);
-        case KernelOp::laplacian: sums<Over::distances>(x, points, from, to, out); return decay(p[0], out, lined);
-        case KernelOp::chi2_exp: sums<Over::chi2>(x, points, from, to, out); return decay(p[0], out, lined);
+            return evaluate_of_distance<KernelOp::epanechnikov>(kernel, x, points, from, to, out);
+        case KernelOp::box: return evaluate_of_distance<KernelOp::box>(kernel, x, points, from, to, out);
+        case KernelOp::laplacian: return evaluate_exponential<Over::distances>(kernel, x, points, from, to, out);
+        case KernelOp::chi2_exp: return evaluate_exponential<Over::chi2>(kernel, x, points, from, to, out);
         case KernelOp::sigmoid:
             sums<Over::dot>(x, points, from, to, out);
-            for (size_t i = 0; i < n; ++i) out[i] = std::tanh(p[0] * out[i] + p[1]);
+            for (size_t i = 0; i < to - from; ++i) out[i] = std::tanh(p[0] * out[i] + p[1]);
             return;
         case KernelOp::intersection: return sums<Over::minima>(x, points, from, to, out);
-        case KernelOp::chi2: return sums<Over::harmonic>(x, points, from, to, out);
+        default: return sums<Over::harmonic>(x, points, from, to, out);  // chi2
+    }
+}
+
+void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
+              size_t depth);
+
+// Sums and products of kernels. `depth` numbers the working memory, since parts may be sums and products themselves.
+void evaluate_combination(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
+                          double* out, size_t depth) {
+    const size_t n = to - from;
+    evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
+    for (size_t part = 1; part < kernel.parts.size(); ++part) {
+        double* other = kernel_workspace(1 + depth, Points::lined(n));
+        evaluate(kernel.parts[part], x, points, from, to, other, depth + 1);
+        for (size_t i = 0; i < n; ++i) out[i] = kernel.op == KernelOp::sum ? out[i] + other[i] : out[i] * other[i];
+    }
+}
+
+void evaluate_normalised(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
+                         double* out, size_t depth) {
+    const Kernel& part = kernel.parts[0];
+    evaluate(part, x, points, from, to, out, depth + 1);
+    const double k_xx = diagonal(part, x);
+    for (size_t i = from; i < to; ++i) {
+        const double norm = k_xx * diagonal(part, points.norms()[i], points.sums()[i], points.selves(i));
+        out[i - from] = norm == 0.0 ? 0.0 : out[i - from] / std::sqrt(norm);
+    }
+}
+
+// out[i - from] = K(x, z_i) for from <= i < to.
+void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to, double* out,
+              size_t depth) {
+    switch (kernel.op) {
+        case KernelOp::constant:
+            for (size_t i = 0; i < to - from; ++i) out[i] = kernel.p[0];
+            return;
         case KernelOp::precomputed: {
             const double* row = kernel.gram + size_t(x.x[0]) * kernel.size;
-            for (size_t i = 0; i < n; ++i) out[i] = row[size_t(points.value(from + i, 0))];
+            for (size_t i = from; i < to; ++i) out[i - from] = row[size_t(points.value(i, 0))];
             return;
         }
         case KernelOp::foreign: return kernel.call(kernel.self, x, &points, from, to, out);
         case KernelOp::sum:
-        case KernelOp::product:
-            evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
-            for (size_t part = 1; part < kernel.parts.size(); ++part) {
-                double* other = kernel_room(1 + depth, lined);
-                evaluate(kernel.parts[part], x, points, from, to, other, depth + 1);
-                for (size_t i = 0; i < n; ++i)
-                    out[i] = kernel.op == KernelOp::sum ? out[i] + other[i] : out[i] * other[i];
-            }
-            return;
-        case KernelOp::normalised: {
-            evaluate(kernel.parts[0], x, points, from, to, out, depth + 1);
-            const double own = diagonal(kernel.parts[0], x);
-            for (size_t i = 0; i < n; ++i) {
-                const double norm = own * diagonal(kernel.parts[0], points.norms()[from + i], points.sums()[from + i],
-                                                   points.selves(from + i));
-                out[i] = norm == 0.0 ? 0.0 : out[i] / std::sqrt(norm);
-            }
-        }
+        case KernelOp::product: return evaluate_combination(kernel, x, points, from, to, out, depth);
+        case KernelOp::normalised: return evaluate_normalised(kernel, x, points, from, to, out, depth);
+        default: return evaluate_of_vectors(kernel, x, points, from, to, out);
     }
 }
 
@@ -250,8 +280,8 @@ void row(const Kernel& kernel, const Query& x, const Points& points, size_t from
     if (to > from) evaluate(kernel, x, points, from, to, out, 0);
 }
 
-// Rows that share a pass over the points: as many sums as there are registers. With AVX-512 an operand may be one
-// number for all lanes, straight from memory; so 16 rows against one line of points keep the multipliers busy.
+// How many vectors x share a pass over the points: as many as there are registers for their sums. With AVX-512, one
+// number from memory can be an operand for all lanes, so 16 vectors x and one line of points keep the multipliers busy.
 #ifdef __AVX512F__
 constexpr size_t tile = 16;
 constexpr size_t small_tile = 8;
@@ -259,9 +289,9 @@ constexpr size_t small_tile = 8;
 constexpr size_t tile = 4;
 constexpr size_t small_tile = 4;
 #endif
-constexpr size_t few_rows = 3;  // these go one by one
+constexpr size_t few_rows = 3;  // so few vectors x are evaluated one by one
 
-// `height` rows of a panel, from `first` on, against a line of points at z; `next` is read soon.
+// Sums of `height` vectors of a panel, from `first` on, with the line of points at z. `next` is prefetched.
 template <Over over, size_t height>
 inline void tile_sums(const Points& panel, size_t first, const double* z, const double* next, Eight (&sums)[height]) {
     constexpr size_t line = Points::line, lines = (height + line - 1) / line;
@@ -274,12 +304,12 @@ inline void tile_sums(const Points& panel, size_t first, const double* z, const 
         for (size_t q = 0; q < height; ++q) sums[q] += term<over>(all(x[q / line][j + q % line]), point);
     };
     if constexpr (over == Over::dot)
-        for (size_t j : panel.used) add(j);  // the others would add 0, which changes no bit
+        for (size_t j : panel.used) add(j);  // the other features would add 0
     else
         for (size_t j = 0; j < panel.columns() * line; j += line) add(j);
 }
 
-// K of the rows first.. of a panel, `count` <= height of them, and points from..to-1. Kernels of one sum alone.
+// K of the vectors of a panel from `first` on, `count` <= height of them, with the points from..to-1.
 template <KernelOp op, Over over, size_t height>
 void tile_rows(double p, const Query* xs, const Points& panel, size_t first, size_t count, const Points& points,
                size_t from, size_t to, double* const* outs, const double* after) {
@@ -323,11 +353,11 @@ void panel_rows(const Kernel& kernel, const Query* xs, size_t first, size_t coun
     }
 }
 
-// Kernels of one sum share their passes; others go row by row.
+// Kernels of a product or a distance share the passes over the points. For others the vectors go one by one.
 void rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, const Points& panel, const Points& points,
           size_t from, size_t to, double* const* outs, const double* after) {
     if (to <= from) return;
-    if (!after) after = points.dense_line(from / Points::line);  // near anyway
+    if (!after) after = points.dense_line(from / Points::line);  // in the cache anyway
     const bool product = panel.columns() > few_features;
     const auto share = [&]<KernelOp op, Over over>() {
         panel_rows<op, over>(kernel, xs, first, count, panel, points, from, to, outs, after);
@@ -353,7 +383,7 @@ void fill_selves(const Kernel& kernel, Query& x) {
     for (const Kernel& part : kernel.parts) fill_selves(part, x);
 }
 
-// The norm is added up as the product with another row is: the distance of a row from itself is exactly 0.
+// The norm is summed in the same order as products, so that the distance of a vector from itself is exactly 0.
 void prepare(const Kernel& kernel, Query& x) {
     double sum = 0.0, squares = 0.0;
     for (size_t i = 0; i < x.n; ++i) {
@@ -365,7 +395,6 @@ void prepare(const Kernel& kernel, Query& x) {
     if (!x.selves.empty()) fill_selves(kernel, x);
 }
 
-// Rows into their lanes of a line of points; null where a lane stays.
 void write_line(const double* const* given, size_t n, double* line) {
     const EightRows rows(given);
     rows.by_feature(n, [&](size_t j, Eight values) {
@@ -374,35 +403,36 @@ void write_line(const double* const* given, size_t n, double* line) {
     });
 }
 
-// Which features are not 0 in all rows of a panel; all of them where the first row has few zeros.
+// Finds the features that are not 0 in all vectors of a panel. If the first vector has few zeros, all features are
+// used.
 void find_used(const Query* xs, size_t count, Points& panel) {
     const size_t n = panel.columns(), zeros = size_t(std::count(xs[0].x, xs[0].x + n, 0.0));
-    const bool look = zeros > n / 8;
-    if (!look && panel.used.size() == n) return;  // all of them, as before
+    const bool search = zeros > n / 8;
+    if (!search && panel.used.size() == n) return;  // all features are in the list already
     panel.used.resize(n);
     size_t found = 0;
-    const auto note = [&](size_t j, double most) {
+    const auto add_if_used = [&](size_t j, double most) {
         panel.used[found] = j * Points::line;
-        found += !look || most != 0.0;
+        found += !search || most != 0.0;
     };
     size_t j = 0;
     for (; j + 8 <= n; j += 8) {
         Eight most{};
-        for (size_t q = 0; look && q < count; ++q) {
+        for (size_t q = 0; search && q < count; ++q) {
             const Eight size = absolute(load(xs[q].x + j));
             most = larger(size, most);
         }
-        for (size_t l = 0; l < 8; ++l) note(j + l, most[l]);
+        for (size_t l = 0; l < 8; ++l) add_if_used(j + l, most[l]);
     }
     for (; j < n; ++j) {
         double most = 0.0;
-        for (size_t q = 0; look && q < count; ++q) most = std::max(most, std::abs(xs[q].x[j]));
-        note(j, most);
+        for (size_t q = 0; search && q < count; ++q) most = std::max(most, std::abs(xs[q].x[j]));
+        add_if_used(j, most);
     }
     panel.used.resize(found);
 }
 
-// As `prepare`, a row in each lane.
+// As `prepare`, with a vector in each lane.
 void prepare_rows(const Kernel& kernel, Query* xs, size_t count, Points& panel) {
     double* z = panel.open(count);
     for (size_t first = 0; first < count; first += Points::line, z += panel.columns() * Points::line) {

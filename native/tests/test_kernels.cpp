@@ -85,12 +85,12 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
     for (double& each : out.budget.p) each = 0.5;
     if (passive_aggressive) out.budget.p[0] = 0.0;
     out.budget.rule[0] = passive_aggressive ? 1.0 : 0.0;
-    out.f.keeps_gram = entry.gram;
-    out.f.keeps_inverse = entry.inverse;
-    out.f.keeps_values = entry.values;
-    out.f.follows_norm = entry.norm;
-    out.f.keeps_covariance = entry.covariance;
-    out.f.begin(&kernel, sparse, rows.columns, 0);
+    out.f.stores_gram = entry.gram;
+    out.f.stores_inverse = entry.inverse;
+    out.f.stores_values = entry.values;
+    out.f.tracks_norm = entry.norm;
+    out.f.stores_covariance = entry.covariance;
+    out.f.initialise(&kernel, sparse, rows.columns, 0);
     out.f.set_outputs(classes);
     out.model.w.set_outputs(classes);
     out.model.size_scratch();
