@@ -91,7 +91,7 @@ def b3() -> Expansion:
 
 def round_at(f: Expansion, x: float, y: float, t: int = 4, rule: str = "pa1", add: float | None = None) -> Round:
     row = np.array([x])
-    k = f.row(row)
+    k = f.kernel_values(row)
     score = float(k @ f.c[:, 0]) if len(f) else 0.0
     made = rules.make(rule)
     tau = min(1.0, max(0.0, 1 - y * score)) if add is None else add
@@ -213,7 +213,7 @@ def test_bpa_closed_form_is_the_minimum(kind: Any, rule: str) -> None:
         points = np.array([*before.x, *f.x])
         delta = np.concatenate([-before.c[:, 0], f.c[:, 0]])
         gram = kernel.block(points, points)
-        loss = max(0.0, 1 - float(r.parts[0] * (f.row(r.x) @ f.c[:, 0])))
+        loss = max(0.0, 1 - float(r.parts[0] * (f.kernel_values(r.x) @ f.c[:, 0])))
         reached = 0.5 * float(delta @ gram @ delta) + C * (loss**2 if squared else loss)
         assert reached == pytest.approx(min(candidates), abs=2e-5)
         tried += 1
@@ -226,7 +226,7 @@ def test_bpa_scores_are_ordered() -> None:
     r = round_at(f, 0.5, -1.0)
     both = np.block([[f.gram, r.k[:, None]], [r.k[None], np.array([[1.0]])]])
     P = 0.5 * f.c[:, 0] ** 2 / np.diag(np.linalg.inv(both))[:-1]
-    NN = [0.5 * f.c[i, 0] ** 2 * budgets.BPANN(3).spread(f, r, i)[3] for i in range(3)]
+    NN = [0.5 * f.c[i, 0] ** 2 * budgets.BPANN(3).project_on_neighbour(f, r, i)[3] for i in range(3)]
     S = 0.5 * f.c[:, 0] ** 2 * (1 - r.k**2)
     np.testing.assert_allclose(S, [0.049184, 0.125910, 0.044500], atol=5e-7)
     np.testing.assert_allclose(NN, [0.031090, 0.079590, 0.035159], atol=5e-7)
@@ -248,7 +248,7 @@ def test_ramp_without_a_limit_is_pa_r() -> None:
     X, y = noisy_xor(200, 0)
     oracle = KernelLearner("pa1", kernels.RBF(2.0))
     for x, label in zip(X, y, strict=True):
-        if label * float(oracle.f.row(x) @ oracle.f.c[:, 0] if len(oracle.f) else 0.0) >= -1:
+        if label * float(oracle.f.kernel_values(x) @ oracle.f.c[:, 0] if len(oracle.f) else 0.0) >= -1:
             oracle.learn(x, int(label))
     model = KernelClassifier("pa1", kernel=kernels.RBF(2.0), budget=budgets.BPAS(None, ramp=True)).fit(X, y)
     np.testing.assert_allclose(model.dual_coef_[0], oracle.f.c[:, 0], atol=1e-12)

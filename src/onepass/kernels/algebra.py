@@ -27,7 +27,7 @@ class Kernel(Parameters):
     family = "kernel"
     name: ClassVar[str] = ""
     code: ClassVar[int] = -1
-    psd: ClassVar[bool] = True  # is every Gram matrix positive semi-definite?
+    psd: ClassVar[bool] = True  # every Gram matrix is positive semi-definite
 
     def block(self, X: Array, Z: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define block(X, Z)")
@@ -41,11 +41,11 @@ class Kernel(Parameters):
         return float(self.block(X, Z)[0, 0])
 
     def resolved(self, d: int) -> Kernel:
-        """The kernel with every default that depends on the number of features filled in: γ = 1/d."""
+        """The kernel for d features: γ = 1/d where γ was not given."""
         return self
 
     def definite(self) -> bool:
-        """Is every Gram matrix positive semi-definite, as learners with an inverse need?"""
+        """Whether every Gram matrix is positive semi-definite, as budgets with an inverse need."""
         return self.psd
 
     def parts(self) -> list[Kernel]:
@@ -56,7 +56,7 @@ class Kernel(Parameters):
         return [float(v) for v in self.get_params().values()]
 
     def native(self) -> dict[str, Any]:
-        """The kernel in the form that the native core reads."""
+        """The kernel in the form of the native core."""
         return {"code": self.code, "p": self.numbers(), "parts": [part.native() for part in self.parts()]}
 
     def __add__(self, other: Kernel | float) -> Kernel:
@@ -98,7 +98,7 @@ class Linear(Kernel):
 
 @dataclasses.dataclass(repr=False)
 class _Combined(Kernel):
-    """Of two kernels."""
+    """A combination of two kernels."""
 
     first: Kernel = dataclasses.field(default_factory=Linear)
     second: Kernel = dataclasses.field(default_factory=Linear)
@@ -126,7 +126,7 @@ class _Combined(Kernel):
 
 @dataclasses.dataclass(repr=False)
 class Sum(_Combined):
-    """K = K₁ + K₂: the features of both, side by side."""
+    """K = K₁ + K₂: Φ(x) has the features of both."""
 
     name = "sum"
     code = 11
@@ -137,7 +137,7 @@ class Sum(_Combined):
 
 @dataclasses.dataclass(repr=False)
 class Product(_Combined):
-    """K = K₁ K₂: every product of a feature of the one and a feature of the other."""
+    """K = K₁ K₂: Φ(x) has the products of each feature of K₁ with each feature of K₂."""
 
     name = "product"
     code = 12
@@ -147,13 +147,13 @@ class Product(_Combined):
 
 
 def over(numerator: Array, denominator: Array) -> Array:
-    """The quotient, 0/0 being 0."""
+    """The quotient, with 0/0 = 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
 @dataclasses.dataclass(repr=False)
 class Normalized(Kernel):
-    """K(x, z)/√(K(x, x) K(z, z)), 0 where a diagonal is 0: all Φ(x) on the unit sphere."""
+    """K(x, z)/√(K(x, x) K(z, z)), 0 where K(x, x) or K(z, z) is 0: ‖Φ(x)‖ = 1."""
 
     name = "normalized"
     code = 13

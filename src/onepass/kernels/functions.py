@@ -61,7 +61,7 @@ class Polynomial(Kernel):
 
 @dataclasses.dataclass(repr=False)
 class _Decaying(Kernel):
-    """exp(−γ·distance); γ = 1/d unless given, d the number of features of the first example."""
+    """exp(−γ·distance). γ = 1/d unless given, where d is the number of features of the first example."""
 
     gamma: float | None = number(None, above=0)
 
@@ -69,7 +69,7 @@ class _Decaying(Kernel):
         raise NotImplementedError
 
     def block(self, X: Array, Z: Array) -> Array:
-        return np.asarray(np.exp(-float(_known(self, self.gamma)) * self.distance(X, Z)))
+        return np.asarray(np.exp(-float(_resolved_gamma(self, self.gamma)) * self.distance(X, Z)))
 
     def diagonal(self, X: Array) -> Array:
         return np.ones(len(X))
@@ -78,10 +78,10 @@ class _Decaying(Kernel):
         return dataclasses.replace(self, gamma=1.0 / max(1, d)) if self.gamma is None else self
 
     def numbers(self) -> list[float]:
-        return [float(_known(self, self.gamma))]
+        return [float(_resolved_gamma(self, self.gamma))]
 
 
-def _known(kernel: Kernel, gamma: float | None) -> float:
+def _resolved_gamma(kernel: Kernel, gamma: float | None) -> float:
     if gamma is None:
         raise ParameterError(f"{kernel!r} has no gamma yet; give one, or use resolved(d) for 1/d")
     return gamma
@@ -120,13 +120,13 @@ class Sigmoid(Kernel):
     r: float = number(0.0)
 
     def block(self, X: Array, Z: Array) -> Array:
-        return np.asarray(np.tanh(_known(self, self.gamma) * (X @ Z.T) + self.r))
+        return np.asarray(np.tanh(_resolved_gamma(self, self.gamma) * (X @ Z.T) + self.r))
 
     def resolved(self, d: int) -> Kernel:
         return dataclasses.replace(self, gamma=1.0 / max(1, d)) if self.gamma is None else self
 
     def numbers(self) -> list[float]:
-        return [float(_known(self, self.gamma)), float(self.r)]
+        return [float(_resolved_gamma(self, self.gamma)), float(self.r)]
 
 
 def _histograms(X: Array, Z: Array) -> tuple[Array, Array]:
@@ -160,7 +160,7 @@ class Chi2(Kernel):
 
 @dataclasses.dataclass(repr=False)
 class Chi2Exp(_Decaying):
-    """K = exp(−γ Σ_j (x_j − z_j)²/(x_j + z_j)), x, z ≥ 0, 0/0 = 0. `chi2_gamma` proposes a γ."""
+    """K = exp(−γ Σ_j (x_j − z_j)²/(x_j + z_j)), x, z ≥ 0, 0/0 = 0. `chi2_gamma` computes a γ from data."""
 
     name = "chi2_exp"
     code = 8
@@ -183,7 +183,7 @@ def chi2_gamma(X: Any) -> float:
 
 @dataclasses.dataclass(repr=False)
 class Precomputed(Kernel):
-    """K = G[i, j]: an example is a row of one number, its index i in the given matrix."""
+    """K = G[i, j]: an example has one feature, its index in the given matrix G."""
 
     name = "precomputed"
     code = 9
@@ -262,7 +262,7 @@ class Call(Kernel):
 
 @dataclasses.dataclass(repr=False)
 class _Compact(Kernel):
-    """Windows of width h for `rules.Parzen`: 0 outside, and not positive semi-definite in general."""
+    """Windows of width h for `rules.Parzen`: 0 beyond the distance h. Not positive semi-definite in general."""
 
     psd = False
     h: float = number(1.0, above=0)

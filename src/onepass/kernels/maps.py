@@ -1,7 +1,7 @@
-"""Feature maps z(x) for linear learners: kernels without support vectors, in fixed memory.
+"""Feature maps z(x) for linear learners: kernels without stored vectors, in fixed memory.
 
 ⟨z(x), z(x')⟩ is K(x, x') or close to it, so `make_pipeline(RandomFourier(...), LinearClassifier("pa1"))` is a kernel
-learner whose cost does not grow. All are scikit-learn transformers; once fitted, z is a pure function of x.
+learner whose memory and time per example do not grow. All maps are scikit-learn transformers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class _Map(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class GaussianBasis(_Map):
-    """z_j(x) = exp(−‖x − c_j‖²/(2h²)), c_j the `centres` (the rows of `fit` unless given).
+    """z_j(x) = exp(−‖x − c_j‖²/(2h²)), where c_j are the `centres` (the rows of `fit` unless given).
 
-    A linear-in-parameter model on z is not a kernel learner with that kernel: its steps divide by ‖z‖², not by K(x, x).
+    A linear model on z is not a kernel learner with that kernel: its steps divide by ‖z‖², not by K(x, x).
     """
 
     def __init__(self, centres: Any = None, h: float = 1.0) -> None:
@@ -59,7 +59,8 @@ class GaussianBasis(_Map):
 class RandomFourier(_Map):
     """Random Fourier features (Rahimi and Recht 2007) of `RBF` and `Laplacian`.
 
-    form="paired": z = √(2/D)[cos ω_jᵀx, sin ω_jᵀx], D/2 draws of ω, ‖z‖ = 1. "phase": z_j = √(2/D) cos(ω_jᵀx + b_j).
+    form="paired": z = √(2/D)[cos ω_jᵀx, sin ω_jᵀx] with D/2 draws of ω; ‖z‖ = 1.
+    form="phase": z_j = √(2/D) cos(ω_jᵀx + b_j).
     RBF(γ): ω ~ N(0, 2γI). Laplacian(γ): each coordinate of ω ~ Cauchy(0, γ). The error is O(D^(−1/2)).
     """
 
@@ -102,8 +103,8 @@ class RandomFourier(_Map):
 class HistogramMap(_Map):
     """Homogeneous maps (Vedaldi and Zisserman 2012) of the additive kernels `Chi2` and `HistogramIntersection`.
 
-    Each x_j ≥ 0 becomes √(x L κ(0)) and, for i = 1 … `order`, √(2x L κ(iL))·{cos, sin}(iL ln x), L = `step`; 0 stays 0.
-    κ(λ) = sech(πλ) for χ², (2/π)/(1 + 4λ²) for the intersection, which converges slowly.
+    With L = `step`, each x_j ≥ 0 becomes √(x L κ(0)) and, for i = 1 … `order`, √(2x L κ(iL))·{cos, sin}(iL ln x).
+    κ(λ) is sech(πλ) for χ², and (2/π)/(1 + 4λ²) for the intersection, for which the map converges slowly.
     """
 
     def __init__(self, kernel: str = "chi2", order: int = 2, *, step: float = 0.5) -> None:
@@ -150,10 +151,11 @@ class HistogramMap(_Map):
 
 
 class Nystrom(_Map):
-    """z(x) = Λ^(−1/2)Uᵀ k_L(x), K_LL = UΛUᵀ on `n_landmarks` rows of `fit`, drawn without repetition (or `landmarks`).
+    """z(x) = Λ^(−1/2)Uᵀ k_L(x), where K_LL = UΛUᵀ is the Gram matrix of the landmarks l_i.
 
-    Exact on the landmarks. Eigenvalues up to 1e-10 of the largest are left out. `weights_of(c)` is the w with
-    ⟨w, z(x)⟩ = Σ c_i K(l_i, x): a kernel learner on the landmarks continues as a linear one, unchanged.
+    The landmarks are given, or `n_landmarks` different rows of `fit` are drawn. The map is exact on the landmarks.
+    Eigenvalues up to 1e-10 of the largest are left out. `weights_of(c)` is the w with ⟨w, z(x)⟩ = Σ c_i K(l_i, x): with
+    it a kernel learner on the landmarks continues as a linear learner.
     """
 
     def __init__(
@@ -176,10 +178,14 @@ class Nystrom(_Map):
         else:
             self.landmarks_ = np.array(self.landmarks, dtype=np.float64)
             if self.landmarks_.ndim != 2 or self.landmarks_.shape[1] != rows.shape[1]:
-                raise ParameterError(f"landmarks must be rows of {rows.shape[1]} numbers")
+                raise ParameterError(
+                    f"landmarks has shape {self.landmarks_.shape}: expected rows of {rows.shape[1]} numbers"
+                )
         self.kernel_ = kernels.make(self.kernel).resolved(rows.shape[1])
         if not self.kernel_.definite():
-            raise ParameterError(f"kernel={self.kernel_!r} may have a Gram matrix that is not definite")
+            raise ParameterError(
+                f"kernel={self.kernel_!r} may have a Gram matrix that is not definite; use rbf, linear or polynomial"
+            )
         m = len(self.landmarks_)
         require_room(4 * m * m, f"Nystrom of {m} landmarks", "use fewer landmarks (n_landmarks)")
         values, vectors = np.linalg.eigh(self.kernel_.block(self.landmarks_, self.landmarks_))

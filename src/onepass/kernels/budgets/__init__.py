@@ -1,8 +1,10 @@
-"""Budgets: kernel learning in bounded memory. Each is one method, `admit`, which takes the round's step or replaces it.
+"""Budgets: kernel learning in bounded memory. A budget has one method, `admit`, which applies the rule's step or
+replaces it by a step after which at most B vectors are stored.
 
-The Python here is the reference; `budgets.cpp`, `projection.cpp` and `merging.cpp` in `native/kernels/` do the same
-with inverses, margins and neighbours that are updated, not recomputed. |S| ≤ B holds after every round.
-f = Σ cᵢ K(xᵢ, ·) as in `expansion.py`.
+A full budget is kept in one of three ways: a vector is removed (`base.py`, `perceptron.py`), projected on the others
+(`projection.py`, `least_squares.py`, `passive_aggressive.py`) or merged with another (`merging.py`). The Python here is
+the reference; the files of the same names in `native/kernels/` update inverses, margins and neighbours instead of
+computing them again. f = Σ cᵢ K(xᵢ, ·) as in `expansion.py`.
 """
 
 from __future__ import annotations

@@ -33,11 +33,11 @@ class Budget(Parameters):
     code: ClassVar[int] = -1
     formulas: ClassVar[Sequence[str]] = ()
     tasks: ClassVar[Sequence[str]] = ("binary", "multiclass", "regression")
-    every_round: ClassVar[bool] = False  # is it called also where the rule adds nothing?
-    inverts: ClassVar[bool] = False  # does it need K⁻¹, and so a positive definite kernel?
+    every_round: ClassVar[bool] = False  # `admit` is also called when the rule adds nothing
+    inverts: ClassVar[bool] = False  # it needs K⁻¹, and so a positive definite kernel
 
     def limit(self) -> int | None:
-        """B, or None where it has none."""
+        """B, or None for no limit."""
         B = getattr(self, "B", None)
         return None if B is None else int(B)
 
@@ -46,25 +46,26 @@ class Budget(Parameters):
         return limit is not None and len(f) >= limit
 
     def start(self) -> Memory:
+        """The numbers that the budget stores beside f, before the first round."""
         return {}
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
-        """Take the rule's step or replace it; True where f has changed."""
+        """Apply the rule's step, or a step that keeps the budget instead. Return whether f has changed."""
         raise NotImplementedError
 
     def numbers(self) -> list[float]:
-        """Its parameters for the native formula, in its order."""
+        """The parameters of the native formula, in its order."""
         return []
 
     def rule_numbers(self, rule: Rule) -> list[float]:
-        """The parameters of the rule that it reads."""
+        """The rule's parameters that the native formula reads."""
         return []
 
     def seed_number(self) -> int:
         return 0
 
     def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
-        """Refuse a rule, task or kernel that it is not defined for, with the reason."""
+        """Refuse a rule, task or kernel that the budget is not defined for."""
         if self.formulas and rule.traits.formula not in self.formulas:
             raise ParameterError(
                 f"{self!r} is not defined for {rule!r}: {self.reason()}; use {' or '.join(self.formulas)}"
@@ -75,11 +76,12 @@ class Budget(Parameters):
             raise ParameterError(f"{self!r} inverts the Gram matrix, and {kernel!r} may have one that is not definite")
 
     def reason(self) -> str:
+        """Why only some rules are supported; part of an error message."""
         return "its step is not the rule's"
 
 
 def mistake_driven(rule: Rule, budget: Budget, margin: bool) -> None:
-    """The Perceptron's plain step: importance may weigh it, a schedule or another ρ may not."""
+    """Refuse a Perceptron whose step has a schedule or another ρ than 1. Importance is allowed."""
     params = rule.get_params()
     if params.get("schedule") is not None or params.get("rho", 1.0) != 1 or params.get("strict"):
         raise ParameterError(f"{budget!r} is defined for the plain step ρ = 1 on m <= beta, not for {rule!r}")
@@ -89,7 +91,7 @@ def mistake_driven(rule: Rule, budget: Budget, margin: bool) -> None:
 
 @dataclasses.dataclass(repr=False)
 class Unlimited(Budget):
-    """No budget: every update adds a vector. `merge_duplicates` adds to the coefficient of an equal row instead."""
+    """No budget: every update adds a vector. `merge_duplicates` adds to the coefficients of an equal vector instead."""
 
     name = "unlimited"
     code = 0
@@ -100,9 +102,9 @@ class Unlimited(Budget):
             for i, x in enumerate(f.x):
                 if np.array_equal(x, r.x):
                     f.c = r.scale * f.c
-                    f.c[i] += r.row
+                    f.c[i] += r.coefficients
                     return True
-        return f.step(r)
+        return f.take_step(r)
 
 
 @dataclasses.dataclass(repr=False)
@@ -114,7 +116,7 @@ class Stoptron(Budget):
     B: int = number(100, at_least=1, integer=True)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
-        return False if self.full(f) else f.step(r)
+        return False if self.full(f) else f.take_step(r)
 
 
 @dataclasses.dataclass(repr=False)
@@ -127,8 +129,8 @@ class Oldest(Budget):
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add != 0 and r.scale != 0 and self.full(f):
-            return _exchange(f, r, f.oldest)
-        return f.step(r)
+            return _replace(f, r, f.oldest)
+        return f.take_step(r)
 
 
 @dataclasses.dataclass(repr=False)
@@ -148,8 +150,8 @@ class Random(Budget):
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add != 0 and r.scale != 0 and self.full(f):
-            return _exchange(f, r, min(len(f) - 1, int(_uniform(memory) * len(f))))
-        return f.step(r)
+            return _replace(f, r, min(len(f) - 1, int(_uniform(memory) * len(f))))
+        return f.take_step(r)
 
     def seed_number(self) -> int:
         return int(self.seed)
@@ -174,13 +176,13 @@ class Reservoir(Budget):
         if r.scale == 0:
             memory["M"] = 0
         if r.add == 0:
-            return f.step(r)
+            return f.take_step(r)
         memory["M"] += 1
         if r.scale == 0 or not self.full(f):
-            return f.step(r)
+            return f.take_step(r)
         drawn = int(_uniform(memory) * memory["M"])
         if drawn < len(f):
-            return _exchange(f, r, drawn)
+            return _replace(f, r, drawn)
         f.c = r.scale * f.c
         return r.scale != 1
 
@@ -188,15 +190,15 @@ class Reservoir(Budget):
         return int(self.seed)
 
 
-def _exchange(f: Expansion, r: Round, gone: int) -> bool:
-    """Take the round's step in the slot of a vector that is removed."""
+def _replace(f: Expansion, r: Round, removed: int) -> bool:
+    """Remove a vector and put the new one into its slot."""
     f.c = r.scale * f.c
-    f.replace(gone, r)
+    f.replace(removed, r)
     return True
 
 
 def _uniform(memory: Memory) -> float:
-    """splitmix64 (Steele, Lea and Flood 2014)."""
+    """A number in [0, 1) from splitmix64 (Steele, Lea and Flood 2014)."""
     word = (1 << 64) - 1
     state = memory["random"] = (int(memory["random"]) + 0x9E3779B97F4A7C15) & word
     z = int(state)
@@ -215,7 +217,7 @@ class Shrinking(Budget):
     phi: float = number(0.99, above=0, below=1)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
-        return f.step(dataclasses.replace(r, scale=r.scale * (self.phi if r.add != 0 else 1.0)))
+        return f.take_step(dataclasses.replace(r, scale=r.scale * (self.phi if r.add != 0 else 1.0)))
 
     def numbers(self) -> list[float]:
         return [float(self.phi)]

@@ -23,11 +23,11 @@ __all__ = ["BPANN", "BPAP", "BPAS", "Problem"]
 
 @dataclasses.dataclass(repr=False)
 class BudgetPA(Budget):
-    """What the budgets of Wang and Vucetic (2010) share: the PA problem with one vector to be dropped.
+    """Base of the budgets of Wang and Vucetic (2010): the PA problem in which one vector is removed.
 
-    min ½‖w − w_t‖² + C·loss(w) over w = w_t − c_r φ_r + Σ_{i∈V} βᵢ φᵢ, for every candidate r and the new one itself;
-    the best of them is taken. With x_t ∈ V the step is PA's own τ, and r costs ½c_r²·dist²(φ_r, span V) more. `ramp`: a
-    round that is wrong by more than 1 (m < −1) changes nothing.
+    min ½‖w − w_t‖² + C·loss(w) over w = w_t − c_r φ_r + Σ_{i∈V} βᵢ φᵢ, for every vector r that could be removed, the
+    new one included. The best r is removed. With x_t ∈ V the step is PA's own τ, and removing r costs
+    ½c_r²·dist²(φ_r, span V) more. `ramp`: the ramp loss, with which a margin m < −1 changes nothing.
     """
 
     formulas: ClassVar[Sequence[str]] = ("pa1", "pa2")
@@ -54,18 +54,20 @@ class BudgetPA(Budget):
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add == 0 or (self.ramp and r.loss > 2):
             return False
-        return self.exchange(f, r, Problem.of(r)) if self.full(f) else self.insert(f, r)
+        return self.maintain(f, r, Problem.of(r)) if self.full(f) else self.insert(f, r)
 
     def insert(self, f: Expansion, r: Round) -> bool:
-        return f.step(r)
+        """The step while the budget is not full."""
+        return f.take_step(r)
 
-    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+    def maintain(self, f: Expansion, r: Round, problem: Problem) -> bool:
+        """The step when the budget is full: replace a vector, or take a step along the stored vectors."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass
 class Problem:
-    """min over τ of ½τ²p² + C·loss(H − τp²)."""
+    """min over τ of ½τ²p² + C·loss(H − τp²): the cost of a step along φ of squared length p²."""
 
     C: float
     H: float
@@ -86,24 +88,27 @@ class Problem:
     def cost(self, tau: float, p2: float) -> float:
         return 0.5 * tau * tau * p2 + self.loss(self.H - tau * p2)
 
+    def keeps_all(self, r: Round, p2: float, removal: float) -> bool:
+        """Whether a step along p² that removes no vector costs at most the rule's own step plus `removal`."""
+        return self.cost(self.tau(p2), p2) <= self.cost(r.add, r.xx) + removal
+
 
 @dataclasses.dataclass(repr=False)
 class BPAS(BudgetPA):
-    """BPA-S, V = {t}: r costs ½c_r²(k_rr − k_rt²/k_tt), and leaves c_r k_rt/k_tt to the new vector. O(B).
+    """BPA-S, V = {t}: r costs ½c_r²(k_rr − k_rt²/k_tt), and the new vector takes over c_r k_rt/k_tt. O(B).
 
-    B=None never drops: PA, and with `ramp` PA^R.
+    B=None never removes a vector: PA, and with `ramp` PA^R.
     """
 
     name = "bpas"
     code = 8
 
-    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+    def maintain(self, f: Expansion, r: Round, problem: Problem) -> bool:
         costs = 0.5 * np.sum(f.c**2, axis=1) * np.maximum(0.0, np.diag(f.gram) - r.k**2 / r.ktt)
-        gone = f.least(costs)
-        if problem.loss(problem.H) <= problem.cost(r.add, r.xx) + costs[gone]:
+        removed = f.argmin(costs)
+        if problem.loss(problem.H) <= problem.cost(r.add, r.xx) + costs[removed]:
             return False
-        row = f.c[gone] * r.k[gone] / r.ktt + r.row
-        f.replace(gone, r, row)
+        f.replace(removed, r, f.c[removed] * r.k[removed] / r.ktt + r.coefficients)
         return True
 
 
@@ -114,30 +119,30 @@ class BPANN(BudgetPA):
     name = "bpann"
     code = 9
 
-    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
-        spreads = [self.spread(f, r, i) for i in range(len(f))]
-        costs = [0.5 * float(np.sum(f.c[i] ** 2)) * max(0.0, rest) for i, (_, _, _, rest) in enumerate(spreads)]
-        gone = f.least(costs)
-        n = f.least(np.diag(f.gram) - 2 * r.k)
+    def maintain(self, f: Expansion, r: Round, problem: Problem) -> bool:
+        projections = [self.project_on_neighbour(f, r, i) for i in range(len(f))]
+        costs = [0.5 * float(np.sum(f.c[i] ** 2)) * max(0.0, rest) for i, (_, _, _, rest) in enumerate(projections)]
+        removed = f.argmin(costs)
+        n = f.argmin(np.diag(f.gram) - 2 * r.k)
         p2 = float(np.sum(r.parts**2)) * r.k[n] ** 2 / f.gram[n, n]
-        tau = problem.tau(p2)
-        if problem.cost(tau, p2) <= problem.cost(r.add, r.xx) + costs[gone]:
-            f.c[n] += tau * r.parts * r.k[n] / f.gram[n, n]
+        if problem.keeps_all(r, p2, costs[removed]):
+            f.c[n] += problem.tau(p2) * r.parts * r.k[n] / f.gram[n, n]
             return True
-        near, at_near, at_new, _ = spreads[gone]
-        row = f.c[gone] * at_new + r.row
-        if near is not None:
-            f.c[near] += f.c[gone] * at_near
-        f.replace(gone, r, row)
+        neighbour, on_neighbour, on_new, _ = projections[removed]
+        coefficients = f.c[removed] * on_new + r.coefficients
+        if neighbour is not None:
+            f.c[neighbour] += f.c[removed] * on_neighbour
+        f.replace(removed, r, coefficients)
         return True
 
-    def spread(self, f: Expansion, r: Round, i: int) -> tuple[int | None, float, float, float]:
-        """The neighbour, its share and the new vector's share of c_i, and the squared distance that remains."""
+    def project_on_neighbour(self, f: Expansion, r: Round, i: int) -> tuple[int | None, float, float, float]:
+        """Vector i's projection on its nearest neighbour and on the new vector: the neighbour, the parts of cᵢ that the
+        two take over, and the squared distance of vector i from its projection."""
         krr, krt = f.gram[i, i], r.k[i]
         if len(f) > 1:
             distances = np.diag(f.gram) - 2 * f.gram[i]
             distances[i] = np.inf
-            n = f.least(distances)
+            n = f.argmin(distances)
             knn, knt, krn = f.gram[n, n], r.k[n], f.gram[i, n]
             D = knn * r.ktt - knt**2
             if D > 1e-10 * knn * r.ktt:
@@ -159,14 +164,15 @@ class BPAP(BudgetPA):
             d = solve(f, r.k)
             if r.ktt - float(r.k @ d) <= 1e-8 * r.ktt:
                 return self.project(f, r, Problem.of(r), d)
-        return f.step(r)
+        return f.take_step(r)
 
     def project(self, f: Expansion, r: Round, problem: Problem, d: Array) -> bool:
+        """Take a step along the projection of x on the stored vectors."""
         tau = problem.tau(float(np.sum(r.parts**2)) * float(r.k @ d))
         f.c = f.c + np.outer(d, tau * r.parts)
         return True
 
-    def exchange(self, f: Expansion, r: Round, problem: Problem) -> bool:
+    def maintain(self, f: Expansion, r: Round, problem: Problem) -> bool:
         d = solve(f, r.k)
         inside = float(r.k @ d)
         if r.ktt - inside <= 1e-8 * r.ktt:
@@ -174,12 +180,11 @@ class BPAP(BudgetPA):
         both = np.block([[f.gram, r.k[:, np.newaxis]], [r.k[np.newaxis], np.array([[r.ktt]])]])
         M = np.linalg.inv(both)
         costs = 0.5 * np.sum(f.c**2, axis=1) / np.diag(M)[:-1]
-        gone = f.least(costs)
-        p2 = float(np.sum(r.parts**2)) * inside
-        if problem.cost(problem.tau(p2), p2) <= problem.cost(r.add, r.xx) + costs[gone]:
+        removed = f.argmin(costs)
+        if problem.keeps_all(r, float(np.sum(r.parts**2)) * inside, costs[removed]):
             return self.project(f, r, problem, d)
-        left, shares = f.c[gone].copy(), -M[:, gone] / M[gone, gone]
+        c, parts = f.c[removed].copy(), -M[:, removed] / M[removed, removed]
         f.append(r)
-        f.c = f.c + np.outer(np.where(np.arange(len(f)) == gone, 0.0, shares), left)
-        f.remove(gone)
+        f.c = f.c + np.outer(np.where(np.arange(len(f)) == removed, 0.0, parts), c)
+        f.remove(removed)
         return True

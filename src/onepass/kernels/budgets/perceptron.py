@@ -21,7 +21,7 @@ __all__ = ["BudgetPerceptron", "BudgetSVM", "Forgetron", "self_tuned"]
 
 @dataclasses.dataclass(repr=False)
 class BudgetPerceptron(Budget):
-    """The Budget Perceptron (Crammer, Kandola and Singer 2003): drop what the others classify best without it.
+    """The Budget Perceptron (Crammer, Kandola and Singer 2003): remove the vector that the others classify best.
 
     gᵢ = yᵢ(f(xᵢ) − cᵢ K(xᵢ, xᵢ)) is the margin of vector i without its own term. B=None is the paper's DC: after every
     insertion, while the largest gᵢ ≥ β (the rule's) that vector is removed; order="sweep" checks each once, the oldest
@@ -46,30 +46,31 @@ class BudgetPerceptron(Budget):
             return False
         was_full = self.full(f)
         if was_full and self.remove == "before":
-            f.replace(f.least(-self.margins(f)), r)
+            f.replace(f.argmin(-self.margins(f)), r)
         else:
-            f.step(r)
+            f.take_step(r)
         if self.B is None:
             self.distil(f, float(r.rule.get_params()["beta"]))
         elif was_full and self.remove == "after":
-            f.remove(f.least(-self.margins(f)))
+            f.remove(f.argmin(-self.margins(f)))
         return True
 
     @staticmethod
     def margins(f: Expansion) -> Array:
-        """gᵢ of every vector."""
+        """gᵢ of every vector: its margin without its own term."""
         c = f.c[:, 0]
         return np.asarray(np.sign(c) * (f.gram @ c - c * np.diag(f.gram)))
 
     def distil(self, f: Expansion, beta: float) -> None:
+        """Remove the vectors with gᵢ ≥ β."""
         if self.order == "sweep":
-            for age in sorted(f.birth):
-                i = f.birth.index(age)
+            for birth in sorted(f.birth):
+                i = f.birth.index(birth)
                 if len(f) > 1 and self.margins(f)[i] >= beta:
                     f.remove(i)
             return
         while len(f) > 1:
-            i = f.least(-self.margins(f))
+            i = f.argmin(-self.margins(f))
             if self.margins(f)[i] < beta:
                 return
             f.remove(i)
@@ -86,7 +87,7 @@ class BudgetPerceptron(Budget):
 
 @dataclasses.dataclass(repr=False)
 class BudgetSVM(BudgetPerceptron):
-    """Peña's budget online SVM (β, M): add, then drop the most redundant, the new one included."""
+    """Peña's budget online SVM (β, M): add the vector, then remove the most redundant one, which may be the new one."""
 
     name = "budget_svm"
     B: int | None = number(100, at_least=1, integer=True)
@@ -97,8 +98,8 @@ class BudgetSVM(BudgetPerceptron):
 class Forgetron(Budget):
     """The Forgetron (Dekel, Shalev-Shwartz and Singer 2005, 2008): when full, shrink by φ, then remove the oldest.
 
-    tuning="self": φ is the largest with Q + Ψ(φ) ≤ (15/32) M, Ψ = (φσ)² + 2φσ − 2φ²σμ the damage of dropping a
-    vector of weight σ whose margin is μ, Q the damage so far, M the mistakes. "basic": φ is the smaller of
+    tuning="self": φ is the largest with Q + Ψ(φ) ≤ (15/32) M, Ψ = (φσ)² + 2φσ − 2φ²σμ the damage of removing a
+    vector of weight σ and margin μ, Q the damage so far, M the number of mistakes. "basic": φ is the smaller of
     (B+1)^(−1/(2(B+1))) and U/‖f‖, U = ¼√((B+1)/ln(B+1)).
     With K(x, x) ≤ 1, B ≥ 83 and any ‖g‖ ≤ U: M ≤ 2‖g‖² + 4 Σ hinge(g).
     """
@@ -122,26 +123,26 @@ class Forgetron(Budget):
             return False
         memory["M"] += 1
         was_full = self.full(f)
-        f.step(r)
+        f.take_step(r)
         if was_full:
-            gone = f.oldest
-            f.c = self.factor(f, gone, memory) * f.c
-            f.remove(gone)
+            oldest = f.oldest
+            f.c = self.factor(f, oldest, memory) * f.c
+            f.remove(oldest)
         return True
 
-    def factor(self, f: Expansion, gone: int, memory: Memory) -> float:
-        """φ."""
+    def factor(self, f: Expansion, oldest: int, memory: Memory) -> float:
+        """φ, by which f is multiplied before the oldest vector is removed."""
         if self.tuning == "basic":
             floor = (self.B + 1) ** (-1 / (2 * (self.B + 1)))
             return float(min(floor, self.comparator() / math.sqrt(f.norm2))) if f.norm2 > 0 else floor
-        sigma = abs(float(f.c[gone, 0]))
-        mu = float(np.sign(f.c[gone, 0]) * (f.gram[gone] @ f.c[:, 0]))
+        sigma = abs(float(f.c[oldest, 0]))
+        mu = float(np.sign(f.c[oldest, 0]) * (f.gram[oldest] @ f.c[:, 0]))
         phi = self_tuned(sigma, mu, memory["Q"] - 15 / 32 * memory["M"])
         memory["Q"] += (phi * sigma) ** 2 + 2 * phi * sigma - 2 * phi * sigma * phi * mu
         return phi
 
     def comparator(self) -> float:
-        """U, the longest g that the bound is for."""
+        """U: the bound holds for all g with ‖g‖ ≤ U."""
         return 0.25 * math.sqrt((self.B + 1) / math.log(self.B + 1))
 
     def numbers(self) -> list[float]:

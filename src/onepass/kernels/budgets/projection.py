@@ -30,8 +30,8 @@ def solve(f: Expansion, k: Array) -> Array:
 class Projectron(Budget):
     """Projectron (Orabona, Keshet and Caputo 2009): a mistake within η of the span of S is projected, c ← c + y K⁻¹k.
 
-    Farther away the vector is added, up to B (None: without limit, finitely many on compact inputs). For any
-    ‖g‖ < 1/η, K ≤ 1, κ = 1/(1 − η‖g‖): M ≤ (κ‖g‖)² + κL + κ‖g‖√(κL), unless B forced a projection.
+    A vector farther away is added, up to B. (With B=None there is no limit, but on compact inputs their number is
+    finite.) For any ‖g‖ < 1/η, K ≤ 1, κ = 1/(1 − η‖g‖): M ≤ (κ‖g‖)² + κL + κ‖g‖√(κL), unless B forced a projection.
     """
 
     name = "projectron"
@@ -51,13 +51,13 @@ class Projectron(Budget):
         if r.add == 0:
             return False
         if len(f) == 0:
-            return f.step(r)
+            return f.take_step(r)
         d = solve(f, r.k)
         delta2 = max(0.0, r.ktt - float(r.k @ d))
         if math.sqrt(delta2) <= self.eta or self.full(f) or delta2 <= 1e-10 * r.ktt:
-            f.c = f.c + np.outer(d, r.row)
+            f.c = f.c + np.outer(d, r.coefficients)
             return True
-        return f.step(r)
+        return f.take_step(r)
 
     def numbers(self) -> list[float]:
         return [float(self.eta), 0.0, 0.0, 0.0]
@@ -94,18 +94,23 @@ class ProjectronPP(Projectron):
         delta = math.sqrt(max(0.0, r.ktt - p2))
         if p2 <= 0:
             return False
-        tau = min(1.0, r.loss / p2)
-        if self.update == "U":
-            if 2 * r.loss - tau * p2 - 2 * self.comparator() * delta < 0:
-                return False
-        else:
-            if r.loss <= delta / self.eta:
-                return False
-            tau = min(tau, 2 * (r.loss - delta / self.eta) / p2)
+        tau = self.step_on_margin_error(r.loss, p2, delta)
+        if tau == 0:
+            return False
         f.c = f.c + np.outer(d, r.importance * tau * r.parts)
         return True
 
+    def step_on_margin_error(self, loss: float, p2: float, delta: float) -> float:
+        """τ, or 0 for no step."""
+        tau = min(1.0, loss / p2)
+        if self.update == "U":
+            return 0.0 if 2 * loss - tau * p2 - 2 * self.comparator() * delta < 0 else tau
+        if loss <= delta / self.eta:
+            return 0.0
+        return min(tau, 2 * (loss - delta / self.eta) / p2)
+
     def comparator(self) -> float:
+        """U: the bound holds for all g with ‖g‖ ≤ U."""
         if self.U is not None:
             return float(self.U)
         return 0.25 * math.sqrt((self.B + 1) / math.log(self.B + 1)) if self.B is not None else 0.0
