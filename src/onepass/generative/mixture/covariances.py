@@ -1,6 +1,7 @@
-"""Covariances of a Gaussian mixture: full, tied, diagonal, spherical. Each defines its statistics and how it is used.
+"""Covariances of a Gaussian mixture: full, tied, diagonal, spherical.
 
-s2 is ⟨r x xᵀ⟩ or the part of it that the covariance needs; from it Σ = s2/s0 − μμᵀ. No eigenvalue stays below `floor`.
+The statistic s2 is ⟨r x xᵀ⟩, or the part of it that the covariance needs. Σ = s2/s0 − μμᵀ, with no eigenvalue below
+`floor`.
 """
 
 from __future__ import annotations
@@ -15,41 +16,41 @@ from ...scheme.rounds import Array
 
 __all__ = ["COVARIANCES", "Covariance"]
 
-ROUNDING = 8 * np.finfo(np.float64).eps  # of a matrix's entries: smaller eigenvalues are lost in rounding
+ROUNDING = 8 * np.finfo(np.float64).eps  # smaller eigenvalues, relative to a matrix's entries, are rounding errors
 
 
 class Covariance:
-    """Σ_k of K components in d dimensions, in the shape of `initial`."""
+    """Σ_k of K components in d dimensions, stored in an array of the form `shape`."""
 
     def initial(self, K: int, variance: Array) -> Array:
-        """All components alike, with these variances."""
+        """Covariances with these variances, the same for all components."""
         raise NotImplementedError
 
-    second: ClassVar[str]  # which products of x the loops sum up: "diag" or "full"
+    second: ClassVar[str]  # the second moments that the native loop sums: "diag" or "full"
 
     def statistics(self, X: Array, shift: Array, R: Array) -> tuple[Array, Array]:
         """s1 and s2 of rows x − shift with responsibilities R."""
         return _native.mixture_statistics(X, shift, R, self.second)
 
     def s2(self, weights: Array, means: Array, cov: Array) -> Array:
-        """The s2 equivalent to parameters."""
+        """The s2 that these parameters follow from."""
         raise NotImplementedError
 
     def updated(self, cov: Array, s0: Array, means: Array, s2: Array, alive: NDArray[np.bool_], floor: float) -> Array:
-        """The covariances after an M-step; those not alive stay."""
+        """The covariances after an M-step. Those of components that are not alive stay the same."""
         raise NotImplementedError
 
     def scales(self, cov: Array, K: int, d: int) -> tuple[Array, Array]:
-        """How K components measure distances, by 1/variances or the inverse of Σ's Cholesky factor; and ln |Σ|."""
+        """For each component 1/variances, or the inverse of the Cholesky factor of Σ; and ln |Σ|."""
         raise NotImplementedError
 
-    def put(self, cov: Array, k: int, weights: Array) -> None:
-        """Give component k the average of the others."""
+    def restart(self, cov: Array, k: int, weights: Array) -> None:
+        """Set component k to the average of the others."""
         others = np.delete(np.arange(len(weights)), k)
         cov[k] = np.average(cov[others], axis=0, weights=weights[others])
 
     def draw(self, cov: Array, k: int, noise: Array) -> Array:
-        """Standard normal rows as rows of component k, around 0."""
+        """Transform standard normal rows to rows of component k with mean 0."""
         raise NotImplementedError
 
     def free(self, K: int, d: int) -> int:
@@ -57,19 +58,19 @@ class Covariance:
         raise NotImplementedError
 
     def widen(self, cov: Array, columns: int, variance: float) -> Array:
-        """Room for more columns, of this variance."""
+        """Add columns of this variance."""
         raise NotImplementedError
 
     def as_full(self, cov: Array, K: int, d: int) -> Array:
-        """As K matrices."""
+        """The covariances as K matrices."""
         raise NotImplementedError
 
     def size(self, K: int, d: int) -> int:
-        """How many numbers there are; without taking memory for them."""
+        """How many numbers the array has."""
         raise NotImplementedError
 
     def shape(self, K: int, d: int) -> tuple[int, ...]:
-        """Of `initial`; without taking memory for it."""
+        """The shape of the array."""
         raise NotImplementedError
 
 
@@ -139,8 +140,8 @@ class Tied(Covariance):
         lower = np.linalg.cholesky(cov)
         return np.tile(np.linalg.inv(lower), (K, 1, 1)), np.full(K, 2 * np.log(np.diag(lower)).sum())
 
-    def put(self, cov: Array, k: int, weights: Array) -> None:
-        """There is one for all."""
+    def restart(self, cov: Array, k: int, weights: Array) -> None:
+        """Nothing to do: all components share the matrix."""
 
     def draw(self, cov: Array, k: int, noise: Array) -> Array:
         return np.asarray(noise @ np.linalg.cholesky(cov).T)
@@ -233,16 +234,16 @@ class Spherical(Covariance):
 
 
 def floored(matrix: Array, floor: float) -> Array:
-    """Symmetric, with no eigenvalue below `floor`."""
+    """The matrix made symmetric, with no eigenvalue below `floor`."""
     matrix = (matrix + matrix.T) / 2
     floor = max(floor, ROUNDING * float(np.abs(matrix).sum()))
     try:
-        np.linalg.cholesky(matrix - floor * np.eye(len(matrix)))  # far cheaper than eigenvalues
+        np.linalg.cholesky(matrix - floor * np.eye(len(matrix)))  # much faster than eigenvalues
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
         matrix = (vectors * np.maximum(values, floor)) @ vectors.T
         matrix = (matrix + matrix.T) / 2
-        # Rounding may leave an eigenvalue just below.
+        # Rounding errors may have left an eigenvalue slightly below the floor.
         matrix[np.diag_indices_from(matrix)] += floor * 1e-9
     return matrix
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +12,30 @@ from ... import _native
 from ...errors import ParameterError
 from ...estimators.minibatch import widened
 from ...prototypes.seeding import plus_plus
-from ...scheme.parameters import choice, number
+from ...scheme.parameters import Parameters, choice, number
 from ...scheme.rounds import Array
 from .covariances import COVARIANCES, Covariance
-from .em import Mixture, MixtureParameters, MixtureState, given
+from .em import Mixture, MixtureOptions, MixtureState, given
 
 __all__ = ["GaussianMixture"]
 
 
+@dataclasses.dataclass(repr=False, eq=False)
+class _Options(MixtureOptions):
+    covariance: str = choice("diag", "full", "tied", "diag", "spherical", kw_only=True)
+    cov_floor: float | None = number(None, above=0, kw_only=True)
+    covariances_init: Any = dataclasses.field(default=None, kw_only=True)
+
+
 @dataclasses.dataclass(repr=False)
-class _Parameters(MixtureParameters):
-    covariance: str = choice("diag", "full", "tied", "diag", "spherical")
-    cov_floor: float | None = number(None, above=0)
+class _Parameters(_Options, Parameters):
+    """The options, checked."""
 
 
 @dataclasses.dataclass
 class _Gaussians(MixtureState):
-    """Means and statistics are of x − shift, the prefix's mean: s2/s0 − μμᵀ would lose digits far from 0."""
+    """Means and statistics of x − shift, where shift is the mean of the first rows. Far from 0, s2/s0 − μμᵀ would lose
+    digits."""
 
     covariance: str = "diag"
     floor: float = 1e-6
@@ -51,70 +58,32 @@ class _Gaussians(MixtureState):
         self.s2 = kind.s2(self.s0, self.means, self.cov)
 
 
-class GaussianMixture(Mixture):
+@dataclasses.dataclass(repr=False, eq=False)
+class GaussianMixture(_Options, Mixture):
     """p(x) = Σ_k π_k N(x; μ_k, Σ_k), learned by stepwise EM from a stream or by batch EM from a table.
 
     Parameters
     ----------
     n_components : K.
-    covariance : "full", "tied" (one for all), "diag" or "spherical".
-    schedule : η_n of step n: "1/n" is 1/(n + 1); "power" is (n + 2)^−kappa; "constant" is eta, which follows change.
-    kappa, eta : of the schedule.
-    batch_size : rows per step; rows are buffered until there are enough, so chunks do not matter.
-    burn_in : rows before the first change of the parameters; the statistics are collected from the start.
-    init_size : rows to seed from (k-means++), then learned like all others; max(10 K, 100) by default.
-    revive : a component whose weight falls below this restarts at the row with the lowest likelihood; 0 never.
-    cov_floor : the least variance in any direction; by default 1e-3 of the prefix's mean variance, at least 1e-6.
-    means_init, weights_init, covariances_init : parameters to start from instead of seeding.
-    mode : `fit` by stepwise EM, `passes` times through the table ("online"), or by batch EM ("batch").
-    passes : passes of `fit` over its data online.
-    tol, max_iter : batch EM ends when the mean log-likelihood grows by less than tol, or after so many steps.
-    random_state : of the seeding.
+    covariance : "full", "tied" (one for all components), "diag" or "spherical".
+    schedule : η_n of step n: "1/n" is 1/(n + 1); "power" is (n + 2)^−kappa; "constant" is eta, which follows drift.
+    kappa, eta : parameters of the schedule.
+    batch_size : rows per step. Rows are buffered until there are enough, so the result does not depend on chunks.
+    burn_in : the number of rows before the first update of the parameters. The statistics are collected from the start.
+    init_size : the number of rows to seed from (by k-means++), which are then learned like all others; max(10 K, 100)
+        by default.
+    revive : a component with a smaller weight restarts at the row with the lowest likelihood; 0 for never.
+    cov_floor : the smallest variance in any direction; by default 1e-3 of the mean variance of the first rows, at least
+        1e-6.
+    means_init, weights_init, covariances_init : initial parameters, instead of seeding.
+    mode : how `fit` learns: by stepwise EM in `passes` passes ("online"), or by batch EM ("batch").
+    passes : the passes of `fit` over its data online.
+    tol, max_iter : batch EM ends when the mean log-likelihood grows by less than tol, or after max_iter steps.
+    random_state : the seed of the random numbers.
     """
 
-    _Parameters = _Parameters
-    _State = _Gaussians
-
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance: str = "diag",
-        schedule: str = "power",
-        kappa: float = 0.6,
-        eta: float = 0.05,
-        batch_size: int = 20,
-        burn_in: int = 20,
-        init_size: int | None = None,
-        revive: float = 0.0,
-        cov_floor: float | None = None,
-        means_init: Any = None,
-        weights_init: Any = None,
-        covariances_init: Any = None,
-        mode: str = "online",
-        passes: int = 1,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance = covariance
-        self.schedule = schedule
-        self.kappa = kappa
-        self.eta = eta
-        self.batch_size = batch_size
-        self.burn_in = burn_in
-        self.init_size = init_size
-        self.revive = revive
-        self.cov_floor = cov_floor
-        self.means_init = means_init
-        self.weights_init = weights_init
-        self.covariances_init = covariances_init
-        self.mode = mode
-        self.passes = passes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _Parameters: ClassVar[type[Parameters]] = _Parameters
+    _State: ClassVar[type[MixtureState]] = _Gaussians
 
     @property
     def _kind(self) -> Covariance:
@@ -143,7 +112,7 @@ class GaussianMixture(Mixture):
         state.shift = p @ X
         variance = p @ (X - state.shift) ** 2
         state.floor = float(self.cov_floor or max(1e-3 * variance.mean() if len(variance) else 0.0, 1e-6))
-        means = given(self.means_init, "means_init", (K, X.shape[1]))
+        means = self._given_means(X.shape[1])
         state.means = plus_plus(X, K, w, random) - state.shift if means is None else means - state.shift
         cov = given(self.covariances_init, "covariances_init", self._kind.shape(K, X.shape[1]))
         state.cov = self._kind.initial(K, np.maximum(variance, state.floor)) if cov is None else cov
@@ -162,22 +131,20 @@ class GaussianMixture(Mixture):
         s1, s2 = self._kind.statistics(np.ascontiguousarray(X), state.shift, R)
         return {"s1": s1, "s2": s2}
 
-    def _refresh(self, state: _Gaussians, alive: NDArray[np.bool_]) -> None:
-        mass = np.where(alive, state.s0, 1.0)[:, np.newaxis]
-        state.means = np.where(alive[:, np.newaxis], state.s1 / mass, state.means)
+    def _update_components(self, state: _Gaussians, alive: NDArray[np.bool_]) -> None:
+        state.means = np.where(alive[:, np.newaxis], self._averages(state, alive), state.means)
         state.cov = self._kind.updated(state.cov, state.s0, state.means, state.s2, alive, state.floor)
 
-    def _put(self, state: _Gaussians, k: int, x: Array) -> None:
+    def _restart(self, state: _Gaussians, k: int, x: Array) -> None:
         state.means[k] = x - state.shift
-        self._kind.put(state.cov, k, state.weights)
+        self._kind.restart(state.cov, k, state.weights)
 
     def _draw(self, state: _Gaussians, k: int, n: int, random: np.random.Generator) -> Array:
         noise = random.normal(size=(n, state.means.shape[1]))
         return np.asarray(state.means[k] + state.shift + self._kind.draw(state.cov, k, noise))
 
     def _free_parameters(self, d: int) -> int:
-        K = int(self.n_components)
-        return K - 1 + K * d + self._kind.free(K, d)
+        return super()._free_parameters(d) + self._kind.free(int(self.n_components), d)
 
     @property
     def means_(self) -> Array:
@@ -187,5 +154,5 @@ class GaussianMixture(Mixture):
 
     @property
     def covariances_(self) -> Array:
-        """Σ in the shape of `covariance`: K matrices, one matrix, K rows of variances, or K variances."""
+        """Σ: by `covariance`, K matrices, one matrix, K rows of variances, or K variances."""
         return np.array(self._view(self._learned()).cov)
