@@ -20,7 +20,7 @@ from .seeding import plus_plus, squared_distances
 
 __all__ = ["KMeans"]
 
-SMALL, PATIENCE = 0.01, 10  # a centre with less than this part of the largest count, for so many mini-batches
+SMALL, PATIENCE = 0.01, 10  # a centre is moved after 10 mini-batches with less than 1% of the largest count
 
 
 @dataclasses.dataclass(repr=False)
@@ -53,19 +53,19 @@ class _Centers(MiniBatchState):
 class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
     """Mini-batch k-means (Sculley 2010); with `batch_size=1`, MacQueen's sequential k-means (1967).
 
-    The rows of a mini-batch go to the nearest centre, all centres frozen; then v_k += the number of rows of k,
-    c_k += Σ (x − c_k)/v_k. With `decay=1` a centre is the mean of all its rows so far. The first rows, `init_size`
-    of them, seed the centres by k-means++ and are then learned like all others.
+    Each row of a mini-batch is assigned to its nearest centre; the centres do not move meanwhile. Then v_k += the
+    number of rows of k, and c_k += Σ (x − c_k)/v_k. With `decay=1` a centre is the mean of all its rows so far. The
+    first `init_size` rows seed the centres by k-means++ and are then learned like all others.
 
     Parameters
     ----------
     n_clusters : K.
-    batch_size : rows per step; rows are buffered until there are enough, so chunks do not matter.
-    decay : what every v_k is multiplied by before a step; below 1, centres follow a stream that drifts.
-    reassign : move a centre that has almost no rows to a row?
-    init_size : rows to seed from; max(3 batch_size, 10 K) by default.
+    batch_size : rows per step. Rows are buffered until there are enough, so the result does not depend on chunks.
+    decay : every v_k is multiplied by it before a step; below 1, the centres follow a stream that drifts.
+    reassign : whether a centre that has almost no rows is moved to a row.
+    init_size : the number of rows to seed from; max(3 batch_size, 10 K) by default.
     passes : passes of `fit` over its data.
-    random_state : of the seeding.
+    random_state : the seed of the random numbers.
     """
 
     _Parameters = _Parameters
@@ -138,13 +138,13 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
     # -- clusters ------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn a table from scratch; y is ignored."""
+        """Learn a table from scratch. y is ignored."""
         super().fit(X, y, sample_weight)
         self.labels_ = self.predict(X)
         return self
 
     def predict(self, X: Any) -> NDArray[np.int32]:
-        """The nearest centre of each row."""
+        """The index of the nearest centre of each row."""
         state = self._fitted()
         if hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
@@ -163,7 +163,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         return np.concatenate(at), np.concatenate(distance)
 
     def predict_one(self, x: Any) -> int | None:
-        """The nearest centre; changes nothing. None before the first example."""
+        """The index of the nearest centre. None before the first example."""
         state = self._state
         if state is None or not state.t:
             return None
@@ -175,7 +175,7 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
         return _native.nearest_one(row, view.centers)
 
     def predict_many(self, X: Any) -> Any:
-        """The nearest centre of each row; None before the first example."""
+        """The index of the nearest centre of each row. None before the first example."""
         return self._nearest(self._fitted(), X)[0] if self.__sklearn_is_fitted__() else [None] * rows_of(X)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -184,15 +184,15 @@ class KMeans(ClusterMixin, LearnedTransform):  # type: ignore[misc]
 
     @property
     def cluster_centers_(self) -> Array:
-        """The centres, a row each."""
+        """The centres, one in each row."""
         return np.array(self._view(self._learned()).centers)
 
     @property
     def counts_(self) -> Array:
-        """v: how many rows each centre has taken, by importance."""
+        """v: the sum of the importances of each centre's rows."""
         return np.array(self._view(self._learned()).counts)
 
     @property
     def inertia_(self) -> float:
-        """Σ w ‖x − c‖² of the last mini-batch, before it moved the centres."""
+        """Σ w ‖x − c‖² of the last mini-batch, before its step."""
         return float(self._view(self._learned()).inertia)

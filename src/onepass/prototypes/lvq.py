@@ -1,4 +1,4 @@
-"""`LVQClassifier`: learning vector quantisation. Prototypes move towards rows of their class and away from others."""
+"""`LVQClassifier`: learning vector quantisation. Prototypes move towards rows of their class, and away from others."""
 
 from __future__ import annotations
 
@@ -41,18 +41,20 @@ class _Prototypes(LabelledState):
 
 
 class LVQClassifier(LabelledLearner):
-    """The class of the nearest prototype. The first examples of a class are its prototypes; the rest move them.
+    """Predicts the class of the nearest prototype. The first examples of a class become its prototypes; later ones move
+    them.
 
-    lvq1: the nearest prototype goes η towards x where it is of x's class, else away (Kohonen 1990). olvq1: each with
-    its own rate, η ← η/(1 ± η), so that all examples weigh the same in the end (Kohonen 1992). lvq21: the nearest of
-    x's class and the nearest of the others move, where x lies in a window between them (LVQ2.1).
+    lvq1: the nearest prototype moves by η towards x if it has x's class, otherwise away (Kohonen 1990). olvq1: every
+    prototype has its own rate, η ← η/(1 ± η), so that in the end all examples have the same weight (Kohonen 1992).
+    lvq21: if x lies in a window between the nearest prototype of its class and the nearest of another class, both move
+    (LVQ2.1).
 
     Parameters
     ----------
-    prototypes_per_class : prototypes of each class.
+    prototypes_per_class : the number of prototypes of each class.
     variant : "lvq1", "olvq1" or "lvq21".
-    eta : η; an example's importance multiplies it, up to 1.
-    window : of lvq21: x moves them where min(a/b, b/a) > (1 − window)/(1 + window), a and b its distances.
+    eta : η. The importance of an example multiplies it, up to 1.
+    window : for lvq21. x lies in the window if min(a/b, b/a) > (1 − window)/(1 + window); a and b are its distances.
     passes : passes of `fit` over its data.
     """
 
@@ -81,7 +83,7 @@ class LVQClassifier(LabelledLearner):
         if X.shape[1] > state.prototypes.shape[1]:
             state.prototypes = widened(state.prototypes, X.shape[1])
         start = 0
-        for row in self._founders(state, codes, w):
+        for row in self._first_examples(state, codes, w):
             self._move(state, X[start:row], codes[start:row], w[start:row])
             state.prototypes = np.concatenate([state.prototypes, X[row : row + 1]])
             state.owner = np.append(state.owner, codes[row])
@@ -89,8 +91,8 @@ class LVQClassifier(LabelledLearner):
             start = row + 1
         self._move(state, X[start:], codes[start:], w[start:])
 
-    def _founders(self, state: _Prototypes, codes: NDArray[np.int64], w: Array) -> list[int]:
-        """The rows that become prototypes: the first of each class."""
+    def _first_examples(self, state: _Prototypes, codes: NDArray[np.int64], w: Array) -> list[int]:
+        """The rows that become prototypes: the first examples of each class."""
         wanted = int(self.prototypes_per_class)
         there = np.bincount(state.owner, minlength=int(codes.max()) + 1)
         rows: list[int] = []
@@ -121,7 +123,7 @@ class LVQClassifier(LabelledLearner):
 
     @property
     def prototypes_(self) -> Array:
-        """The prototypes, a row each."""
+        """The prototypes, one in each row."""
         return np.array(self._learned().prototypes)
 
     @property

@@ -1,4 +1,4 @@
-"""`KNNClassifier`: the nearest of the last examples vote."""
+"""`KNNClassifier`: the nearest of the stored examples vote."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class _Parameters(Parameters):
 
 @dataclasses.dataclass
 class _Window(LabelledState):
-    """A ring: example number i is in slot i mod window. `points` has an example in each column, as loops read them."""
+    """A ring buffer: example number i is in slot i mod window. `points` has one example in each column."""
 
     points: Array = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     owner: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.int64))
     weight: Array = dataclasses.field(default_factory=lambda: np.empty(0))
-    kept: int = 0  # examples stored so far: those with an importance above 0
+    stored: int = 0  # how many examples were stored so far: those with an importance above 0
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         slots = len(self.owner)
         if slots % 16 or self.owner.dtype != np.int64:
-            raise ValueError(f"{slots} slots")
+            raise ValueError(f"{slots} slots, expected a multiple of 16 and whole numbers")
         if slots and not 0 <= self.owner.min() <= self.owner.max() < max(1, len(self.classes)):
             raise ValueError("owner has codes without a class")
         return {"points": (self._reader.columns if slots else 0, slots), "owner": (slots,), "weight": (slots,)}
@@ -45,13 +45,13 @@ class _Window(LabelledState):
 class KNNClassifier(LabelledLearner):
     """The k nearest of the last `window` examples vote, by squared Euclidean distance.
 
-    Memory is `window` rows. A prediction searches all of them: exact, without an index.
+    The memory is `window` rows. A prediction compares x with all of them, without an index.
 
     Parameters
     ----------
     n_neighbors : k.
     window : how many examples are stored; a new one replaces the oldest.
-    weights : votes count the same ("uniform") or by 1/distance ("distance"); importance multiplies them.
+    weights : the weight of a vote is 1 ("uniform") or 1/distance ("distance"), times the importance.
     """
 
     _Parameters = _Parameters
@@ -78,27 +78,27 @@ class KNNClassifier(LabelledLearner):
         elif X.shape[1] > len(state.points):
             more = np.zeros((X.shape[1] - len(state.points), state.points.shape[1]))
             state.points = np.concatenate([state.points, more])
-        first = state.kept
-        state.kept += len(X)
-        late = max(0, len(X) - window)  # rows that later rows of the same call would replace
-        at = np.arange(first + late, state.kept) % window
-        state.points[:, at] = X[late:].T
-        state.owner[at], state.weight[at] = codes[late:], w[late:]
+        first = state.stored
+        state.stored += len(X)
+        overwritten = max(0, len(X) - window)  # by later rows of the same call
+        at = np.arange(first + overwritten, state.stored) % window
+        state.points[:, at] = X[overwritten:].T
+        state.owner[at], state.weight[at] = codes[overwritten:], w[overwritten:]
 
     def _learn_single(self, state: _Window, x: Any, label: Any, weight: float) -> None:
         row = self._vector(state, x, True, label not in state._index)
         if weight == 0.0 or len(row) != len(state.points) or len(state.owner) == 0:
             self._absorb(state, row[np.newaxis], np.array([state.register(label)]), np.array([weight]))
         else:
-            at = state.kept % int(self.window)
+            at = state.stored % int(self.window)
             state.points[:, at] = row
             state.owner[at], state.weight[at] = state.register(label), weight
-            state.kept += 1
+            state.stored += 1
         state.t += 1
 
     def _scores(self, state: _Window, X: Array) -> Array:
-        """The votes of the neighbours, as parts of all votes."""
-        size = min(state.kept, int(self.window))
+        """The share of the votes that each class gets."""
+        size = min(state.stored, int(self.window))
         if size == 0:  # every example had importance 0
             return np.full((len(X), len(state.classes)), 1.0 / len(state.classes))
         arrays = (state.points, size, state.owner, state.weight)
@@ -115,11 +115,11 @@ class KNNClassifier(LabelledLearner):
         return np.pad(X, ((0, 0), (0, columns - X.shape[1])))
 
     def predict_proba(self, X: Any) -> Array:
-        """The part of the votes that each class gets."""
+        """The share of the votes that each class gets."""
         return self._table_scores(X)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """label → part of the votes; changes nothing. Empty before any class is known."""
+        """Each label's share of the votes. Empty before any class is known."""
         state = self._state
         if state is None or not state.t:
             return {}

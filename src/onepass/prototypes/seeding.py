@@ -11,16 +11,17 @@ __all__ = ["plus_plus", "squared_distances"]
 
 
 def squared_distances(X: Array, points: Array) -> Array:
-    """‖x − p‖² of every row and point."""
-    room = -(-len(points) // 16) * 16
-    columns = np.zeros((X.shape[1], room))
+    """‖x − p‖² for every row x and point p."""
+    stride = -(-len(points) // 16) * 16
+    columns = np.zeros((X.shape[1], stride))
     columns[:, : len(points)] = points.T
     return np.asarray(_native.distances(np.ascontiguousarray(X, dtype=np.float64), columns))[:, : len(points)]
 
 
 def plus_plus(X: Array, K: int, w: Array, random: np.random.Generator) -> Array:
-    """K rows of X. Each next one is the best of a few draws by weight times squared distance to the nearest so
-    far: the draw that leaves the least total distance. With fewer than K different rows in X, some occur twice."""
+    """K rows of X, chosen one after another. A few candidates are drawn, with probabilities proportional to the weight
+    times the squared distance to the nearest chosen row. The candidate that leaves the smallest total distance is
+    chosen. If X has fewer than K different rows, some are chosen twice."""
     weights = w if w.any() else np.ones(len(X))
     shares = weights / weights.sum()
     chosen = [int(random.choice(len(X), p=shares))]
@@ -29,7 +30,7 @@ def plus_plus(X: Array, K: int, w: Array, random: np.random.Generator) -> Array:
     while len(chosen) < K:
         mass = weights * nearest
         total = mass.sum()
-        if not total > 0:  # every row is a centre already
+        if not total > 0:  # every row is chosen already
             chosen += random.choice(len(X), size=K - len(chosen), p=shares).tolist()
             break
         candidates = np.searchsorted(np.cumsum(mass), random.random(trials) * total).clip(0, len(X) - 1)

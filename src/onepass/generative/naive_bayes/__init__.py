@@ -1,4 +1,4 @@
-"""Naive Bayes that learns example by example: features are independent given the class, and each is only counted."""
+"""Naive Bayes classifiers: features are independent given the class, so that counts or moments of each suffice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the naive Bayes classifiers share: the counts by class, priors, probabilities."""
+"""The base of the naive Bayes classifiers: counts by class, priors, probabilities."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ __all__ = ["BayesLearner", "CountingLearner", "CountingState", "log_prior", "nor
 
 
 def log_prior(mass: Array, fit_prior: bool, class_prior: Any) -> Array:
-    """ln P(c): as given, uniform, or by the frequency of the class."""
+    """ln P(c): as given, uniform, or the frequency of the class."""
     if class_prior is not None:
         return np.log(np.asarray(class_prior, dtype=np.float64))
-    if not fit_prior:
+    if not fit_prior or not mass.any():  # or every example had importance 0
         return np.full(len(mass), -np.log(max(1, len(mass))))
-    if not mass.any():  # every example had importance 0
-        return np.full(len(mass), -np.log(max(1, len(mass))))
-    with np.errstate(divide="ignore"):  # a class that was declared but had no example
+    with np.errstate(divide="ignore"):  # of a class that was declared and had no example
         return np.asarray(np.log(mass) - np.log(mass.sum()))
 
 
@@ -42,7 +40,7 @@ def normalised(joint: Array) -> Array:
 
 
 class BayesLearner(LabelledLearner):
-    """Probabilities from joint densities, and the prior's parameters."""
+    """Probabilities from joint densities, and the parameters of the prior."""
 
     fit_prior: bool
     class_prior: Any
@@ -62,7 +60,7 @@ class BayesLearner(LabelledLearner):
         return np.exp(self.predict_log_proba(X))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """label → probability; changes nothing. Empty before any class is known."""
+        """The probability of each label. Empty before any class is known."""
         state = self._state
         if state is None or not state.t:
             self.predict_one(x)
@@ -80,8 +78,8 @@ class BayesLearner(LabelledLearner):
             raise ParameterError(f"{type(self).__name__}(fit_prior={self.fit_prior!r}): expected True or False")
         if self.class_prior is not None:
             given = np.asarray(self.class_prior, dtype=object)
-            good = given.ndim == 1 and all(isinstance(p, (int, float, np.number)) and p > 0 for p in given)
-            if not good or not np.isclose(np.sum(given), 1.0):
+            valid = given.ndim == 1 and all(isinstance(p, (int, float, np.number)) and p > 0 for p in given)
+            if not valid or not np.isclose(np.sum(given), 1.0):
                 raise ParameterError(
                     f"{type(self).__name__}(class_prior={self.class_prior!r}): expected None, or a number > 0 for each "
                     "class that together make 1"
@@ -98,7 +96,7 @@ class _CounterReader(Reader):
 
 @dataclasses.dataclass
 class CountingState(LabelledState):
-    """A native counter, and tables computed from it, cached until it learns again."""
+    """A native counter, and tables that were computed from it and are cached until it learns again."""
 
     _counter: Any = None
     _tables: Any = None
@@ -108,7 +106,7 @@ class CountingState(LabelledState):
 
 
 class CountingLearner(BayesLearner):
-    """Counts in the native core: dense, CSR and named rows in one loop each, one row after the other."""
+    """Counts in the native core, row after row. There is a loop for dense, one for CSR and one for named rows."""
 
     _keeps: ClassVar[str]
     _State = CountingState
@@ -117,24 +115,24 @@ class CountingLearner(BayesLearner):
     alpha: float
     forgetting: float
 
-    # -- what a classifier defines -------------------------------------------------------------------------------------
+    # -- what a subclass defines ------------------------------------------------------------------------------------
 
     def _formula(self) -> tuple[str, float]:
-        """The native score's name and its smoothing."""
+        """The name of the native score, and its smoothing."""
         raise NotImplementedError
 
     def _tables_of(self, learned: Mapping[str, Array], unit: float) -> Any:
-        """The tables that scoring needs, from the counts."""
+        """The tables that scores are computed from, given the counts."""
         raise NotImplementedError
 
     def _likelihood(self, tables: Any, X: Any) -> Array:
-        """ln p(x | c) of every row and class; X is an array or a CSR matrix."""
+        """ln p(x | c) of every row and class. X is an array or a CSR matrix."""
         raise NotImplementedError
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _numbers(self, columns: int, classes: int) -> int:
-        return (3 if self._keeps == "moments" else 1) * columns * classes  # the native counter checks single rows
+        return (3 if self._keeps == "moments" else 1) * columns * classes  # single rows are checked natively
 
     def _new_state(self) -> CountingState:
         state: CountingState = super()._new_state()
@@ -162,7 +160,7 @@ class CountingLearner(BayesLearner):
         state.t += 1
 
     def _plain_row(self, x: Any) -> Any:
-        """A row that is neither a dict nor a vector of doubles as one of them."""
+        """Another mapping or sequence as a dict or a vector of doubles."""
         return dict(x) if isinstance(x, Mapping) else vector_of(x)
 
     def _check_one(self, state: CountingState, x: Any) -> None:
@@ -290,7 +288,7 @@ class CountingLearner(BayesLearner):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self._positive
-        tags.classifier_tags.poor_score = self._keeps != "moments"  # as scikit-learn's: its checks' data are no counts
+        tags.classifier_tags.poor_score = self._keeps != "moments"  # as in scikit-learn: its checks use no counts
         return tags
 
 
@@ -301,7 +299,7 @@ def merged(batch: Batch) -> Any:
 
 
 def table_of(batch: Batch) -> Any:
-    """Rows as NumPy's table of doubles, or SciPy's."""
+    """Rows as an array of doubles, or as a CSR matrix of SciPy."""
     if batch.csr is None:
         return np.asarray(batch.dense, dtype=np.float64)
     import scipy.sparse

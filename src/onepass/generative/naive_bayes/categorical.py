@@ -1,4 +1,4 @@
-"""`CategoricalNB`: each feature takes one of some values, and each value is counted in each class."""
+"""`CategoricalNB`: features with categories as values. Each value of each feature is counted for each class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .base import BayesLearner
 
 __all__ = ["CategoricalNB"]
 
-MOST = 1_000_000  # the most values of a feature of a table: larger numbers are probably not categories
+MOST = 1_000_000  # the most categories of a column: larger numbers are probably not categories
 
 
 @dataclasses.dataclass(repr=False)
@@ -34,14 +34,14 @@ class _Parameters(Parameters):
 
 @dataclasses.dataclass
 class _Categories(LabelledState):
-    """A cell is a value of a feature: `cells` names them, `count` has their counts, a row for each class."""
+    """A cell is one value of one feature. `count` has a column for each of the `cells` and a row for each class."""
 
     cells: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
     count: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
     mass: Array = dataclasses.field(default_factory=lambda: np.zeros(0))
-    columns: int = 0  # of tables; 0 where features have names
-    _at: dict[tuple[Any, Any], int] = dataclasses.field(default_factory=dict)
-    _of: dict[Any, list[int]] = dataclasses.field(default_factory=dict)  # feature → its cells
+    columns: int = 0  # of tables; 0 if features have names
+    _at: dict[tuple[Any, Any], int] = dataclasses.field(default_factory=dict)  # cell → its column of `count`
+    _of: dict[Any, list[int]] = dataclasses.field(default_factory=dict)  # feature → the columns of its cells
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,8 +52,8 @@ class _Categories(LabelledState):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {"count": (len(self.classes), len(self.cells)), "mass": (len(self.classes),)}
 
-    def place(self, feature: Any, category: Any) -> int:
-        """The cell of a value, which may be new."""
+    def register_cell(self, feature: Any, category: Any) -> int:
+        """The column of a cell, which may be new."""
         at = self._at.get((feature, category))
         if at is None:
             at = self._at[feature, category] = len(self.cells)
@@ -62,7 +62,7 @@ class _Categories(LabelledState):
         return at
 
     def require_memory(self, cells: int) -> None:
-        """Refuse so many cells for all classes, before they are made."""
+        """Refuse so many cells for all classes if they exceed the memory limit."""
         _native.require_memory(
             8.0 * cells * len(self.classes),
             f"{cells} values x {len(self.classes)} classes of CategoricalNB",
@@ -70,7 +70,8 @@ class _Categories(LabelledState):
             "LabelError" if cells == len(self.cells) else "FeatureError",
         )
 
-    def make_room(self) -> None:
+    def grow(self) -> None:
+        """Add zeros to the counts for new cells and classes."""
         shape = (len(self.classes), len(self.cells))
         if self.count.shape != shape:
             count = np.zeros(shape)
@@ -80,7 +81,7 @@ class _Categories(LabelledState):
 
     def config(self) -> Any:
         numbers, arrays = super().config()
-        # Sorted: the order in which columns of a table saw their values depends on chunks.
+        # The order in which the values of a table were seen depends on the chunks, so the cells are sorted.
         order = sorted(range(len(self.cells)), key=self.cells.__getitem__) if self.columns else range(len(self.cells))
         arrays["count"] = np.ascontiguousarray(arrays["count"][:, list(order)])
         return {**numbers, "cells": store.encode_values([self.cells[at] for at in order])}, arrays
@@ -99,15 +100,15 @@ class _Categories(LabelledState):
 
 
 class CategoricalNB(BayesLearner):
-    """P(x_i = v | c) = (N_civ + α)/(N_ci + α V_i), V_i the number of values that feature i has shown.
+    """P(x_i = v | c) = (N_civ + α)/(N_ci + α V_i), where V_i is the number of values of feature i so far.
 
-    Tables hold whole numbers ≥ 0, of which all up to the largest seen are values, as in scikit-learn. Mappings hold
-    anything hashable. An unseen value has count 0; a feature that x lacks is ignored.
+    Tables hold whole numbers ≥ 0; all numbers up to the largest so far are values, as in scikit-learn. In mappings, any
+    hashable object is a value. A new value has count 0. A feature that x does not have is ignored.
 
     Parameters
     ----------
     alpha : α, added to every count.
-    fit_prior : is P(c) the frequency of the class? False makes it uniform.
+    fit_prior : whether P(c) is the frequency of the class; otherwise it is uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
     """
 
@@ -124,7 +125,7 @@ class CategoricalNB(BayesLearner):
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _classes_known(self, state: _Categories) -> None:
-        state.make_room()
+        state.grow()
 
     def _learn_table(self, state: _Categories, X: Any, codes: NDArray[np.int64], weights: Array | None) -> None:
         require_weights(weights)
@@ -142,8 +143,8 @@ class CategoricalNB(BayesLearner):
         state.columns = values.shape[1]
         for j in range(values.shape[1]):
             for category in range(len(state._of.get(j, ())), int(values[:, j].max()) + 1):
-                state.place(j, category)
-        state.make_room()
+                state.register_cell(j, category)
+        state.grow()
         for j in range(values.shape[1]):
             np.add.at(state.count, (codes, np.array(state._of[j])[values[:, j]]), w)
         np.add.at(state.mass, codes, w)
@@ -163,8 +164,8 @@ class CategoricalNB(BayesLearner):
         fresh = sum(item not in state._at for item in items)
         if fresh or len(state.classes) > len(state.count):
             state.require_memory(len(state.cells) + fresh)
-        at = [state.place(*item) for item in items]
-        state.make_room()
+        at = [state.register_cell(*item) for item in items]
+        state.grow()
         state.count[code, at] += weight
         state.mass[code] += weight
         state.t += 1
@@ -172,7 +173,7 @@ class CategoricalNB(BayesLearner):
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def _items(self, state: _Categories, x: Any) -> list[tuple[Any, Any]]:
-        """The features of a mapping and their values."""
+        """The features of a mapping and their values, checked."""
         if state.columns:
             raise FeatureError(f"this model has learned rows of {state.columns} numbers; give rows, not mappings")
         if not isinstance(x, Mapping):
@@ -200,7 +201,7 @@ class CategoricalNB(BayesLearner):
                 f"X has {batch.columns} features, but this model has learned rows of {state.columns} features"
             )
         if batch.rows == 0:
-            raise InputError("X has no rows")
+            raise InputError("X has no rows: there is nothing to learn or predict")
         batch.require_finite()
         require_same_names(batch.names, state._frame)
         table = np.concatenate([part for _, part in dense_parts(batch)])
@@ -257,7 +258,7 @@ class CategoricalNB(BayesLearner):
 
     @property
     def category_count_(self) -> list[Array]:
-        """For each feature, how often each value occurred in each class."""
+        """How often each value occurred in each class, an array for each feature."""
         state = self._learned()
         return [state.count[:, cells].copy() for cells in state._of.values()]
 

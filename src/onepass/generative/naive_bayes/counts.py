@@ -32,16 +32,16 @@ class _Bernoulli(_Smoothing):
 
 
 class MultinomialNB(CountingLearner):
-    """Rows are counts: ln P(c, x) = ln P(c) + Σ_i x_i ln θ_ci, θ_ci = (N_ci + α)/(Σ_j N_cj + α d).
+    """For rows of counts: ln P(c, x) = ln P(c) + Σ_i x_i ln θ_ci, θ_ci = (N_ci + α)/(Σ_j N_cj + α d).
 
-    d is the number of features seen so far, so it grows with the names. An unknown name has N = 0 in every class.
+    d is the number of features so far; it grows with new names. An unknown name has N = 0 in every class.
 
     Parameters
     ----------
     alpha : α, added to every count.
-    fit_prior : is P(c) the frequency of the class? False makes it uniform.
+    fit_prior : whether P(c) is the frequency of the class; otherwise it is uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
-    forgetting : what every count is multiplied by at each example; below 1, old examples fade.
+    forgetting : every count is multiplied by it at each example; below 1, old examples are forgotten.
     """
 
     _keeps: ClassVar[str] = "counts"
@@ -76,21 +76,21 @@ class MultinomialNB(CountingLearner):
 
     @property
     def feature_log_prob_(self) -> Array:
-        """ln θ: what a count of 1 adds to a class's score."""
+        """ln θ: the score that a count of 1 adds to each class."""
         state = self._learned()
         return np.asarray(self._tables_of(state._counter.state(), state._counter.unit))
 
 
 class ComplementNB(MultinomialNB):
-    """Counts of all other classes decide against them (Rennie, Shih, Teevan and Karger 2003): less bias when classes
-    differ in size. The score is −Σ_i x_i ln θ_c̄i, θ_c̄i = (N_c̄i + α)/(Σ_j N_c̄j + α d), c̄ the classes other than c.
+    """The score of a class uses the counts of all other classes c̄ (Rennie, Shih, Teevan and Karger 2003). That has
+    less bias if the sizes of the classes differ. The score is −Σ_i x_i ln θ_c̄i, θ_c̄i = (N_c̄i + α)/(Σ_j N_c̄j + α d).
 
     Parameters
     ----------
     alpha : α, added to every count.
-    norm : are a class's weights ln θ divided by their sum?
-    fit_prior, class_prior : the prior, which counts only while there is one class.
-    forgetting : what every count is multiplied by at each example; below 1, old examples fade.
+    norm : whether the weights ln θ of a class are divided by their sum.
+    fit_prior, class_prior : the prior, which is used only while there is one class.
+    forgetting : every count is multiplied by it at each example; below 1, old examples are forgotten.
     """
 
     _Parameters = _Complement
@@ -125,17 +125,18 @@ class ComplementNB(MultinomialNB):
 
 
 class BernoulliNB(CountingLearner):
-    """Features are present or absent: p_ci = (N_ci + α)/(n_c + 2α), N_ci how often x_i > `binarize` in class c.
+    """For features that are present or absent: p_ci = (N_ci + α)/(n_c + 2α).
 
-    An absent feature counts too: ln P(c, x) = ln P(c) + Σ_i [b_i ln p_ci + (1 − b_i) ln(1 − p_ci)].
+    N_ci is how often x_i > `binarize` in class c. Absent features count, too:
+    ln P(c, x) = ln P(c) + Σ_i [b_i ln p_ci + (1 − b_i) ln(1 − p_ci)].
 
     Parameters
     ----------
     alpha : α, added to both counts.
-    binarize : a number above it means "present"; at least 0, since absent features are 0.
-    fit_prior : is P(c) the frequency of the class? False makes it uniform.
+    binarize : a feature with a larger value is present; at least 0, because absent features are 0.
+    fit_prior : whether P(c) is the frequency of the class; otherwise it is uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
-    forgetting : what every count is multiplied by at each example; below 1, old examples fade.
+    forgetting : every count is multiplied by it at each example; below 1, old examples are forgotten.
     """
 
     _keeps: ClassVar[str] = "presence"

@@ -14,8 +14,8 @@ from .base import CountingLearner
 
 __all__ = ["GaussianNB"]
 
-# The least variance of a feature that never varied: scores of all rows stay finite, and every value other than its own
-# is extremely improbable.
+# The smallest variance of a feature that never varied, and the largest squared distance in units of the variance. With
+# them the scores of all rows are finite.
 SMALLEST_VARIANCE, FARTHEST = np.finfo(np.float64).tiny, 1e290
 
 
@@ -28,15 +28,16 @@ class _Parameters(Parameters):
 class GaussianNB(CountingLearner):
     """Mean and variance of each feature in each class, by Welford's update.
 
-    The numbers that are not zero are counted, and zeros are added when a score is computed (Chan, Golub and
-    LeVeque 1983): a sparse row costs what it holds. A feature that a mapping lacks is 0.
+    Only numbers other than zero are counted; the zeros are added when a score is computed (Chan, Golub and LeVeque
+    1983). Learning a sparse row therefore takes time for its own numbers only. A feature that a mapping does not have
+    is 0.
 
     Parameters
     ----------
-    var_smoothing : what is added to all variances, as a part of the largest variance of a feature over all classes.
-    fit_prior : is P(c) the frequency of the class? False makes it uniform.
+    var_smoothing : this part of the largest variance of a feature over all classes is added to all variances.
+    fit_prior : whether P(c) is the frequency of the class; otherwise it is uniform.
     class_prior : P(c) of each class, in the order of `classes_`.
-    forgetting : what every weight is multiplied by at each example; below 1, old examples fade.
+    forgetting : the weights of all earlier examples are multiplied by it at each example; below 1, they are forgotten.
     """
 
     _keeps: ClassVar[str] = "moments"
