@@ -268,4 +268,9 @@ class Engine {
     bool inside_ = false;      // is some thread at work, which holds the lock?
 };
 
+// Type slots by which Python's garbage collector sees Engine::held().
+extern PyType_Slot* const garbage_collection;
+
+void bind_engine(nb::module_& module);
+
 }  // namespace onepass

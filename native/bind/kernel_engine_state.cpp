@@ -147,24 +147,9 @@ void KernelEngine::set_state(nb::dict state) {
     model.size_scratch();
 }
 
-static int traverse(PyObject* self, visitproc visit, void* arg) {
-    Py_VISIT(Py_TYPE(self));
-    if (!nb::inst_ready(self)) return 0;
-    for (nb::object* held : nb::inst_ptr<KernelEngine>(self)->held()) Py_VISIT(held->ptr());
-    return 0;
-}
-
-static int clear(PyObject* self) {
-    for (nb::object* held : nb::inst_ptr<KernelEngine>(self)->held()) *held = nb::none();
-    return 0;
-}
-
-static PyType_Slot slots[] = {
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
-
 void bind_kernel_engine(nb::module_& module) {
     // target and sets are for directions and label sets, which have no kernel form here.
-    nb::class_<KernelEngine, Engine>(module, "KernelEngine", nb::type_slots(slots))
+    nb::class_<KernelEngine, Engine>(module, "KernelEngine", nb::type_slots(garbage_collection))
         .def(nb::init<const std::string&, nb::dict, nb::dict, nb::object, nb::dict>(), "task"_a, "rule"_a, "options"_a,
              "make_kernel"_a, "budget"_a)
         .def(
