@@ -1,9 +1,10 @@
+// Other learners: each function adds to the module what stands in the file of its name.
 #pragma once
 #include <nanobind/nanobind.h>
 
 #include <string>
 
-#include "bind/features.hpp"
+#include "bind/errors.hpp"
 
 namespace onepass {
 
@@ -13,5 +14,6 @@ inline void require_size(size_t got, size_t wanted, const char* what) {
 
 void bind_learners(nanobind::module_& module);
 void bind_prototypes(nanobind::module_& module);
+void bind_statistics(nanobind::module_& module);
 
 }  // namespace onepass

@@ -218,6 +218,16 @@ def test_a_stream_that_was_begun_ends_with_an_error_in_the_child(format: str, th
     assert sum(len(y) for _, y in opened(path, **options).chunks(100)) == whole
 
 
+def test_a_parser_without_its_threads_is_refused_in_the_child() -> None:
+    parser = op._native.Parser("vw", -1, 0, False, None, 2, False, 1 << 20)
+    block = bytearray(b"1 | a\n" + bytes(op._native.PADDING))
+    refused = "RuntimeError: the threads of this parser do not exist in a forked process"
+    assert in_child(lambda: parser.submit(block, 0, 6, None)) == refused
+    parser.submit(block, 0, 6, None)
+    assert in_child(parser.take) == refused
+    assert len(parser.take()) == 1
+
+
 def test_a_fork_while_another_thread_reads_does_not_hang(tmp_path: Path) -> None:
     path = written("vw", tmp_path / "rows.vw", rows=20_000)
 
