@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-#include "bind/features.hpp"
+#include "bind/errors.hpp"
 #include "bind/signal_watch.hpp"
 
 namespace onepass {
@@ -20,8 +20,8 @@ using namespace nb::literals;
 
 namespace {
 
-// Where threads wait, those of many locks together. Not in the locks: after a fork these places are made anew, since
-// threads that are gone may have been working on them.
+// A queue of waiting threads, shared by many locks. It is not a part of the lock: after a fork all queues are created
+// anew, because a thread that the child does not have may have been changing them.
 struct Place {
     std::mutex mutex;
     std::condition_variable changed;
@@ -30,7 +30,7 @@ struct Place {
         uint64_t thread;
         bool operator==(const Waiting&) const = default;
     };
-    std::vector<Waiting> queue;  // the first to come first
+    std::vector<Waiting> queue;  // in the order of arrival
 
     uint32_t waiting(const Lock* lock) const { return uint32_t(std::ranges::count(queue, lock, &Waiting::lock)); }
     bool is_first(const Waiting& one) const { return *std::ranges::find(queue, one.lock, &Waiting::lock) == one; }
@@ -50,7 +50,7 @@ void after_fork() {
     last_before = threads.load();
 }
 
-// Was it left behind by a fork?
+// True for a thread of a parent process.
 bool is_gone(uint64_t thread) { return thread != 0 && thread <= last_before && thread != survivor; }
 
 }  // namespace
@@ -68,12 +68,12 @@ void Lock::wait(uint64_t me) {
     SignalWatch watch;
     bool left_behind = false, interrupted = false;
     {
-        nb::gil_scoped_release unlocked;  // whoever holds it may need the interpreter to finish
+        nb::gil_scoped_release unlocked;  // the holder may need the interpreter to finish
         Place& here = place_of(this);
         const Place::Waiting self{this, me};
         std::unique_lock guard(here.mutex);
         while (true) {
-            // Also where a handler of a signal forked just now: this is the child, in which nobody waits yet.
+            // Not only the first time: a signal handler may have forked, and in the child all queues are empty.
             if (std::ranges::find(here.queue, self) == here.queue.end()) here.queue.push_back(self);
             waiting_ = here.waiting(this);
             uint64_t nobody = 0;
@@ -81,7 +81,7 @@ void Lock::wait(uint64_t me) {
             if ((left_behind = is_gone(owner_))) break;
             here.changed.wait_for(guard, std::chrono::milliseconds(50));
             guard.unlock();
-            interrupted = watch.look();
+            interrupted = watch.check();
             guard.lock();
             if (interrupted) break;
         }
@@ -102,8 +102,14 @@ void Lock::wake() {
     here.changed.notify_all();
 }
 
-// A function of a class whose first argument has a lock (`_lock`), which is held while it runs: in C, since another
-// function in Python around each verb would cost more than some verbs do.
+void OneCall::refuse(const char* message) {
+    lock_.release();
+    PyErr_SetString(PyExc_RuntimeError, message);
+    throw nb::python_error();
+}
+
+// A function that holds the lock of its first argument (`_lock`) while it runs. Written in C: a wrapper in Python would
+// cost more than some of the functions.
 struct LockedFunction {
     PyObject_HEAD PyObject *function, *attributes;
     vectorcallfunc call;

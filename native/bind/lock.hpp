@@ -1,7 +1,7 @@
-// One lock for each learner: whoever uses it holds it, again and again if need be, until the outermost use is done.
+// The lock of a learner. A thread that holds it may acquire it again; it is free after the last release.
 //
-// It is short to take where nobody else holds it (one exchange), waits in the order of arrival without the
-// interpreter's lock, lets Ctrl-C through, and knows in a forked process when its holder is gone.
+// A free lock costs one atomic exchange. Threads wait in the order of their arrival, without the interpreter lock, and
+// can be interrupted by Ctrl-C. In a forked process, a lock whose holder was another thread is refused.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -12,10 +12,11 @@ namespace onepass {
 
 inline constinit thread_local uint64_t thread_number = 0;
 uint64_t number_thread();
-// Of this thread alone, in this process and in those forked from it; the one that forks keeps its number.
+// The number of this thread, which no other thread has, neither in this process nor in its forks. The thread that
+// forks keeps its number in the child.
 inline uint64_t this_thread() { return thread_number != 0 ? thread_number : number_thread(); }
 
-// How many forks lie between this process and the first one.
+// How many times this process and its ancestors were forked.
 uint64_t forks();
 
 class Lock {
@@ -24,8 +25,8 @@ class Lock {
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
 
-    // With the interpreter's lock. Raises what a handler of a signal raises while waiting, and ForkedError where the
-    // holder is a thread that this process does not have.
+    // Needs the interpreter lock. Raises the exception of a signal handler that runs while it waits, and ForkedError if
+    // the holder is a thread that this process does not have.
     void acquire() {
         const uint64_t me = this_thread();
         uint64_t nobody = 0;
@@ -55,7 +56,29 @@ class Lock {
 
     std::atomic<uint64_t> owner_{0};
     std::atomic<uint32_t> waiting_{0};
-    uint32_t depth_ = 0;  // how often the holder has taken it again
+    uint32_t depth_ = 0;  // how many times the holder has acquired it again
+};
+
+// One call of a learner: holds the lock, and refuses a call from inside another one by an error with this message. A
+// rule or kernel in Python could make such a call, and it would see a learner that is half updated.
+class OneCall {
+ public:
+    OneCall(Lock& lock, bool& running, const char* message) : lock_(lock), running_(running) {
+        lock_.acquire();
+        if (running_) refuse(message);
+        running_ = true;
+    }
+    OneCall(const OneCall&) = delete;
+    ~OneCall() {
+        running_ = false;
+        lock_.release();
+    }
+
+ private:
+    [[noreturn]] void refuse(const char* message);
+
+    Lock& lock_;
+    bool& running_;
 };
 
 void bind_lock(nanobind::module_& module);
