@@ -1,7 +1,7 @@
 """The syllabus is true: its links point at what they name, its snippets run, and its numbers appear.
 
-A page of sections (###). Each has links *Read*, *Code* and *Checked*, and one or more blocks that run, each followed by
-what must appear: the whole output of Python, some lines of a command's.
+A page for each chapter, with sections (##). Each section has links *Read*, *Code* and *Checked*, and one or more blocks that run, each
+followed by what must appear: the whole output of Python, some lines of a command's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from onepass.estimators import decoders
 from onepass.scheme import losses, schedules, tasks
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = ROOT / "docs" / "syllabus.md"
+INDEX = ROOT / "docs" / "syllabus" / "README.md"
+CHAPTERS = sorted(INDEX.parent.glob("[0-9]*.md"))
 MOST_LINES = 5  # of a snippet
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -50,11 +51,15 @@ class Section(NamedTuple):
         return re.sub(r"```.*?```", "", self.text, flags=re.DOTALL)
 
 
-TEXT = PAGE.read_text(encoding="utf-8")
-SETUP = BLOCK.search(TEXT)[2]  # type: ignore[index]
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+SETUP = BLOCK.search(text_of(INDEX))[2]  # type: ignore[index]
 SECTIONS = [
-    Section(part.partition("\n")[0], re.split(r"^## ", part, flags=re.MULTILINE)[0])
-    for part in re.split(r"^### ", TEXT, flags=re.MULTILINE)[1:]
+    Section(part.partition("\n")[0], part)
+    for page in CHAPTERS
+    for part in re.split(r"^## ", text_of(page), flags=re.MULTILINE)[1:]
 ]
 
 
@@ -62,7 +67,7 @@ def output(code: str, namespace: dict[str, Any]) -> str:
     """What a snippet prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, str(PAGE), "exec", dont_inherit=True), namespace)
+        exec(compile(code, "the syllabus", "exec", dont_inherit=True), namespace)
     return printed.getvalue()
 
 
@@ -104,9 +109,9 @@ def test_what_is_claimed_appears(section: Section, tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
 def test_every_topic_says_where_to_read_what_runs_and_what_appears(section: Section) -> None:
     for word, target in (
-        ("Read", r"(\.\./)?[\w-]+\.md"),
-        ("Code", r"\.\./src/[^)]+\.py"),
-        ("Checked", r"\.\./tests/[^)]+\.py"),
+        ("Read", r"(\.\./)+[\w-]+\.md"),
+        ("Code", r"\.\./\.\./src/[^)]+\.py"),
+        ("Checked", r"\.\./\.\./tests/[^)]+\.py"),
     ):
         part = re.search(rf"\*{word}\*(.*?)(?=\*[A-Z]\w+\*|\n\n)", section.text, re.DOTALL)
         assert part and re.search(rf"\]\({target}", part[1]), f"{section.title}: *{word}* has no link"
@@ -127,20 +132,29 @@ def slug(heading: str) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
     return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
-def test_links_resolve() -> None:
-    links = LINK.findall(re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL))
-    assert len(links) > 150
-    for link in links:
+@pytest.mark.parametrize("page", [INDEX, *CHAPTERS], ids=lambda page: page.stem)
+def test_links_resolve(page: Path) -> None:
+    for link in LINK.findall(re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)):
         target, _, anchor = link.partition("#")
-        path = (PAGE.parent / target).resolve() if target else PAGE
+        path = (page.parent / target).resolve() if target else page
         assert path.is_file(), f"{link}: no such file"
         if path.suffix == ".md" and anchor:
             assert anchor in anchors(path), f"{link}: no such heading; there are {sorted(anchors(path))}"
         assert not (path.suffix == ".py" and anchor), f"{link}: name the definition in the text, without a line number"
+
+
+def test_the_contents_and_the_arrows_lead_through_all_chapters() -> None:
+    contents = re.findall(r"^\| (\d+) \| \[(.*?)\]\((.*?)\)", text_of(INDEX), re.MULTILINE)
+    assert [name for _, _, name in contents] == [page.name for page in CHAPTERS]
+    for place, (number, title, name) in enumerate(contents):
+        lines = text_of(INDEX.parent / name).splitlines()
+        assert lines[0] == f"# {number} {title}" and number == str(place + 1)
+        neighbours = [name for _, _, name in contents[max(0, place - 1) : place + 2] if name != CHAPTERS[place].name]
+        assert [link for link in LINK.findall(lines[4]) if "#" not in link] == neighbours, f"{name}: the line of arrows"
 
 
 NAMED = re.compile(r"\[`(?P<name>[\w.]+)`\]\((?P<path>[^)#\s]+\.py)\)")  # [`Class.method`](path.py)
@@ -160,12 +174,13 @@ def is_defined(name: str, body: list[ast.stmt]) -> bool:
     return found is not None and (not rest or is_defined(rest, getattr(found, "body", [])))
 
 
-def test_links_name_what_their_file_defines() -> None:
-    links = list(NAMED.finditer(TEXT))
-    assert len(links) == len(re.findall(r"\.py\)", TEXT)), "a link to code must name the definition: [`name`](path.py)"
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_links_name_what_their_file_defines(page: Path) -> None:
+    text = text_of(page)
+    links = list(NAMED.finditer(text))
+    assert len(links) == len(re.findall(r"\.py\)", text)) > 0, "a link to code must name the definition: [`name`](path.py)"
     for link in links:
-        path = (PAGE.parent / link["path"]).resolve()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse((page.parent / link["path"]).resolve().read_text(encoding="utf-8"))
         assert is_defined(link["name"], tree.body), f"{link['path']} does not define {link['name']}"
 
 
