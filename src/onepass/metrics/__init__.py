@@ -16,70 +16,26 @@ from collections.abc import Sequence
 
 from ..errors import ParameterError
 from ..scheme.parameters import from_text
-from .kinds import (
-    F1,
-    MAE,
-    MAP,
-    METRICS,
-    NDCG,
-    R2,
-    RMSE,
-    Accuracy,
-    AveragePrecision,
-    BalancedAccuracy,
-    Error,
-    Hamming,
-    Hinge,
-    Kappa,
-    LogLoss,
-    Metric,
-    Precision,
-    QuantileLoss,
-    Recall,
-    RocAuc,
-    SetError,
-    SetF1,
-    TopK,
-)
+from . import kinds
+from .kinds import *  # noqa: F403
+from .kinds import METRICS, Metric
 from .meters import VIEWS, Meter, Recorder, evaluate
 from .outcomes import Labels, Outcomes
 from .tables import calibration, per_class
 
 __all__ = [
-    "F1",
-    "MAE",
-    "MAP",
-    "METRICS",
-    "NDCG",
-    "R2",
-    "RMSE",
     "VIEWS",
-    "Accuracy",
-    "AveragePrecision",
-    "BalancedAccuracy",
-    "Error",
-    "Hamming",
-    "Hinge",
-    "Kappa",
     "Labels",
-    "LogLoss",
     "Meter",
-    "Metric",
     "Outcomes",
-    "Precision",
-    "QuantileLoss",
-    "Recall",
     "Recorder",
-    "RocAuc",
-    "SetError",
-    "SetF1",
-    "TopK",
     "calibration",
     "evaluate",
     "make",
     "make_all",
     "per_class",
 ]
+__all__ += kinds.__all__
 
 
 def make(metric: str | Metric) -> Metric:

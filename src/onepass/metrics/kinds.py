@@ -12,7 +12,31 @@ from . import scores
 from .outcomes import Array, Labels
 from .statistics import Confusion, MeanLoss, Moments, Ranks, Seen, Statistic
 
-__all__ = ["METRICS", "Metric"]
+__all__ = [
+    "F1",
+    "MAE",
+    "MAP",
+    "METRICS",
+    "NDCG",
+    "R2",
+    "RMSE",
+    "Accuracy",
+    "AveragePrecision",
+    "BalancedAccuracy",
+    "Error",
+    "Hamming",
+    "Hinge",
+    "Kappa",
+    "LogLoss",
+    "Metric",
+    "Precision",
+    "QuantileLoss",
+    "Recall",
+    "RocAuc",
+    "SetError",
+    "SetF1",
+    "TopK",
+]
 
 
 @dataclasses.dataclass(repr=False)
