@@ -18,6 +18,19 @@ from .coordinate import CoordinateRule
 
 __all__ = ["VW"]
 
+# The losses that `VW.way` and native/loops/vowpal.hpp have a closed form for.
+INVARIANT = (
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "ramp",
+    "squared",
+    "absolute",
+    "eps_insensitive",
+    "squared_eps_insensitive",
+    "quantile",
+    "huber",
+)
 SMALL = 1e-6  # below this a step in the limit is the step itself, to twelve digits
 
 
@@ -54,7 +67,7 @@ class VW(CoordinateRule):
         super().validate()
         if self.row_power is not None and not self.normalized:
             raise ParameterError(f"{self!r}: row_power is an exponent of `normalized`, which is off; leave one out")
-        if self.invariant and losses.make(self.loss).name in ("tukey", "perceptron"):
+        if self.invariant and losses.make(self.loss).name not in INVARIANT:
             raise ParameterError(f"{self!r}: this loss has no invariant form; add invariant=False")
 
     @property

@@ -42,11 +42,15 @@ def sigmoid(z: float) -> float:
 
 @dataclasses.dataclass(repr=False)
 class Loss(Parameters):
-    """Base of the losses. `margin` says which argument `value` and `pull` take: m or r."""
+    """Base of the losses. `margin` says which argument `value` and `pull` take: m or r.
+
+    `convex`: regret bounds are given for convex losses only.
+    """
 
     family = "loss"
     name: ClassVar[str]
     margin: ClassVar[bool]
+    convex: ClassVar[bool] = True
 
     def value(self, z: float) -> float:
         raise NotImplementedError
@@ -119,16 +123,15 @@ class Logistic(Loss):
 
 @dataclasses.dataclass(repr=False)
 class Ramp(Loss):
-    """min(1, max(0, 1 − m)): bounded, not convex; examples far on the wrong side are given up."""
+    """min(1, max(0, 1 − m)): bounded, not convex; examples far on the wrong side have no gradient."""
 
-    name, margin = "ramp", True
+    name, margin, convex = "ramp", True, False
 
     def value(self, z: float) -> float:
         return min(1.0, max(0.0, 1.0 - z))
 
     def pull(self, z: float) -> float:
-        # The table's kink value at m = 0 is 0, which from w = 0 never starts (00 §3, "dead start");
-        # any value in [0, 1] is a generalised gradient there, and 1 starts.
+        # Any value in [0, 1] is a generalised gradient at m = 0. With 0, learning would never start from w = 0.
         return 1.0 if 0.0 <= z < 1.0 else 0.0
 
 
@@ -218,7 +221,7 @@ class Huber(Loss):
 class Tukey(Loss):
     """Tukey's biweight: (η²/6)(1 − (1 − r²/η²)³), flat beyond η; bounded, not convex."""
 
-    name, margin = "tukey", False
+    name, margin, convex = "tukey", False, False
     eta: float = number(4.685, above=0)  # 95% efficiency under unit Gaussian noise
 
     def value(self, z: float) -> float:

@@ -207,7 +207,7 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> 
         return D2 / (2.0 * eta) + 0.5 * np.cumsum(eta * G2), {**found, "D": float(np.sqrt(D2[-1]))}
 
     constant = isinstance(schedule, schedules.Constant)
-    known = plain and loss.name not in ("ramp", "tukey")
+    known = plain and loss.convex
     return of_loss(
         loss,
         "the bound is for plain descent on a convex loss (l2 = 0, batch_size = 1) with steps that never grow",

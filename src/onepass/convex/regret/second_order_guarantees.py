@@ -112,7 +112,7 @@ def adagrad(rule: AdaGrad) -> Guarantee:
             out[t] = D * D / (2.0 * rule.eta) * root.sum() + rule.eta * np.sqrt(G).sum()
         return out, {"‖u‖": float(np.linalg.norm(u)), "D": D, "Σ‖g_j‖": float(np.sqrt(G).sum()), "η": rule.eta}
 
-    known = loss.name not in ("ramp", "tukey") and not rule.eps_inside
+    known = loss.convex and not rule.eps_inside
     return of_loss(
         loss,
         f"the bound is for a convex loss, without eps_inside; {SIZE}",
