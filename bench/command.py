@@ -2,12 +2,14 @@
 
 python bench/command.py [--rows N] [--repeats R] [--only vw,cache,svmlight,csv,errors] [--json FILE]
 
-Every side is a process of its own, from start to exit, on the same file; they take turns, the best counts. Files are
-generated; with ONEPASS_DATA, `errors` compares progressive errors on imdb, rcv1, url-phishing and sms-spam.
+Every program is timed as a process, from start to exit, on the same file. The programs take turns; the best time of
+each is printed. Files are generated; with ONEPASS_DATA, `errors` compares progressive errors on imdb, rcv1,
+url-phishing and sms-spam.
 
-Beside VW, whose update adapts every weight, stand three rules of ours: the command's default, which is VW's update with
-steps that long rows shorten more; plain descent, which is the cheapest and errs more; and AROW, which errs less than VW
-here (its lam was chosen on these generated files). `errors` also has VW's flags, and the ensemble `--rule auto`.
+VW's update adapts every weight. It is compared with three of our rules: the command's default, which is VW's update
+with shorter steps on long rows; plain descent, which is the fastest and makes more errors; and AROW, which makes fewer
+errors than VW here (its lam was chosen on these generated files). `errors` also has VW's flags, and the ensemble
+`--rule auto`.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ def write_set(path: Path, name: str) -> int:
 
 def timed(command: list[str]) -> tuple[float, float, str]:
     """Wall seconds, processor seconds and what it printed."""
-    # As installed: compiled once, not at every start.
+    # Bytecode is compiled once, as in an installed package, and not at every start.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     environment["PYTHONPYCACHEPREFIX"] = tempfile.gettempdir() + "/onepass-bench-pycache"
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -147,7 +149,7 @@ def vw(*args: str) -> list[str]:
 
 
 def found(pattern: str, said: str) -> str:
-    """The group of a pattern that must be in what a command said."""
+    """The group of a pattern that must be in the output of a command."""
     match = re.search(pattern, said, re.MULTILINE)
     assert match is not None, f"{pattern} is not in: {said[-300:]}"
     return match[1]
@@ -202,7 +204,7 @@ def speeds(folder: Path, rows: int, repeats: int, only: set[str]) -> list[dict[s
             timed(other)
             for called, rule in RULES.items():
                 one = ours(file, "-b", BITS, "--cache-file", mine, "--rule", rule)
-                timed(one)  # both caches are there now
+                timed(one)  # both caches exist now
                 work.append(
                     (f"cache, {kind}, {called}", "VW's cache", "≥ 4", rows, (one, our_error), (other, vw_error))
                 )
@@ -233,7 +235,7 @@ def show_speeds(figures: list[dict[str, Any]]) -> str:
 
 
 def errors(folder: Path) -> list[dict[str, Any]]:
-    """Progressive errors of one pass: the command as it comes, with the same flags, and our own choice of rules."""
+    """Progressive errors of one pass: the command with its defaults, with VW's flags, with our own choice of rules."""
     out = []
     for name in SETS:
         path = folder / f"{name}.vw"
@@ -255,7 +257,7 @@ def errors(folder: Path) -> list[dict[str, Any]]:
 
 
 def show_errors(figures: list[dict[str, Any]]) -> str:
-    """Beside VW's error, the standard error of such a share of so many rows."""
+    """The table has VW's error with its standard error for this number of rows."""
     head = [
         "set",
         "loss",

@@ -2,10 +2,9 @@
 
 python bench/coordinate.py [--rows N] [--repeats R] [--only text,cache,river] [--json FILE]
 
-Both sides are processes of their own that read the same file, predict and learn every row once, and take turns; the
-best counts, less what the same program takes for a file of ten rows. Files are generated (numbers, words); with
-ONEPASS_DATA also rcv1, so many times over that it is as long. River splits each line in Python, as its users do, and
-gets a tenth of the rows.
+Both programs read the same file, predict and learn every row once, and take turns. The best time of each counts, minus
+the time that the program takes for a file of ten rows. Files are generated (numbers, words); with ONEPASS_DATA also
+rcv1, repeated until it is as long. River splits each line in Python, as its users do, and gets a tenth of the rows.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def count(path: Path) -> int:
 
 def race(sides: list[tuple[Any, Any]], rows: int, large: Path, small: Path, repeats: int) -> dict[str, Any]:
     """Examples a second, start-up apart, and progressive errors; a side is (its command for a file, the error it
-    printed). Not a number where the file takes hardly longer than starting: it is too short to tell."""
+    printed). NaN if the file takes hardly longer than the start of the program, and so is too short to measure."""
     best = np.full((len(sides), 2), np.inf)
     errors = [0.0] * len(sides)
     for _ in range(repeats):
@@ -126,7 +125,7 @@ def main() -> None:
                              (with_cache(vw(*flags), "--cache_file", "theirs"), vw_error)]  # fmt: skip
                     for command, _ in sides:
                         timed(command(path))
-                        timed(command(small[what]))  # the caches are there now
+                        timed(command(small[what]))  # the caches exist now
                     work.append(("VW, caches", rows, path, sides))
                 if "river" in only and rule in OPTIMISERS:
                     code = RIVER.format(optimiser=OPTIMISERS[rule])

@@ -67,7 +67,7 @@ def mq2008() -> list[tuple[Array, Array, Array]]:
 def rcv1() -> tuple[Any, Array, list[str]]:
     """Documents with exactly one topic of the second level (C15, E21, GPOL, M14, …); CSR, class indices, names.
 
-    A topic of which no document is left is no class.
+    Topics without documents are left out.
     """
     z = np.load(path("rcv1", "rcv1_27k.npz"))
     X = sp.csr_matrix((z["data"], z["indices"].astype(np.int32), z["indptr"]), shape=z["shape"])
@@ -98,7 +98,7 @@ def mnist() -> tuple[Array, Array, Array, Array]:
     return out[0], out[1], out[2], out[3]
 
 
-# -- what the experiments share --------------------------------------------------------------------------------
+# -- helpers of the experiments --------------------------------------------------------------------------------
 
 
 def say(text: str) -> None:

@@ -1,6 +1,7 @@
-"""Drift detectors, ours and River's, on the same numbers: false alarms, delays, misses, time; and watched learners.
+"""Drift detectors, ours and River's, on the same numbers: false alarms, delays, misses, time; and learners monitored by
+them.
 
-``python bench/drift.py [--quick] [--json FILE]``. With ONEPASS_DATA set, static and watched learners on real streams.
+``python bench/drift.py [--quick] [--json FILE]``. With ONEPASS_DATA also static and monitored learners on real streams.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ PAIRS: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
     ("kswin", KSWIN, lambda: river.KSWIN(seed=0)),
     ("page_hinkley, lam=20", lambda: PageHinkley(lam=20, river_start=True), lambda: river.PageHinkley(threshold=20)),
 ]
-CHANGE = 2000  # where the error rate goes from 0.2 to 0.5
-WITHIN = 1000  # later than that is a miss
-STREAMS = {"kswin": 10}  # of each kind; 100 of the others. River's takes a millisecond for each number
+CHANGE = 2000  # the position at which the error rate changes from 0.2 to 0.5
+WITHIN = 1000  # the longest delay; a later alarm is a miss
+# Streams of each kind: 100, but fewer for KSWIN, whose peer in River takes a millisecond for each number.
+STREAMS = {"kswin": 10}
 
 
 def errors(kind: str, seed: int) -> np.ndarray:
@@ -85,7 +87,9 @@ def measure(make: Callable[[], Any], streams: int) -> dict[str, float]:
 
 
 def learners(quick: bool) -> list[dict[str, Any]]:
-    """Progressive error of a static learner and of the same one watched: the first 50,000 rows in file order."""
+    """Progressive error of a static learner and of the same learner with a detector: the first 50,000 rows in file
+    order.
+    """
     rows = []
     for name in ("elec2", "spam-drift", "weather-noaa", "sea", "covtype"):
         stream = list(datasets.load(name).chunks(1000))[: 20 if quick else 50]
@@ -102,7 +106,7 @@ def learners(quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
-BASES: dict[str, Callable[[bool], Any]] = {  # of numbers, or of words that are there or not
+BASES: dict[str, Callable[[bool], Any]] = {  # Gaussian for numbers, Bernoulli for words
     "naive Bayes": lambda dense: onepass.GaussianNB() if dense else onepass.BernoulliNB(),
     "averaged Perceptron": lambda dense: onepass.LinearClassifier("perceptron", readout="average"),
 }

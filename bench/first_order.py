@@ -1,4 +1,4 @@
-"""The first-order family: multiclass variants, FOBOS, PAMIR and multilabel learning, speed with quality beside it.
+"""The first-order rules: speed and quality of multiclass variants, FOBOS, PAMIR and multilabel learning.
 
 python bench/first_order.py [--quick] [--only classes,pamir] [--clock cpu] [--json FILE]
 """
@@ -29,7 +29,7 @@ CLASSES = 20
 
 @dataclasses.dataclass
 class Side:
-    """How a model is made, learns its rows (only this is timed), and how good it then is."""
+    """How a model is made, how it learns its rows (only this is timed), and how its quality is measured."""
 
     name: str
     make: Callable[[], Any]
@@ -39,15 +39,17 @@ class Side:
 
 @dataclasses.dataclass
 class Round:
-    """Some of ours and their peers, on the same rows in turns; each of ours meets the peer of its index."""
+    """Some of our learners and their peers, in turns on the same rows; each of ours is compared with the peer of the
+    same index.
+    """
 
     work: str
     rows: int  # or pairs
     ours: list[tuple[Side, int]]
     peers: list[Side]
-    wanted: float | None  # no figure is asked for where both sides wait for the memory
+    wanted: float | None  # no ratio is required where both sides wait for the memory
     at_most: bool = False  # the ratio is then a cost: our seconds over theirs
-    memory: Any = None  # an array read once and too large for the caches: no pass over it outruns the memory
+    memory: Any = None  # an array that is read once and too large for the caches: the memory bounds the speed
 
 
 # -- data --------------------------------------------------------------------------------------------------
@@ -61,7 +63,7 @@ def text(rows: int, *, nnz: int = 68, classes: int = 2, tilt: float = 0.2, seed:
 
 
 def mixtures(rows: int) -> tuple[Any, Any]:
-    """Texts made of two halves, each of one of 20 topics: CSR of about 64 words, and the set of topics."""
+    """Texts of two halves, each about one of 20 topics: CSR of about 64 words, and the set of topics."""
     X, Y = 0.0, np.zeros((rows, CLASSES), dtype=np.int64)
     for seed in (0, 1):
         half, y = text(rows, nnz=34, classes=CLASSES, tilt=0.5, seed=seed)
@@ -159,7 +161,7 @@ def fobos(scale: float) -> Iterator[Round]:
 
 
 def numpy_dense(w: Any, z: Any) -> None:
-    """PAMIR, C = 1, as tight as NumPy lets it be: the norms in one go, one product and one addition a pair."""
+    """PAMIR with C = 1, as fast as possible in NumPy: all norms at once, one product and one addition for each pair."""
     norms = np.einsum("ij,ij->i", z, z).tolist()
     for row, norm in zip(z, norms, strict=True):
         loss = 1.0 - row.dot(w)
@@ -180,7 +182,9 @@ def numpy_csr(w: Any, z: Any) -> None:
 
 
 def met(y: Any) -> tuple[Any, Any, Any]:
-    """The pairs of one query in Ranker's order, a row with every earlier one that is unlike: both rows, and a sign."""
+    """The pairs of one query in Ranker's order, each row with every earlier one of another relevance: both rows, and a
+    sign.
+    """
     row, before = np.nonzero(np.tri(len(y), k=-1, dtype=bool) & (y[:, np.newaxis] != y))
     return row, before, np.where(y[before] < y[row], 1.0, -1.0)
 
@@ -191,7 +195,7 @@ def by_query(qid: Any) -> Iterator[slice]:
 
 
 def numpy_queries(w: Any, X: Any, y: Any, qid: Any) -> None:
-    """A query's differences in one go (it is known whole; Ranker could meet it row by row)."""
+    """All differences of a query at once (NumPy has the whole query; Ranker can also learn it row by row)."""
     for query in by_query(qid):
         row, before, sign = met(y[query])
         numpy_dense(w, (X[query][row] - X[query][before]) * sign[:, np.newaxis])
@@ -227,7 +231,7 @@ def in_order(held: Any) -> Callable[[Any], float]:
 
 
 def directions(work: str, z: Any, learn: Callable[[Any, Any], None]) -> Round:
-    """Pairs given as rows of differences, read once from memory: beside the learner's own, and with no figure asked."""
+    """Pairs given as rows of differences, read once from memory: for comparison, without a required ratio."""
     rows, d = z.shape[0] - HELD_OUT, z.shape[1]
     train, quality = z[:rows], in_order(z[rows:])
     ours = Side(
@@ -242,7 +246,7 @@ def directions(work: str, z: Any, learn: Callable[[Any, Any], None]) -> Round:
 
 
 def rankers(work: str, X: Any, y: Any, qid: Any, learn: Callable[..., None]) -> Round:
-    """Pairs that Ranker makes of the rows of queries; quality by those of the first 50."""
+    """Pairs that Ranker makes from the rows of queries; quality on the pairs of the first 50 queries."""
     probe = op.Ranker("pamir").fit(X, y, qid)
     wrong_way = [np.flatnonzero((qid == key) & (y == level)) for key in range(50) for level in (0.0, 1.0)]
     low = np.concatenate([np.tile(a, len(b)) for a, b in zip(wrong_way[::2], wrong_way[1::2], strict=True)])
@@ -343,7 +347,7 @@ def run(round_: Round, repeats: int, clock: str) -> Iterator[dict[str, Any]]:
 
 
 def memory_seconds(array: Any, clock: str) -> float:
-    """The least time in which the array comes from memory: a sum and a product with itself, tried in turn."""
+    """The shortest time in which the array can be read from memory, by a sum and by a product with itself."""
     flat = array.reshape(-1)
     return min(once(work, clock) for _ in range(3) for work in (flat.sum, lambda: flat.dot(flat)))
 

@@ -2,8 +2,8 @@
 
 python bench/instruction_sets.py [--rows N] [--repeats R] [--json FILE]
 
-Rows as in command.py: about 60 of 50,000 features. The sets give the same bits; how much faster the wide ones are is
-what a user of another processor wants to know.
+Rows as in command.py: about 60 of 50,000 features. The sets give the same bits; the table shows how much faster the
+wider ones are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Instructions per example and per feature, counted by valgrind: figures that a busy machine does not change.
+"""Instructions per example and per feature, counted by valgrind: figures that do not depend on the load of the machine.
 
 python bench/instructions.py [csr dense dicts rows]
 
-One process does the work twice, another twelve times, each time with a new model: the difference is what ten runs
-take, without the interpreter's start. valgrind knows no AVX-512, so the loops are AVX2's.
+One process does the work twice, another twelve times, each time with a new model: the difference is the cost of ten
+runs without the start of the interpreter. valgrind does not support AVX-512, so the loops are those of AVX2.
 """
 
 from __future__ import annotations

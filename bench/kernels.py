@@ -2,9 +2,10 @@
 
 python bench/kernels.py [--quick] [--repeats N] [--json FILE]
 
-The NumPy side keeps ‖x_i‖², calls BLAS once per example and reuses its buffers; both drop the oldest when full: the
-same work. Single-threaded: OPENBLAS_NUM_THREADS=1 is set before NumPy is imported. With ONEPASS_DATA also on the
-rows of covtype and MNIST, many of whose columns are 0 in all of 16: ours leaves those out.
+The NumPy loop stores ‖x_i‖², calls BLAS once per example and reuses its buffers. Both remove the oldest vector when
+full, so they do the same work. Single-threaded: OPENBLAS_NUM_THREADS=1 is set before NumPy is imported. With
+ONEPASS_DATA also on the rows of covtype and MNIST, where many columns are 0 in all of 16 rows: our loops leave them
+out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from onepass.models.kernel import KernelModel
 
 
 class TightNumpy:
-    """Kernel PA-I that keeps the newest B support vectors."""
+    """Kernel PA-I with the newest B support vectors."""
 
     def __init__(self, d: int, B: int, gamma: float, C: float = 1.0) -> None:
         self.S, self.norms, self.c = np.zeros((B, d)), np.zeros(B), np.zeros(B)
@@ -35,7 +36,7 @@ class TightNumpy:
         self.B, self.gamma, self.C = B, gamma, C
 
     def fill(self, support: np.ndarray, c: np.ndarray, births: np.ndarray) -> TightNumpy:
-        order = np.argsort(births)  # the oldest is the next to go
+        order = np.argsort(births)  # the slot of the oldest vector, which is replaced next
         self.S[:], self.c[:] = support[order], c[order]
         self.norms[:] = np.einsum("ij,ij->i", self.S, self.S)
         self.n = self.B
@@ -62,7 +63,7 @@ class TightNumpy:
 
 
 def stream(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Noise: every example is an update, and the set stays full."""
+    """Noise: every example is an update, so the set stays full."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)) / np.sqrt(d), rng.choice([-1, 1], n)
 
@@ -105,7 +106,7 @@ def against_numpy(quick: bool, repeats: int) -> list[dict[str, Any]]:
             ]
             (a, b), (model, peer) = in_turn(sides, repeats, "cpu")
             assert model.n_support == peer.n
-            assert abs(model.k - full.k - peer.updates) <= 0.01 * rows  # the same work, rounding apart
+            assert abs(model.k - full.k - peer.updates) <= 0.01 * rows  # the same work, up to rounding errors
             say(f"{data} d={d} B={B}: {rows / a:,.0f} against {rows / b:,.0f} examples a second")
             flops = rows * B * d * 2 / a / 1e9  # a product and a sum
             speeds = {"ours": rows / a, "numpy": rows / b, "ratio": b / a, "GFLOP/s": flops}
@@ -114,7 +115,7 @@ def against_numpy(quick: bool, repeats: int) -> list[dict[str, Any]]:
 
 
 def peak() -> float:
-    """What this machine adds and multiplies at best: GFLOP/s of a matrix product (with fused multiply-add)."""
+    """The arithmetic peak of this machine: GFLOP/s of a matrix product (with fused multiply-add)."""
     A = np.random.default_rng(0).normal(size=(800, 800))
     best = np.inf
     for _ in range(30):

@@ -2,9 +2,10 @@
 
 ONEPASS_DATA=/path/to/data python bench/lasvm.py [--quick] [--pairs 4,9 3,8] [--clock cpu] [--repeats 3] [--json FILE]
 
-Both train in one process, in turns, the best of three. LASVM goes once through the data and finishes; where its error
-is more than a tenth of a point above SVC's it takes further passes, and these count. The project asks for three times
-SVC's speed. "values/s" are the kernel values that LASVM computes in a second of its whole training time.
+Both train in one process and take turns; the best of three runs counts. LASVM goes once through the data and finishes;
+where its error is more than a tenth of a point above SVC's it takes further passes, and these count. The project asks
+for three times SVC's speed. "values/s" are the kernel values that LASVM computes in a second of its whole training
+time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from onepass import LaSVMClassifier
 
 TARGET = 3.0
 SAME = 0.1  # points of error
-SETTINGS = ((1000.0, 0.005), (10.0, 0.02))  # C and γ: the paper's, and tighter ones that err less
+SETTINGS = ((1000.0, 0.005), (10.0, 0.02))  # C and γ: those of the paper, and others with fewer errors
 
 
 def measure(pair: tuple[int, int], C: float, gamma: float, options: argparse.Namespace) -> dict[str, Any]:

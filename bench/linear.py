@@ -1,4 +1,4 @@
-"""Linear learners against scikit-learn and River: speed with accuracy beside it, then what the extras cost.
+"""Linear learners against scikit-learn and River: speed and accuracy, then the cost of options.
 
 python bench/linear.py [--quick] [--only csr,dicts] [--clock cpu] [--json FILE]
 """
@@ -26,7 +26,7 @@ FEATURES = 47_000
 
 @dataclasses.dataclass
 class Side:
-    """How a model is made, learns its rows (only this is timed), and predicts held-out rows."""
+    """How a model is made, how it learns its rows (only this is timed), and how it predicts held-out rows."""
 
     make: Callable[[], Any]
     learn: Callable[[Any], Any]
@@ -40,11 +40,11 @@ class Contest:
     work: str
     peer: str
     rows: int
-    wanted: float  # 0 for a row beyond the issue's table
+    wanted: float  # 0: no ratio is required
     moonshot: float
     ours: Side
     theirs: Side
-    truth: Any  # of the held-out rows
+    truth: Any  # accuracy on the held-out rows
 
 
 @dataclasses.dataclass
@@ -75,7 +75,7 @@ def table(rows: int, d: int) -> tuple[Any, Any]:
 
 
 def shared_keys(X: Any) -> list[dict[str, float]]:
-    """Rows as dicts, the keys the same string objects in all rows: from a schema or an interning parser."""
+    """Rows as dicts, whose keys are the same string objects in all rows, as from a schema or an interning parser."""
     names = [f"w{j}" for j in range(X.shape[1])]
     if isinstance(X, np.ndarray):
         return [dict(zip(names, row, strict=True)) for row in X.tolist()]
@@ -93,17 +93,17 @@ def fresh_keys(rows: list[dict[str, float]]) -> list[dict[str, float]]:
 
 
 def scikit_pa1(shuffle: bool = True) -> SGDClassifier:
-    """PA-I with C = 1. By default it visits the rows in a random order, and pays for that in cache misses."""
+    """PA-I with C = 1. By default it reads the rows in a random order, which causes cache misses."""
     return SGDClassifier(loss="hinge", penalty=None, learning_rate="pa1", eta0=1.0, shuffle=shuffle)
 
 
 def batches(work: str, X: Any, y: Any, wanted: float, moonshot: float) -> Iterator[Contest]:
-    """One `partial_fit` over all but the last rows: the peer as it comes, then in our order."""
+    """One `partial_fit` over all but the last rows: the peer with its defaults, then with rows in our order."""
     rows = X.shape[0] - HELD_OUT
     train, labels, held = X[:rows], y[:rows], X[rows:]
     classes = np.unique(y)
     peer = "scikit-learn SGD pa1" + (" one-vs-all" if len(classes) > 2 else "")
-    # scikit-learn moves the intercept of sparse rows by 0.01 of a step; so does a constant feature of 0.1.
+    # scikit-learn multiplies its steps for the intercept of sparse rows by 0.01, as a constant feature of 0.1 does.
     scaling = 1.0 if isinstance(X, np.ndarray) else 0.1
 
     def learn(model: Any) -> None:
@@ -250,7 +250,7 @@ def costs(scale: float, repeats: int, clock: str) -> Iterator[Cost]:
 
 
 def flat_batches(scale: float, repeats: int, clock: str) -> Cost:
-    """Tenths of one stream, each a `partial_fit`; nothing is shown twice."""
+    """Tenths of one stream, each a `partial_fit`; no row is learned twice."""
     count = int(1_000_000 * scale)
     X, y = text(count, nnz=17)
     parts = [(X[i : i + count // 10], y[i : i + count // 10]) for i in range(0, count, count // 10)]

@@ -47,7 +47,7 @@ def rcv1() -> Data:
     X, y, _ = data_sets.rcv1()
     order = np.random.default_rng(0).permutation(len(y))
     train, test = np.split(order, [len(order) * 4 // 5])
-    # scikit-learn moves the intercept of sparse rows by 0.01 of a step; so does a constant feature of 0.1.
+    # scikit-learn multiplies its steps for the intercept of sparse rows by 0.01, as a constant feature of 0.1 does.
     return Data("rcv1", X[train], y[train], X[test], y[test], constant=0.1)
 
 
@@ -125,7 +125,7 @@ def best(rules: tuple[str, ...], multiclass: str, readout: str, d: Data) -> str:
 
 
 def theirs(options: dict[str, Any], average: bool, d: Data) -> tuple[str, list[str]]:
-    """The step that does best on the second half of the first tenth, after learning the first half."""
+    """The best step on the second half of the first tenth, after learning the first half."""
     rows = len(d.y) // 20
 
     def learned(eta: str, X: Any, y: Any) -> Any:
@@ -149,7 +149,7 @@ def main() -> None:
     names = given.only.split(",")
     if not set(names) <= set(SETS):
         parser.error(f"--only {given.only}: expected some of {','.join(SETS)}")
-    warnings.filterwarnings("ignore")  # scikit-learn's remarks about its own future
+    warnings.filterwarnings("ignore")  # scikit-learn's FutureWarnings
     heading = "data|learner|multiclass|readout|progressive error|test error|nonzero|updates|seconds"
     cells = [heading.split("|")]
     about = []

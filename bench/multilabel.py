@@ -1,8 +1,9 @@
-"""Scene and yeast: label sets, learned in one pass by MultilabelClassifier; scikit-learn, a model per label, beside.
+"""Scene and yeast: label sets, learned in one pass by MultilabelClassifier; compared with a model of scikit-learn per
+label.
 
 ONEPASS_DATA=/path/to/data python bench/multilabel.py [--quick] [--passes N]
 
-Rules that can are run calibrated and not (`threshold=`); the others keep labels in order only.
+Rules that support it are run calibrated and uncalibrated (`threshold=`); the others only order the labels.
 Means over random orders of the training rows (yeast: the first 1,500; scene: 1,211 drawn anew each time; the rest is
 the test set). Of the test set: ranking loss and Hamming loss (lower is better), micro-F1, micro-F1 with the threshold
 that is best on the training rows in place of 0 (the rules only order labels), label-ranking average precision. Steps
@@ -125,7 +126,7 @@ def splits(name: str, orders: int) -> list[tuple[Any, ...]]:
 
 
 def best(makes: dict[str, Callable[[], Any]], split: tuple[Any, ...], passes: int) -> str:
-    """The name of the maker whose models order best the last fifth of the training rows."""
+    """The name of the maker whose models order the last fifth of the training rows best."""
     if len(makes) == 1:
         return next(iter(makes))
     X, Y = split[:2]
@@ -135,7 +136,7 @@ def best(makes: dict[str, Callable[[], Any]], split: tuple[Any, ...], passes: in
 
 
 def learners() -> Iterator[tuple[str, str, dict[str, Callable[[], Any]]]]:
-    """Which threshold, which readout, and the models to choose from by name."""
+    """The threshold, the readout, and the models to choose from, by name."""
     yield "", "", {"label frequencies": Frequencies}
     for rules in RULES.values():
         traits = op.LinearModel(rules[0], "multilabel").rule.traits
@@ -158,7 +159,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two orders in place of five")
     parser.add_argument("--passes", type=int, default=1, help="times through the training rows (1)")
     given = parser.parse_args()
-    warnings.filterwarnings("ignore")  # scikit-learn's remarks about its own future
+    warnings.filterwarnings("ignore")  # scikit-learn's FutureWarnings
     orders = 2 if given.quick else 5
     cells = [["data", "learner", "threshold", "readout", *MEASURES]]
     for name in ("scene", "yeast"):

@@ -1,4 +1,5 @@
-"""The sides of `peers.py`: ours, Vowpal Wabbit, scikit-learn, River. Each gives its learners' errors.
+"""The learners of `peers.py`: ours, and those of Vowpal Wabbit, scikit-learn and River, with functions that compute
+their errors.
 
 A learner has a few settings; the one with the least error on the first tenth of the rows is taken, and its progressive
 error over all rows counts. A second form of the rows (numbers standardised) is one more setting.
@@ -99,7 +100,7 @@ def _vw_error(data: Set, rows: int | None, flags: list[str]) -> float:
     from vowpalwabbit import Workspace
 
     task = ["--binary"] if data.classes == 2 else ["--oaa", str(data.classes)]
-    bits = ["-b", "18" if data.X.shape[1] < 110_000 else "22"]  # features are places: none share one
+    bits = ["-b", "18" if data.X.shape[1] < 110_000 else "22"]  # features are numbers, so that no two share a column
     machine = Workspace(arg_list=["-d", str(data.text(rows)), "--quiet", *bits, *task, *flags])
     error = float(machine.get_sum_loss() / machine.get_weighted_examples())
     machine.finish()
@@ -210,7 +211,7 @@ def _river_error(data: Set, rows: int, make: Callable[[], Any]) -> float:
         try:
             wrong += model.predict_one(x) != label
             model.learn_one(x, label)
-        except (OverflowError, ZeroDivisionError):  # a step too long
+        except (OverflowError, ZeroDivisionError):  # the step is too long
             return 1.0
     return wrong / rows
 

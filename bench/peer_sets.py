@@ -14,17 +14,17 @@ from scipy import sparse
 
 from onepass import datasets
 
-# Sorted by class, or nearly: shuffled once (seed 0). The others come in the order of their file.
+# These are sorted by class, or nearly, and are shuffled once (seed 0). The others have the order of their file.
 SHUFFLED = ("banana", "phoneme", "usps", "spambase", "libol/w1a", "libol/svmguide3", "libol/segment", "libol/glass",
             "libol/sonar")  # fmt: skip
 NAMES = ("adult", "banana", "covtype", "phoneme", "usps", "mnist", "rcv1", "imdb", "url-phishing", "sms-spam",
          "spambase", "elec2", "weather-noaa", "sea", "spam-drift", "nycflights13", "libol/w1a", "libol/svmguide3",
          "libol/segment", "libol/glass", "libol/sonar")  # fmt: skip
-# Sets with columns of numbers on scales of their own, and how many come first: these have a second form.
+# Sets whose first columns are numbers of different scales, and how many these are: they have a second, scaled form.
 NUMBERS = {"banana": 2, "covtype": 10, "phoneme": 5, "usps": 256, "spambase": 57, "elec2": 8, "weather-noaa": 8,
            "sea": 3, "nycflights13": 0, "libol/svmguide3": 21, "libol/segment": 19,
            "libol/glass": 9, "libol/sonar": 60}  # fmt: skip
-SHARE = 0.1  # of the rows, the first ones: parameters are chosen there
+SHARE = 0.1  # the part of the rows, from the first on, on which parameters are chosen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _of_mappings(rows: list[dict[str, Any]]) -> tuple[Any, int]:
     """Numbers first, each its own column; words are columns of 0 and 1, as `LinearModel` takes them."""
     numbers = {name: j for j, name in enumerate(dict.fromkeys(
         name for x in rows[:1000] for name, value in x.items() if not isinstance(value, str)))}  # fmt: skip
-    tall = len(numbers) < 20  # else a bag of words, counted: nothing to be scaled
+    tall = len(numbers) < 20  # otherwise a bag of words, with counts that are not scaled
     columns: dict[Any, int] = dict(numbers)
     data, indices, starts = [], [], [0]
     for x in rows:
@@ -128,7 +128,9 @@ def _of_mappings(rows: list[dict[str, Any]]) -> tuple[Any, int]:
 
 
 def _standardized(X: Any, numbers: int) -> Any:
-    """The first columns: mean and deviation of the rows up to each row, itself included, taken from it. No labels."""
+    """The first columns: standardised by mean and deviation of the rows up to each row, that row included. Labels are
+    not used.
+    """
     head = X[:, :numbers].toarray().astype(np.float64)
     n = np.arange(1, len(head) + 1)[:, np.newaxis]
     shifted = head - head[0]  # smaller sums

@@ -2,7 +2,8 @@
 
 onepass reproduce bench/peers.py [--only SETS] [--out docs/reproduce]
 
-Needs ONEPASS_DATA, vowpalwabbit, scikit-learn and river. Cells that are done are kept: it may be stopped and goes on.
+Needs ONEPASS_DATA, vowpalwabbit, scikit-learn and river. Results of finished cells are stored, so that a stopped run
+can be continued.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # it is loaded by its path
+sys.path.insert(0, str(Path(__file__).parent))  # this file is loaded by its path
 
 from peer_learners import SIDES
 from peer_sets import NAMES
@@ -21,7 +22,7 @@ from onepass.reproduce import Cell, Check, Experiment, Numbers, Report, Results
 from onepass.reproduce.pages import markdown_table
 
 QUICK = ("banana", "sms-spam", "libol/sonar")
-# Why ours may be above theirs, where that was looked into.
+# The reasons why our error may be above theirs, where they are known.
 WHY = {
     "imdb": "the same update as VW's at the same rate; VW computes in float32, and six rows of 25,000 differ.",
     "sea": "the tenth lies before the first drift and prefers small steps of AdaGrad, which then do not follow; "
@@ -102,7 +103,7 @@ def _cells(found: dict[str, Any]) -> list[str]:
 
 
 def _figures(found: dict[str, Any]) -> tuple[float, float, float, float]:
-    """Best of ours and of theirs over all rows; the same of the learners chosen on the prefix."""
+    """The best of our errors and of theirs over all rows; then the same for the learners chosen on the prefix."""
     peers = [found[side] for side in SIDES if side != "onepass" and side in found]
     early = min(peers, key=lambda p: p["learners"][p["which early"]]["prefix"])
     return found["onepass"]["best"], min(p["best"] for p in peers), found["onepass"]["strict"], early["strict"]

@@ -4,7 +4,7 @@ ONEPASS_DATA=/path/to/data python bench/ranking.py [--quick]
 
 Fold k trains on three parts, chooses the step (C, eta, mu) by NDCG@10 on the fourth, and is measured on the fifth.
 Gain 2^relevance − 1, discount log2(1 + place); MAP counts relevance above 0. A query without a relevant document counts
-as 0 in both, as in LETOR's own script, hence the row "ideal order". Equal scores are put in a random order.
+as 0 in both, as in LETOR's own script, hence the row "ideal order". Equal scores are ordered at random.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Part = tuple[Any, Any, Any]  # X, relevance, query
 
 
 def ndcg(relevance: Any, at: int = 10) -> float:
-    """Of relevances in the order they are shown."""
+    """NDCG of relevances in the order of the results."""
     discount = 1.0 / np.log2(2.0 + np.arange(min(at, len(relevance))))
     gain = 2.0**relevance - 1.0
     best = np.sort(gain)[::-1][: len(discount)] @ discount
@@ -75,7 +75,7 @@ def ours(rule: str, readout: str, train: Part) -> Any:
 
 
 def theirs(C: float, average: bool, train: Part) -> Any:
-    """The same pairs; every other one turned round, so that there are two classes."""
+    """The same pairs; every other one is reversed, so that there are two classes."""
     z = pairs(*train)
     side = np.where(np.arange(len(z)) % 2 == 0, 1, -1)
     options = {"loss": "hinge", "penalty": None, "learning_rate": "pa1", "eta0": C, "fit_intercept": False}
@@ -109,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the first fold only")
     given = parser.parse_args()
-    warnings.filterwarnings("ignore")  # scikit-learn's remarks about its own future
+    warnings.filterwarnings("ignore")  # scikit-learn's FutureWarnings
     parts = data_sets.mq2008()
     folds = []
     for k in range(1 if given.quick else 5):

@@ -3,8 +3,9 @@ GB/s of Σ.
 
 python bench/second_order.py [--quick] [--repeats R] [--json FILE]
 
-One process, in turns, the best counts. No package beside us has AROW; its diagonal is timed against the formula in
-NumPy a row at a time, in plain dicts, and, as the floor of what a loop can do, compiled by numba.
+One process; the sides take turns and the best time counts. No other package has AROW. Its diagonal form is compared
+with the formula in NumPy for each row, with plain dicts, and with a loop compiled by numba, which is the fastest that a
+loop can be.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def full(d: int, rows: int, repeats: int) -> list[Row]:
 
 
 def forms(repeats: int) -> list[list[str]]:
-    """What the other forms of RLS cost, beside form="gain" in the same run."""
+    """The cost of the other forms of RLS, compared with form="gain" in the same run."""
     cells = [["d", "gain µs", *(f"{form}: times" for form in FORMS[1:])]]
     for d, rows in ((10, 20_000), (100, 4000), (1000, 100)):
         rng = np.random.default_rng(d)
@@ -219,7 +220,7 @@ def forms(repeats: int) -> list[list[str]]:
 
 
 def bandwidth(repeats: int) -> list[list[str]]:
-    """Bytes a second of Σ: read for Σx, read and written for Σ − κzzᵀ; beside a ← b + c on as many bytes."""
+    """Bytes a second of Σ: read for Σx, read and written for Σ − κzzᵀ; compared with a ← b + c on as many bytes."""
     cells = [["d", "Σ MB", "ours GB/s", "a = b + c GB/s", "share"]]
     for d in (100, 300, 1000, 2000, 4000):
         triangle = d * (d + 1) // 2

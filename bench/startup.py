@@ -1,4 +1,4 @@
-"""How long importing takes, each in a fresh interpreter, and with --build how long a wheel takes and weighs.
+"""The time of imports, each in a fresh interpreter; with --build also build time and size of the wheel.
 
 python bench/startup.py [--build] [--json FILE]
 """
@@ -21,7 +21,7 @@ from onepass.charts.text import text_table
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What is timed after NumPy is there → (the statement, seconds wanted).
+# What is timed after NumPy was imported → (the statement, the required seconds).
 IMPORTS: dict[str, tuple[str, float | None]] = {
     "import onepass, over NumPy": ("import onepass", 0.3),
     "  and the learner without scikit-learn": ("from onepass import LinearModel", 0.3),

@@ -2,8 +2,8 @@
 
 python bench/streams.py [--rows 500000] [--repeats 3] [--clock wall|cpu] [--only vw,words,cache,svmlight,csv]
 
-Every side is a process of its own, from start to exit, that reads the same generated file once and learns it. How long
-each takes on a file of ten rows is printed beside, and taken off nothing: where it matters, more --rows are needed.
+Every program is timed as a process, from start to exit, that reads the same generated file once and learns it. The time
+for a file of ten rows is printed too, but not subtracted: if it matters, use more --rows.
 """
 
 from __future__ import annotations

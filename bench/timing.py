@@ -1,4 +1,4 @@
-"""What the benchmarks share: taking turns at the clock, and saying where and with what they ran."""
+"""Helpers of the benchmarks: timing in turns, and a description of the machine and the versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 def once(work: Callable[[], Any], clock: str = "wall") -> float:
-    """Seconds for one run, the garbage collector out of the way."""
+    """Seconds for one run, with the garbage collector switched off."""
     now = CLOCKS[clock]
     gc.collect()
     gc.disable()
@@ -36,9 +36,8 @@ def once(work: Callable[[], Any], clock: str = "wall") -> float:
 def in_turn(
     sides: Sequence[tuple[Callable[[], Any], Callable[[Any], Any]]], repeats: int, clock: str = "wall"
 ) -> tuple[list[float], list[Any]]:
-    """Each side is (make, learn); learning alone is timed. A, B, A, B, …: so that noise meets both.
-
-    Gives each side's best seconds (noise only ever adds) and the last model it learned.
+    """Each side is (make, learn); learning alone is timed. A, B, A, B, …: so that noise affects both. Returns each
+    side's best seconds (noise only adds time) and the last model that it learned.
     """
     best = [float("inf")] * len(sides)
     models: list[Any] = [None] * len(sides)
@@ -63,7 +62,7 @@ def processor() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """The machine and the versions that the figures belong to."""
+    """The machine and the versions with which the figures were measured."""
     import onepass
     from onepass import _native
 
@@ -83,7 +82,7 @@ def header(about: dict[str, Any]) -> str:
 
 @dataclasses.dataclass
 class Asked:
-    """What the command line of a benchmark in turns asks for."""
+    """The options of a benchmark's command line."""
 
     groups: list[str]
     scale: float  # of the rows
@@ -99,7 +98,7 @@ class Asked:
 
 
 def ask(description: str | None, groups: Sequence[str]) -> tuple[Asked, dict[str, Any]]:
-    """Reads the command line and says where and how it runs; also gives the machine."""
+    """Read the command line and print where and how the benchmark runs; also return the machine."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a fifth of the rows, two turns: under 30 s")
     parser.add_argument("--only", help=f"groups to run, by commas: {','.join(groups)}")
@@ -111,7 +110,7 @@ def ask(description: str | None, groups: Sequence[str]) -> tuple[Asked, dict[str
     unknown = set(chosen) - set(groups)
     if unknown:
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {','.join(groups)}")
-    warnings.filterwarnings("ignore")  # a peer's remarks about its own future
+    warnings.filterwarnings("ignore")  # FutureWarnings of a peer
     repeats = given.repeats or (2 if given.quick else 5)
     about = machine()
     print(header(about))

@@ -2,10 +2,11 @@
 
 python bench/unsupervised.py [--quick] [--repeats 3] [--clock cpu] [--json FILE]
 
-All sides see the same rows in one process, in turns, the best of `repeats`. Mini-batches: `partial_fit` of 100 rows
-after 100, against scikit-learn (the project asks for 2×). One at a time: `predict_one`, then `learn_one` of the same
-mapping, against River (10×). Peers that do not exist are left out: scikit-learn's GaussianMixture has no `partial_fit`,
-so batch EM with the same start and as many steps is compared; River has no mixture, PCA or dictionary.
+All learners get the same rows in one process and take turns; the best of `repeats` runs counts. Mini-batches:
+`partial_fit` of 100 rows after 100, against scikit-learn (the project asks for 2×). One at a time: `predict_one`, then
+`learn_one` of the same mapping, against River (10×). Peers that do not exist are left out: scikit-learn's
+GaussianMixture has no `partial_fit`, so batch EM with the same start and as many steps is compared; River has no
+mixture, PCA or dictionary.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def blobs(n: int, d: int = 20, centers: int = 10) -> tuple[np.ndarray, np.ndarra
 
 
 def text(n: int, words: int = 20_000, length: int = 60) -> tuple[sparse.csr_matrix, np.ndarray]:
-    """Words by Zipf's law; each class favours some."""
+    """Words by Zipf's law; some are more frequent in each class."""
     generator = np.random.default_rng(0)
     y = generator.integers(0, 4, n)
     common = generator.zipf(1.3, size=(n, length)) % words
@@ -60,7 +61,7 @@ def mappings(X: Any) -> list[dict[str, float]]:
 
 
 def in_batches(X: Any, y: Any = None) -> Callable[[Any], None]:
-    """Teaches a model 100 rows after 100; the slices are made beforehand."""
+    """Let a model learn 100 rows at a time; the slices are made before."""
     parts = [(X[i : i + BATCH], None if y is None else y[i : i + BATCH]) for i in range(0, X.shape[0], BATCH)]
     classes = None if y is None else np.unique(y)
 
@@ -76,7 +77,7 @@ def in_batches(X: Any, y: Any = None) -> Callable[[Any], None]:
 
 
 def one_by_one(rows: list[dict[str, float]], y: list[Any] | None) -> Callable[[Any], None]:
-    """Predicts, then learns; counts the mistakes on the way."""
+    """Predict, then learn each row, and count the mistakes."""
 
     def learn(model: Any) -> None:
         wrong = 0
@@ -172,7 +173,7 @@ def other_cases(X: Any, rows: int) -> dict[str, Any]:
 
 
 def inertia_of_seeds(X: np.ndarray, learn: Callable[[Any], None]) -> Callable[[Any], float]:
-    """The mean over five seeds: one alone tells of luck."""
+    """The mean over five seeds, since a single one can be luck."""
 
     def quality(model: Any) -> float:
         values = []

@@ -1,4 +1,4 @@
-"""The two pictures of docs/architecture.md: the rooms as layers, and a row's way to a weight.
+"""The two pictures of docs/architecture.md: the rooms as layers, and the way of a row to a weight.
 
     python scripts/draw_architecture.py
 

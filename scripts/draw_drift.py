@@ -18,7 +18,7 @@ from matplotlib import pyplot
 
 
 def drift(folder: Path) -> None:
-    """Errors over three concepts, each of 3,000 examples, with the drifts that were noticed."""
+    """Errors over three concepts, each of 3,000 examples, with the drifts that were detected."""
     stream = datasets.STAGGER(9000, concepts=(0, 2, 0), noise=0.05)
     base = op.LinearClassifier("perceptron", readout="average")
     picture, axis = pyplot.subplots(figsize=(9, 3), constrained_layout=True)

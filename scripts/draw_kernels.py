@@ -1,7 +1,8 @@
 """Draws docs/kernels.svg and docs/budgets.svg: ``python scripts/draw_kernels.py [FOLDER]``.
 
 A checkerboard of 3 × 3 fields, one pass. Kernels: the Perceptron's boundary and support vectors over time; sizes and
-errors of three rules. Budgets, with PA-I: the boundaries of four of one size, how old their vectors are, their errors.
+errors of three rules. Budgets, with PA-I: the boundaries of four budgets of the same size, the ages of their vectors,
+their errors.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def board(rows: int, seed: int) -> tuple[Any, Any]:
 
 
 def learn(model: KernelClassifier, X: Any, y: Any, step: int, test: tuple[Any, Any]) -> tuple[Any, Any, Any]:
-    """In steps: the times, the support vectors then, the error on fresh examples then."""
+    """Learn in steps: the times, the number of support vectors and the error on fresh examples at each."""
     times, sizes, errors = [], [], []
     for start in range(0, len(X), step):
         model.partial_fit(X[start : start + step], y[start : start + step], classes=[0.0, 1.0])

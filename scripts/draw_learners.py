@@ -27,7 +27,7 @@ def bare(axis: Any, title: str) -> None:
 
 
 def mixtures(folder: Path) -> None:
-    """Components over time, and how schedules take a jump."""
+    """Components over time, and how schedules follow a sudden change."""
     generator = np.random.default_rng(0)
     centers = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
     shape = np.array([[1.0, 0.6], [0.0, 0.6]])
@@ -67,7 +67,7 @@ def mixtures(folder: Path) -> None:
 
 
 def bayes(folder: Path) -> None:
-    """What naive Bayes can draw and what it cannot; and accuracy on the way."""
+    """Boundaries that naive Bayes can and cannot learn; and accuracy over time."""
     picture, axes = pyplot.subplots(1, 4, figsize=(13, 3), constrained_layout=True)
     moons = make_moons(600, noise=0.25, random_state=0)
     for axis, model in zip(axes, (op.GaussianNB(), op.LVQClassifier(6, passes=5), op.KNNClassifier(15)), strict=False):
@@ -103,7 +103,7 @@ def bayes(folder: Path) -> None:
 
 
 def clusters(folder: Path) -> None:
-    """Centres that move, and centres that follow."""
+    """Centres over time, and centres that follow a drift."""
     X, _ = make_blobs(4000, centers=4, cluster_std=1.3, random_state=3)
     picture, axes = pyplot.subplots(1, 4, figsize=(13, 3), constrained_layout=True)
     model = op.KMeans(4, batch_size=1)
@@ -135,7 +135,7 @@ def clusters(folder: Path) -> None:
 
 
 def components(folder: Path) -> None:
-    """How near the stream's directions come, and the parts that digits are made of."""
+    """The distance of the directions from the exact ones, and dictionary atoms of digits."""
     X = load_digits().data / 16
     picture = pyplot.figure(figsize=(13, 3), constrained_layout=True)
     curve, pca, dictionary = picture.subfigures(1, 3, width_ratios=[1.2, 1, 1])

@@ -1,4 +1,4 @@
-"""What the drawing scripts share: pictures in the same look, readable on light and on dark pages."""
+"""Helpers of the drawing scripts: pictures in the same style, readable on light and on dark pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib import pyplot
 CLASSES = ("#2a78b5", "#e08214")
 INK = "#1b1f24"
 MOST = 400  # examples in a panel
-# The same picture where the reader's page is dark: matplotlib writes colours as styles, which a sheet may overrule.
+# The colours for dark pages: matplotlib writes colours as styles, which a style sheet can override.
 DARK = """@media (prefers-color-scheme: dark) {
   [style*="fill: #ffffff"] { fill: #14171c !important }
   [style*="fill: #1b1f24"] { fill: #e6e8eb !important }

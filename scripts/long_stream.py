@@ -2,10 +2,10 @@
 
 python scripts/long_stream.py [--size 10GB] [--file PATH] [--bits 20] [--memory 300]
 
-The stream is made on the way and piped into `onepass learn -`; with --file it is written there first, then read. It is
-VW text of numbers and words. After some megabytes the rows come again, each with a word that is new, so that names go
-on coming; -b keeps the weights at 2^BITS. For each tenth of the stream it prints the processor time of an example and
-the memory; it fails where memory exceeds the weights by more than --memory MB, or the last tenths cost more than
+The stream is generated and piped into `onepass learn -`; with --file it is written to that file first. It is
+VW text of numbers and words. After some megabytes the rows are repeated, each with a new word, so that there are always
+new names; -b limits the weights to 2^BITS. For each tenth of the stream it prints the processor time of an example and
+the memory; it fails if memory exceeds the weights by more than --memory MB, or if the last tenths cost more than
 --slower times the first.
 """
 
@@ -60,19 +60,19 @@ def processor_seconds(pid: int) -> float:
 
 
 def whole_number(pattern: str, text: str) -> int:
-    """The group of a pattern that must be there."""
+    """The group of a pattern that must be found."""
     match = re.search(pattern, text)
     assert match is not None, f"{pattern} is not in: {text[-300:]}"
     return int(match[1])
 
 
 def peak_memory(pid: int) -> int:
-    """Bytes it had at most so far."""
+    """The peak memory of a process so far, in bytes."""
     return whole_number(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()) * 1024
 
 
 class Watch:
-    """A `onepass learn` at work, measured at each tenth of its stream."""
+    """A running `onepass learn`, measured at each tenth of its stream."""
 
     def __init__(self, source: str, bits: int) -> None:
         command = [sys.executable, "-m", "onepass", "learn", source, "--format", "vw", "-b", str(bits), "--quiet"]
@@ -84,12 +84,12 @@ class Watch:
         self.marks.append((processor_seconds(pid), examples, peak_memory(pid)))
 
     def feed(self, size: int) -> None:
-        """Make the stream and pipe it; what is still in the pipe at a mark is little beside a tenth."""
+        """Generate the stream and pipe it. What is in the pipe at a measurement is small compared with a tenth."""
         assert self.process.stdin is not None
         sent = examples = 0
         for block in blocks(size):
             if not self.marks and examples:
-                self.mark(examples)  # when it has begun: starting up is not an example's cost
+                self.mark(examples)  # from here on: the start of the process is not part of the cost of an example
             self.process.stdin.write(block)
             sent += len(block)
             examples += ROWS
@@ -99,7 +99,7 @@ class Watch:
         self.process.stdin.close()
 
     def follow(self, path: Path, size: int, examples: int) -> None:
-        """Watch it read a file: where it is, /proc tells."""
+        """Follow a process that reads a file; /proc tells its position."""
         while self.process.poll() is None and len(self.marks) <= 10:
             place = self._place(path)
             if place is not None and place >= size * len(self.marks) / 10:
@@ -157,8 +157,8 @@ def report(marks: list[tuple[float, int, int]], bits: int, memory: int, slower: 
         print(f"{marks[i][1]:>12,}    {cost(i - 1, i):>12.2f}            {marks[i][2] / 1e6:>10.0f} MB")
     weights = 8 << bits
     above = marks[-1][2] - weights
-    third = max(1, len(marks) // 3)  # together: of a short stream, a tenth is a few blocks, read ahead or behind
-    tick = 1e6 / os.sysconf("SC_CLK_TCK") / (marks[third][1] - marks[0][1])  # a shorter time is not measured
+    third = max(1, len(marks) // 3)  # several tenths together: a tenth of a short stream is only a few blocks
+    tick = 1e6 / os.sysconf("SC_CLK_TCK") / (marks[third][1] - marks[0][1])  # shorter times are too short to measure
     ratio = cost(-1 - third, -1) / max(cost(0, third), tick)
     room = f"{above / 1e6:.0f} MB above the weights ({weights / 1e6:.0f} MB)"
     print(f"{marks[-1][1]:,} examples in {seconds:.0f} s; {room}; the last tenths cost {ratio:.2f} of the first")

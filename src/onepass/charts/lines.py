@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 
 __all__ = ["STYLE", "Line", "calibration_chart", "line_chart", "plain_style"]
 
-WIDE, NARROW, HEIGHT = 920, 450, 280  # one unit is one pixel, so that all text has one size
+WIDE, NARROW, HEIGHT = 920, 450, 280  # one unit is one pixel, so that all text has the same size
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 14, 44
-POSITIONS = 160  # the most positions under the pointer, and points of a line
+POSITIONS = 160  # the most positions with values under the pointer, and the most points of a line
 SERIES = 8
 MANY, SHORT = 20, 9  # more marks than that are short lines of so many pixels
 LETTER = 7.2  # pixels of a letter, about
@@ -205,14 +205,14 @@ def _marks(
     text appears once with its count."""
     shown = sorted((t, text) for t, text in marks if start <= t <= stop)
     many, floor = len(shown) > MANY, HEIGHT - BOTTOM
-    out, free = [], -math.inf  # the labels so far end at `free`
+    out, free = [], -math.inf  # `free` is the end of the labels drawn so far
     for t, text in shown:
         at = x(t)
         out.append(
             f'<line class="mark{" many" if many else ""}" x1="{at:.1f}" x2="{at:.1f}"'
             f' y1="{floor - SHORT if many else TOP}" y2="{floor}"/>'
         )
-        end = at > edge - 100  # the label would leave the picture on the right
+        end = at > edge - 100  # the label would end outside the picture
         left = at - 5 - LETTER * len(text) if end else at + 5
         if not many and left > free:
             out.append(_marked(at + (-5 if end else 5), text, end))
@@ -237,7 +237,7 @@ def _places(
     show: Callable[[float], str],
     edge: float,
 ) -> list[str]:
-    """For every t a strip that, under the pointer, shows a line, dots and the values."""
+    """For every t, a strip that shows a line, dots and the values when the pointer is over it."""
     out = []
     table = [dict(zip(line.t, line.values, strict=True)) for line in lines]
     for i, t in enumerate(places):
@@ -261,7 +261,7 @@ def _places(
 
 
 def _paths(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> list[str]:
-    """The curve, cut where a value is missing; a value alone is a dot."""
+    """The curve, interrupted where a value is missing; a single value is a dot."""
     paths, current = [], []
     for t, value in [*zip(line.t, line.values, strict=True), (0.0, math.nan)]:
         if math.isfinite(value):

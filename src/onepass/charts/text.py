@@ -8,7 +8,7 @@ __all__ = ["text_table"]
 
 
 def text_table(cells: Sequence[Sequence[str]], *, left: int = 0) -> str:
-    """Columns of text under their headings, the first `left` of them flush left, the others flush right."""
+    """Columns of text under their headings; the first `left` columns are aligned left, the others right."""
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = []
     for row in cells:

@@ -1,1 +1,1 @@
-"""`check_learner` and `check_rule`: does a learner, or a rule, keep the promises of onepass?"""
+"""`check_learner` and `check_rule`: tests whether a learner, or a rule, keeps the promises of onepass."""

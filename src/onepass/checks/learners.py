@@ -1,4 +1,4 @@
-"""`check_learner`: does a learner keep the whole contract of `Learner`? For yours, and run on all of ours."""
+"""`check_learner`: tests the whole contract of `Learner`. For your own learners; ours are all tested with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_learner(
 ) -> list[str]:
     """Test a learner's contract; raise AssertionError at the first breach. Returns the names of the cells tried.
 
-    `learner` should have learned nothing; it is copied and stays as it is. `examples` are pairs (x, y) for a learner
+    `learner` should have learned nothing; it is copied and not changed. `examples` are pairs (x, y) for a learner
     whose x is no row (a decoder of yours); otherwise small streams are made to fit the learner's traits, in every form
     that these declare. Checked, for each form:
 
@@ -115,7 +115,7 @@ def _check_copies(learner: Any, stream: LearnerStream) -> None:
 
 
 def _importable(kind: type) -> bool:
-    """Can pickle find the class? Not where it was defined inside a function or a document."""
+    """Can pickle find the class? It cannot if the class was defined inside a function or a document."""
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
@@ -177,9 +177,8 @@ _CHECKS: dict[str, Callable[[Any, LearnerStream], None]] = {
 
 
 def check_wrapped(learner: Any, kind: str, *, seed: int = 0, form: int | None = None) -> list[str]:
-    """The round trip inside one kind of wrapper; a wrapper that does not take the learner says so.
-
-    `form`: not in every form, but in one, numbered round and round. Returns the names of the cells tried.
+    """The round trip inside one kind of wrapper; a wrapper that does not take the learner says so. `form`: the number
+    of the only form to try, modulo the number of forms. Returns the names of the cells tried.
     """
     wrapper = WRAPPERS[kind]
     name = f"{type(learner).__name__} inside {kind}"
@@ -245,7 +244,7 @@ def _bytes(learner: Any) -> bytes:
 
 
 def _reopened(learner: Any) -> Any:
-    """The learner, written to bytes and read again."""
+    """A copy of the learner, made by writing its state to bytes and reading it."""
     kind = type(learner).__name__
     ours = registry.KINDS.get(kind) is not None and registry.class_of(kind) is type(learner)
     config, arrays = store.from_bytes(_bytes(learner), "check")[1:]
@@ -253,7 +252,7 @@ def _reopened(learner: Any) -> Any:
 
 
 def _difference(a: Any, b: Any) -> str:
-    """Which array or number differs, for the message."""
+    """The name of the array or number that differs, for the message."""
     (config_a, arrays_a), (config_b, arrays_b) = a.state(), b.state()
     for name in sorted(set(arrays_a) | set(arrays_b)):
         left, right = arrays_a.get(name), arrays_b.get(name)

@@ -1,4 +1,6 @@
-"""`check_rule`: does a rule keep the promises in every cell it declares? For rules of yours, and run on all of ours."""
+"""`check_rule`: tests whether a rule keeps the promises for every task that it declares. For your own rules; ours are
+all tested with it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def check_rule(rule: str | Rule, *, seed: int = 0) -> list[str]:
 
 
 def _readouts(rule: Rule) -> list[str]:
-    """The readouts that the rule admits."""
+    """The readouts that the rule supports."""
     admitted = []
     for readout in ("last", "average", "average(kind=post)", "pocket", "voted"):
         try:
@@ -63,7 +65,8 @@ def _check_cell(rule: Rule, task: str, readout: str, shape: str, present: Callab
 
     def make() -> LinearModel:
         declared = {"binary": [-1, 1], "multiclass": list(range(CLASSES))}.get(task)
-        bits = 8 if shape == "hashed" else None  # room for a full covariance; the names do not collide
+        # 256 columns are few enough for a full covariance, and the hashes of the names do not collide.
+        bits = 8 if shape == "hashed" else None
         return LinearModel(
             rule, task, classes=declared, fit_intercept=task != "ranking", readout=readout, hash_bits=bits
         )
@@ -132,7 +135,7 @@ _REPRESENTATIONS: dict[str, Callable[[Array], Any]] = {"rows": lambda X: X, "nam
 
 
 def _rows(random: np.random.Generator) -> Array:
-    """Rows with zeros, but for the first: a rule that forgets makes a difference of a feature that came later."""
+    """Rows with zeros, except for the first row: to a rule that forgets, it matters when a feature occurs first."""
     X = random.normal(size=(ROUNDS, FEATURES))
     X[1:] *= random.random((ROUNDS - 1, FEATURES)) < 0.8
     return X
@@ -154,7 +157,8 @@ def _regression(random: np.random.Generator) -> tuple[Array, NDArray[Any]]:
 
 
 def _ranking(random: np.random.Generator) -> tuple[Array, NDArray[Any]]:
-    X = _rows(random)  # separable: some rules (ROMMA) grow without bound on pairs that contradict each other
+    # The pairs are separable: with contradicting pairs, weights of some rules (ROMMA) grow without bound.
+    X = _rows(random)
     return X * np.where(X @ random.normal(size=FEATURES) < 0, -1.0, 1.0)[:, np.newaxis], np.ones(ROUNDS)
 
 

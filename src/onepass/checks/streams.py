@@ -1,4 +1,4 @@
-"""Small streams that fit a learner's traits, in every form in which rows may come: for `check_learner`."""
+"""Small streams for `check_learner`, in every form of rows that a learner's traits declare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Example = tuple[Any, Any]
 
 @dataclasses.dataclass
 class LearnerStream:
-    """Examples one by one, and the same as tables where the form has such."""
+    """Examples one by one, and the same examples as tables if the form has tables."""
 
     form: str
     examples: list[Example]
@@ -30,7 +30,7 @@ class LearnerStream:
         return len(self.examples)
 
     def part(self, start: int, stop: int) -> tuple[Any, Any]:
-        """X and y of some examples in a row."""
+        """X and y of consecutive examples."""
         y = _answers([y for _, y in self.examples[start:stop]])
         X = [x for x, _ in self.examples[start:stop]] if self.table is None else self.table[start:stop]
         return X, y
@@ -43,7 +43,7 @@ def _answers(y: list[Any]) -> Any:
 
 
 def streams_for(traits: LearnerTraits, labels: tuple[str, ...] = ("a", "b"), seed: int = 0) -> list[LearnerStream]:
-    """A stream in each form that the traits declare. Rows have zeros, and names that come later."""
+    """A stream in each form that the traits declare. Rows contain zeros; some names occur late in the stream."""
     random = np.random.default_rng(seed)
     if traits.values == "texts":
         texts = [" ".join(random.choice(WORDS, size=4)) for _ in range(ROWS)]
@@ -74,7 +74,7 @@ def _values(values: str, random: np.random.Generator) -> NDArray[np.float64]:
         return random.integers(0, 2, size=(ROWS, COLUMNS)).astype(np.float64)
     if values == "counts":
         return random.integers(0, 4, size=(ROWS, COLUMNS)).astype(np.float64)
-    X = random.integers(-16, 17, size=(ROWS, COLUMNS)) / 8.0  # exact in binary: no processor rounds them otherwise
+    X = random.integers(-16, 17, size=(ROWS, COLUMNS)) / 8.0  # exact in binary, so that no processor rounds them
     return np.asarray(X * (random.random((ROWS, COLUMNS)) < 0.8))
 
 

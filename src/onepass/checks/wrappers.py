@@ -1,4 +1,4 @@
-"""The wrappers of the registry as `check_learner` makes them: how each is built, and which learners it takes."""
+"""How `check_learner` makes each wrapper of the registry, and which learners the wrapper takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _in_pipeline(learner: Any) -> Any:
 
     if "transform_one" in learner.traits.verbs:
         return transforms.Pipeline.of(learner, LinearClassifier())
-    scales = learner.traits.values == "numbers"  # what is scaled is no longer whole
+    scales = learner.traits.values == "numbers"  # scaled numbers are not whole numbers any more
     first = transforms.StandardScaler(with_mean=False) if scales else transforms.PolynomialFeatures(1)
     return transforms.Pipeline.of(first, learner)
 
@@ -79,5 +79,5 @@ WRAPPERS: dict[str, Wrapper] = {
 
 
 def labels_for(kind: str) -> tuple[str, ...]:
-    """The labels of the stream on which a wrapper is checked: three for those that make two of many."""
+    """The labels of the stream on which a wrapper is checked: three for wrappers that reduce several classes to two."""
     return ("a", "b") if kind == "Pipeline" or kind.startswith("Drift") or kind == "ImportanceSampling" else THREE

@@ -38,7 +38,7 @@ class Watched(EitherTask):
         for detector in detectors:
             if task == "regression" and detector.unit_interval:
                 raise ParameterError(
-                    f"{self.name}(detector={detector!r}): it watches 0/1 errors, but the base predicts numbers; "
+                    f"{self.name}(detector={detector!r}): it monitors 0/1 errors, but the base predicts numbers; "
                     "use adwin, page_hinkley or kswin, scaled to the absolute error"
                 )
         self.detectors = detectors
@@ -213,9 +213,9 @@ class Resetting(Watched):
 class Adapting(Watched):
     """A warning starts a learner in the background, which takes over when it has proved to be better.
 
-    Both are judged by losses that fade at `fading`, from the moment the younger began. It takes over once it has seen
-    `grace` examples and its loss is below the other's by `SURE` standard deviations, or at a drift if it is ahead at
-    all. If it is behind at an alarm, another one replaces it.
+    Both are compared by their fading losses (factor `fading`) since the younger learner began. It takes over once it
+    has seen `grace` examples and its loss is below the other's by `SURE` standard deviations, or at a drift if it is
+    ahead at all. If it is behind at an alarm, another one replaces it.
     """
 
     name = "DriftAdapt"

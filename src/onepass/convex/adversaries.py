@@ -1,6 +1,6 @@
 """Adversaries choose the losses: each is called with (t, w), the round and the point about to be played.
 
-It may depend on w (adaptive) or not (oblivious). `opposite` and the label flippers do; the others do not.
+An adaptive adversary depends on w, an oblivious one does not. `Outward`, `HeavyHalf` and `OppositeLabel` are adaptive.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Adversary = Callable[[int, Array], RoundLoss]
 
 
 def dimensions(owner: object, d: int) -> int:
-    """Check that there is memory for so many dimensions."""
+    """Check that a vector of `d` numbers fits into memory."""
     require_room(4 * d, f"{type(owner).__name__}(d={d})")
     return d
 
 
 class Alternating:
-    """f_t(w) = ±w on [−1, 1]: −w/2 first, then w and −w in turn. The leader is always wrong."""
+    """f_t(w) = ±w on [−1, 1]: −w/2 first, then w and −w in turn. The leader is wrong in every round."""
 
     def __init__(self, d: int = 1) -> None:
         self.d = dimensions(self, d)
@@ -64,7 +64,7 @@ class RandomLinear:
 
 
 class Outward:
-    """z = w/‖w‖: pushes the player away from 0, in a random direction while it is at 0.
+    """z = w/‖w‖: a loss whose gradient points away from 0; in a random direction if w is 0.
 
     Points below 1e-12 of the largest norm so far are rounding errors and count as 0.
     """

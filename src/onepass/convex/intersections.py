@@ -16,11 +16,11 @@ __all__ = ["Intersection"]
 
 @dataclasses.dataclass(frozen=True)
 class Intersection(DecisionSet):
-    """S₁ ∩ … ∩ S_n. Projects on one set after the other, each time after adding that set's correction.
+    """S₁ ∩ … ∩ S_n. Projects onto one set after the other; before each projection the correction of that set is added.
 
-    Plain alternating projections converge to some point of the intersection, Dykstra's to the nearest. It stops when a
-    round over all sets moves less than `tol` of the scale and every set contains the point; after `rounds` rounds it
-    raises an `InputError`, which for sets that intersect happens only where the intersection is tiny.
+    Plain alternating projections converge to some point of the intersection, Dykstra's to the nearest. The iteration
+    stops when a round over all sets moves the point by less than `tol` times the scale and every set contains it. After
+    `rounds` rounds an `InputError` is raised; for sets that intersect this happens only if the intersection is tiny.
     """
 
     sets: Sequence[DecisionSet]
@@ -88,7 +88,7 @@ class Intersection(DecisionSet):
         )
 
     def diameter(self, d: int = 1) -> float:
-        """At most that of the smallest part."""
+        """An upper bound: the diameter of the smallest part."""
         return spread([each.diameter(d) for each in self.sets])
 
     def width(self) -> float:

@@ -1,4 +1,4 @@
-"""Losses of a round: a convex function of the point played, its value, a subgradient, and how much it curves."""
+"""Losses of a round: convex functions of the point played, with value, subgradient and curvature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RoundLoss:
 
     @property
     def dimension(self) -> int | None:
-        """Of the points it takes; None: any."""
+        """The dimension of its points; None if it takes any."""
         return None
 
     def value(self, w: Array) -> float:

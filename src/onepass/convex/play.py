@@ -59,14 +59,14 @@ class Game:
         return hindsight.best_penalised(X, y, loss, c, ridge)
 
     def regret(self, u: Any = None) -> Regret:
-        """Against u, by default the best point in hindsight, with the player's bound beside it."""
+        """The regret against u, by default the best point in hindsight, and the player's bound."""
         from .regret.curves import Regret
 
         comparator = self.best() if u is None else None
         at = np.asarray(u, dtype=np.float64) if comparator is None else comparator.u
         theirs = np.array([f.value(at) for f in self.functions])
         ours = self.losses
-        if isinstance(self.player, RDA):  # whose bound is for the losses with λ‖w‖₁ added
+        if isinstance(self.player, RDA):  # the bound of RDA is for the losses with λ‖w‖₁ added
             ours = ours + self.player.lam * np.sum(np.abs(self.points), axis=1)
             theirs = theirs + self.player.lam * float(np.sum(np.abs(at)))
         bounds = self.player.bounds(at, self.gradients)
@@ -83,7 +83,7 @@ class Game:
 
 
 def _predictions(functions: list[RoundLoss]) -> tuple[Array, Array, Array, Loss]:
-    """Rounds of one loss of predictions as X, y, importances and that loss."""
+    """X, y and importances of rounds that all have the same loss of predictions, and that loss."""
     first = functions[0]
     rounds = [f for f in functions if isinstance(f, Prediction)]
     if not isinstance(first, Prediction) or len(rounds) < len(functions) or any(f.loss != first.loss for f in rounds):

@@ -174,7 +174,7 @@ class L2Ball(DecisionSet):
 
 
 def secular(q: Array, kappa: Array, r: float) -> float:
-    """ν ≥ 0 with ‖q/(κ + ν)‖ = r, to the last bits: the left side falls with ν."""
+    """ν ≥ 0 with ‖q/(κ + ν)‖ = r, to full precision: the left side decreases with ν."""
     q, kappa = q[q != 0], kappa[q != 0]
     if not len(q):
         return 0.0
@@ -251,7 +251,7 @@ class Simplex(DecisionSet):
     def project(self, v: ArrayLike) -> Array:
         """w = max(0, v − θ), the threshold found by sorting."""
         v = point(v)
-        v = v - np.max(v)  # the result is the same, and r is not lost beside large numbers
+        v = v - np.max(v)  # the result is the same, and r is not lost in rounding when v is large
         u = np.sort(v)[::-1]
         above = np.cumsum(u) - self.r
         j = np.arange(1, len(v) + 1)
@@ -371,5 +371,5 @@ class Halfspace(DecisionSet):
 
 
 def spread(values: Sequence[float]) -> float:
-    """The least of some bounds on one thing."""
+    """The smallest of several bounds on the same quantity."""
     return min(values, default=math.inf)

@@ -98,7 +98,8 @@ class Anytime(StepSize):
 class Observed(StepSize):
     """η_t = D/(G_t√t), G_t the largest ‖z‖ so far:  R_T ≤ D²/(2η_T) + ½ Σ η_t‖z_t‖² ≤ (3/2) D G_T √T.
 
-    Any steps that never grow have the first form on a set of diameter D; nothing need be known of the gradients.
+    The first form holds for all steps that never grow, on a set of diameter D; nothing has to be known about the
+    gradients.
     """
 
     D: float = number(1.0, above=0)
@@ -144,5 +145,5 @@ class Doubling(StepSize):
     def bounds(self, u: Array, w1: Array, Z: Array) -> Array:
         t = np.arange(1, len(Z) + 1)
         G = np.maximum(self.G, largest(Z))
-        worst = self.D * 0.5 * (self.G + G**2 / self.G)  # D·G where no gradient was larger than promised
+        worst = self.D * 0.5 * (self.G + G**2 / self.G)  # D·G if no gradient was larger than G
         return np.asarray(math.sqrt(2.0) / (math.sqrt(2.0) - 1.0) * worst * np.sqrt(t))

@@ -1,7 +1,8 @@
-"""Streams to learn from: made to order, and real ones.
+"""Streams to learn from: generators, and real sets.
 
-The generators give the same examples for the same seed, however they are cut, and store nothing; `load` reads real sets
-from a folder, the user's cache, or their public home. All have chunks(size) of (X, y), and give (x, y) when iterated.
+The generators produce the same examples for the same seed, whatever the size of chunks, and store nothing; `load` reads
+real sets from a folder, the user's cache, or their public home. All have chunks(size) of (X, y), and give (x, y) when
+iterated.
 
 >>> from onepass import datasets
 >>> stream = datasets.RotatingHyperplane(5000, d=3)

@@ -1,4 +1,4 @@
-"""The real sets: what they hold, where their files come from, how they are read."""
+"""The real sets: their contents, the source of their files, their readers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ Read = Callable[..., Iterator[Block]]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One stream of a set: its files, how many rows they hold, and how they are read, given their paths."""
+    """One stream of a set: its files, the number of rows, and a function that reads the rows from the paths of the
+    files.
+    """
 
     files: tuple[str, ...]
     rows: int
     read: Read
-    raw: Read | None = None  # for texts: the texts themselves
+    raw: Read | None = None  # for texts: the reader of raw texts
 
 
 @dataclasses.dataclass(frozen=True)
 class RealSet:
-    """`parts` by name, the first the usual one; `names` of the columns, where they have any."""
+    """`parts` by name, the default one first; `names` of the columns, if they have names."""
 
     task: str
     about: str

@@ -17,7 +17,8 @@ __all__ = ["LED", "RBF", "STAGGER", "Agrawal"]
 
 @dataclasses.dataclass(repr=False)
 class STAGGER(Synthetic):
-    """Blocks of a size, a colour and a shape, three values each, as nine columns of 0 and 1; which are liked?
+    """Blocks of a size, a colour and a shape, three values each, as nine columns of 0 and 1; the label is a logical
+    concept of them.
 
     Concept 0: small and red; 1: green or round; 2: medium or large. The columns: small, medium, large; red, green,
     blue; square, round, triangular. The stream is divided evenly among `concepts`. (Schlimmer and Granger 1986.)
@@ -52,9 +53,9 @@ _LAMPS = np.array(
 
 @dataclasses.dataclass(repr=False)
 class LED(Synthetic):
-    """The digit on a display of seven lamps, each of which lies with probability `noise`; ten classes.
+    """The digit on a display of seven lamps, each of which is wrong with probability `noise`; ten classes.
 
-    With `irrelevant`, 17 lamps that mean nothing are added. At the start of each of the `parts` of the stream but the
+    With `irrelevant`, 17 random lamps are added. At the start of each of the `parts` of the stream but the
     first, `drifting` of the seven change places with some of those 17. (Breiman, Friedman, Olshen and Stone 1984;
     with drift Bifet et al. 2009.) With 10% noise no predictor errs in less than 26% of the examples.
     """
@@ -123,7 +124,7 @@ class RBF(Synthetic):
         centre = np.searchsorted(cumulative[:-1], rng.random(BLOCK) * cumulative[-1], side="right")
         t = np.arange(b * BLOCK, (b + 1) * BLOCK)[:, np.newaxis]
         travelled = start[centre] + way[centre] * (self.speed * t / 1000.0)
-        at = 1.0 - np.abs(travelled % 2.0 - 1.0)  # a triangle wave: there and back between the walls
+        at = 1.0 - np.abs(travelled % 2.0 - 1.0)  # a triangle wave: back and forth between the walls
         direction = rng.standard_normal((BLOCK, shape[1]))
         direction /= np.sqrt((direction * direction).sum(axis=1, keepdims=True))
         distance = rng.standard_normal(BLOCK) * width[centre]
@@ -132,11 +133,11 @@ class RBF(Synthetic):
 
 @dataclasses.dataclass(repr=False)
 class Agrawal(Synthetic):
-    """Who gets the loan? Ten ways to decide, `function` 1 to 10, from nine columns of a made-up person.
+    """Decisions about loans by ten functions, `function` 1 to 10, of nine columns about an invented person.
 
     y = 1 in group A. Columns: salary, commission, age, education level (0–4), car (1–20), zip code (0–8), house value,
-    years in the house, loan. Each number but the levels and codes is moved by up to `perturbation` of its range after
-    the decision. (Agrawal, Imielinski and Swami 1993.)
+    years in the house, loan. After the decision, each number except the levels and codes is changed by up to
+    `perturbation` of its range. (Agrawal, Imielinski and Swami 1993.)
     """
 
     function: int = number(1, at_least=1, at_most=10, integer=True)
@@ -175,7 +176,9 @@ def _decide(
     years: Array,
     loan: Array,
 ) -> NDArray[np.bool_]:
-    """Group A. Most functions ask the young (under 40), the middle-aged and the old (60 on) for different things."""
+    """Group A. Most functions have different conditions for the young (under 40), the middle-aged and the old (from 60
+    on).
+    """
     ages = [age < 40, age < 60]
     income = salary + commission
 

@@ -1,4 +1,4 @@
-"""Streams that turn into others: abrupt, gradual and recurring drift, made from any."""
+"""Streams that change into others: abrupt, gradual and recurring drift between given streams."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..rows.rows import CSR, cut, dicts, join, take
 
 __all__ = ["Recurring", "Switch"]
 
-STEP = 4096  # examples decided together; another value is another stream
+STEP = 4096  # the examples of a block of draws; another value makes another stream
 
 
 class _Composed:
-    """Example t is example t of one of some streams, so all must be of one length and one shape."""
+    """Example t is example t of one of the streams, so all must have the same length and shape."""
 
     parts: tuple[Any, ...]
     seed: int
 
     def _which(self, start: int, rows: int) -> Any:
-        """For examples start, start + 1, …: the number of the stream that each comes from."""
+        """For examples start, start + 1, …: the number of the stream that each is taken from."""
         raise NotImplementedError
 
     def _check(self) -> None:
@@ -69,7 +69,7 @@ class Switch(_Composed):
     1/(1 + e^(−4(t − at)/width)), so that most of the change happens within `width` examples around `at`
     (Bifet et al. 2010); width=0 switches at once. By default `at` is the middle.
 
-    Example t is example t of the stream it comes from, so both must be of one length and one shape.
+    Example t is example t of the stream it is taken from, so both must have the same length and shape.
     """
 
     def __init__(self, first: Any, second: Any, at: int | None = None, width: int = 0, *, seed: int = 0) -> None:
@@ -87,7 +87,7 @@ class Switch(_Composed):
 
 
 class Recurring(_Composed):
-    """The streams take turns of `every` examples, and come again when all have had theirs.
+    """The streams take turns of `every` examples, one after the other, again and again.
 
     A change takes some `width` examples around the end of a turn, as in `Switch`; 0 is at once.
     """
@@ -105,7 +105,7 @@ class Recurring(_Composed):
 
     def _which(self, start: int, rows: int) -> Any:
         t = np.arange(start, start + rows)
-        turn = (t + self.every // 2) // self.every  # of the nearest change; 0 is the beginning, which is none
+        turn = (t + self.every // 2) // self.every  # the number of the nearest change; 0 is the beginning, not a change
         since = np.where(turn > 0, t - turn * self.every, 1e9)
         changed = self._changed(start, rows, since, self.width)
         return np.where(changed, turn, turn - 1) % len(self.parts)

@@ -1,7 +1,8 @@
-"""Where the files of real sets are: the folder in ONEPASS_DATA, then the user's cache, else the set's public home.
+"""Where the files of real sets are: the folder in ONEPASS_DATA, then the user's cache, else the public address of the
+set.
 
-A download is written beside its place under a name of its own, resumed where the connection breaks, checked, and only
-then given its name: whatever happens, there is the whole file or none.
+A download is written to a temporary file in the same folder, resumed if the connection breaks, checked, and only then
+renamed: whatever happens, there is the whole file or none.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ Progress = Callable[[int, int | None], object]
 
 @dataclass(frozen=True)
 class Source:
-    """A public file: its address and checksum, and how our file is made of it (None: it is our file)."""
+    """A public file: its address, its checksum, and how our file is made from it (None: it is our file)."""
 
     url: str
     sha256: str
-    make: Callable[[Path, Path], None] | None = None  # (downloaded, to be written)
+    make: Callable[[Path, Path], None] | None = None  # called with (downloaded file, file to write)
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a set, as it stands in the folder `set`; `source` is None where it cannot be had by itself."""
+    """A file of a set, in the folder `set`; `source` is None if it cannot be downloaded."""
 
     set: str
     name: str
@@ -101,7 +102,7 @@ def _fetch(source: Source, target: Path, progress: Progress | None) -> None:
 
 @contextlib.contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
-    """A new file beside `target`, gone at the end unless it was moved."""
+    """A new file in the folder of `target`, removed at the end unless it was renamed."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     path = Path(name)
@@ -112,7 +113,7 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 def download(url: str, path: Path, sha256: str, progress: Progress | None = None) -> None:
-    """Fetch `url` into `path` and check it. A connection that breaks is taken up where it ended, TRIES times."""
+    """Fetch `url` into `path` and check it. A connection that breaks is resumed where it ended, TRIES times."""
     import http.client
     import urllib.error
 
@@ -141,12 +142,12 @@ def download(url: str, path: Path, sha256: str, progress: Progress | None = None
 
 
 def _receive(url: str, out: BinaryIO, done: int, report: Progress) -> tuple[int, bool]:
-    """Read on from byte `done`: (bytes now, is that all?)."""
+    """Continue from byte `done`; return the number of bytes now, and whether the file is complete."""
     import urllib.request
 
     headers = {"User-Agent": "onepass", **({"Range": f"bytes={done}-"} if done else {})}
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
-        if done and answer.status != 206:  # the server knows no ranges: begin anew
+        if done and answer.status != 206:  # the server does not support ranges: begin again
             out.seek(0)
             out.truncate()
             done = 0

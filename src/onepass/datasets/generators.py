@@ -1,4 +1,4 @@
-"""Streams made to order: the same examples for the same seed, however they are cut.
+"""Generated streams: the same examples for the same seed, whatever the size of chunks.
 
 Rows are drawn in fixed blocks, each from its own generator, so a row depends on the parameters and
 on its position alone. Nothing is stored: a stream of any length takes the memory of one block and one chunk.
@@ -20,7 +20,7 @@ from ..scheme.sizes import require_room
 
 __all__ = ["SEA", "Checkerboard", "RotatingHyperplane", "SparseText", "Synthetic"]
 
-BLOCK = 4096  # rows drawn together; another value is another stream
+BLOCK = 4096  # the rows of a block of draws; another value makes another stream
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -72,9 +72,9 @@ class Synthetic(Parameters):
 class RotatingHyperplane(Synthetic):
     """y = 1 where ⟨w_t, x⟩ > 0, x standard normal in `d` dimensions; w_t turns in a random plane.
 
-    It makes `turns` full turns over the `n` examples (a fraction is legal; 0 stands still): after half a turn
-    every label is the opposite of what it was. A share `noise` of the labels is flipped.
-    (After Hulten, Spencer and Domingos 2001.)
+    It makes `turns` full turns over the `n` examples (a fraction is legal; 0 means no drift): after half a turn
+    every label is the opposite of what it was. A part `noise` of the labels is flipped. (After Hulten, Spencer and
+    Domingos 2001.)
     """
 
     d: int = number(10, at_least=2, integer=True)
@@ -103,7 +103,7 @@ class RotatingHyperplane(Synthetic):
 
 @dataclasses.dataclass(repr=False)
 class SEA(Synthetic):
-    """Three features uniform in [0, 10), y = 1 where x0 + x1 > θ; x2 is idle. (Street and Kim 2001.)
+    """Three features uniform in [0, 10), y = 1 where x0 + x1 > θ; x2 is irrelevant. (Street and Kim 2001.)
 
     The stream is divided evenly among the `thresholds`; θ jumps from each to the next. A share `noise` of the
     labels is flipped.
@@ -123,7 +123,7 @@ class SEA(Synthetic):
         rng = self._rng(1, b)
         X = 10.0 * rng.random((BLOCK, 3))
         concept = np.arange(b * BLOCK, (b + 1) * BLOCK) * len(self.thresholds) // int(self.n)
-        # Rows past n are drawn and thrown away; they have no concept of their own.
+        # Rows beyond n are drawn and not used; they have the last concept.
         theta = np.asarray(self.thresholds, dtype=np.float64)[np.minimum(concept, len(self.thresholds) - 1)]
         return X, self._flip(X[:, 0] + X[:, 1] > theta, self.noise, rng)
 
@@ -132,9 +132,9 @@ class SEA(Synthetic):
 class Checkerboard(Synthetic):
     """Points uniform in [−1, 1)², y = 1 on every other square of a board of `squares` × `squares`.
 
-    The board makes `turns` full turns around its centre over the `n` examples (0: it stands still), and reaches on
-    beyond the edge, so that every turn of it covers all points. A share `noise` of the labels is flipped.
-    (Static: Wang and Vucetic 2010. Rotating: Elwell and Polikar 2011.)
+    The board makes `turns` full turns around its centre over the `n` examples (0: no drift), and continues beyond the
+    edge, so that it covers all points at every angle. A share `noise` of the labels is flipped. (Static: Wang and
+    Vucetic 2010. Rotating: Elwell and Polikar 2011.)
     """
 
     squares: int = number(4, at_least=1, integer=True)
@@ -155,9 +155,9 @@ class Checkerboard(Synthetic):
 class SparseText(Synthetic):
     """Rows like bags of words: `nnz` distinct words of `features`, word j (from 0) drawn with p ∝ 1/(j + 1).
 
-    Word j leans to class j mod `classes`: in a text of class c, a share `tilt` of the draws goes to the
+    Word j is more frequent in class j mod `classes`: in a text of class c, a share `tilt` of the draws goes to the
     neighbouring word of that class. Values are ln(2 + j), so that rarer words weigh more, then scaled to unit
-    length. A row has fewer than `nnz` words where its draws repeat too often (`nnz` near `features`). Chunks
+    length. A row has fewer than `nnz` words if too many of its draws are equal (`nnz` near `features`). Chunks
     hold their rows as `CSR`.
     """
 
@@ -176,7 +176,7 @@ class SparseText(Synthetic):
         rng = self._rng(1, b)
         features, nnz, classes = int(self.features), int(self.nnz), int(self.classes)
         y = rng.integers(classes, size=BLOCK)
-        shape = (BLOCK, 2 * nnz + 32)  # enough that repeats seldom leave a row short
+        shape = (BLOCK, 2 * nnz + 32)  # enough draws that a row seldom has too few distinct words
         rank = np.arange(1.0, features + 1)
         cumulative = np.cumsum(1.0 / rank)
         # Without its last entry, the index stays below `features` whatever the rounding.

@@ -57,7 +57,7 @@ def mappings(
     heading: list[str] | None = None,
     delimiter: str = ",",
 ) -> Iterator[Block]:
-    """A CSV file as mappings: numbers, and words where a value is none or its column is one of `words`.
+    """A CSV file as mappings of numbers, and of words if a value is not a number or its column is in `words`.
 
     Empty values are left out; so is a row for which `answer` is None.
     """
@@ -103,7 +103,7 @@ def svmlight(path: Path, columns: int, *, zero_based: bool = False, queries: boo
 
 
 def letor(path: Path, columns: int) -> Iterator[Block]:
-    """LETOR text as tables: all features of every row are there."""
+    """LETOR text as dense tables."""
     for X, y, query in svmlight(path, columns, queries=True):
         table = np.zeros((len(y), columns))
         table[np.repeat(np.arange(len(y)), np.diff(X.indptr)), X.indices] = X.data
@@ -113,7 +113,7 @@ def letor(path: Path, columns: int) -> Iterator[Block]:
 def sparse(
     path: Path, answers: Callable[[Any], NDArray[Any]], start: int = 0, stop: int | None = None
 ) -> Iterator[Block]:
-    """CSR arrays in an .npz file. The compact arrays are held; rows become numbers a block at a time."""
+    """CSR arrays in an .npz file. The compact arrays stay in memory; rows are converted a block at a time."""
     with np.load(path) as z:
         data, indices, indptr, columns = z["data"], z["indices"], z["indptr"], int(z["shape"][1])
         y = answers(z)
@@ -141,7 +141,7 @@ def covtype(path: Path) -> Iterator[Block]:
 
 
 def arrays(path: Path, read: Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]) -> Iterator[Block]:
-    """A table in an .npz file, made into numbers a block at a time."""
+    """A table in an .npz file, converted a block at a time."""
     with np.load(path) as z:
         X, y = read(z)
     for start in range(0, len(y), ROWS):

@@ -1,4 +1,4 @@
-"""`load`: a real set as a stream, read from its files as it is asked for."""
+"""`load`: a real set as a stream, read from its files as needed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def load(name: str, part: str | None = None, *, raw: bool = False, progress: Pro
     """A real set by its name, in the order of its file; `datasets.SETS` lists them.
 
     Its files are looked for in the folder that ONEPASS_DATA names (as name/file), then in the user's cache
-    (ONEPASS_CACHE, or the platform's folder), and else downloaded there from the set's public home, where it has one.
+    (ONEPASS_CACHE, or the platform's folder), and otherwise downloaded to that cache from the set's public address, if
+    it has one.
 
-    part: which of its streams ("train", "test", …); by default the first. raw: texts as they are, not as word counts.
-    progress: called with (bytes, bytes in all or None) while downloading; by default a line on a terminal.
+    part: which of its streams ("train", "test", …); by default the first. raw: texts instead of word counts. progress:
+    called with (bytes so far, bytes in all or None) while downloading; by default a line on a terminal.
     """
     if name not in SETS:
         raise ParameterError(f"name={name!r} is not a data set; expected one of {', '.join(sorted(SETS))}")

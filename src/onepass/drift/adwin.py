@@ -52,7 +52,7 @@ class ADWIN(Detector):
         if any(abs(each) > LARGEST * 2.0**i for i, row in enumerate(self.sums) for each in row) or not (
             abs(self.total) <= LARGEST * self.width
         ):
-            raise DamagedFileError(f"the sums of {self!r} are of larger numbers than it takes")
+            raise DamagedFileError(f"the sums of {self!r} are too large for the numbers that it takes")
         return self
 
     def after_drift(self) -> None:
@@ -94,7 +94,7 @@ class ADWIN(Detector):
             del self.sums[i][:2], self.spreads[i][:2]
 
     def _cut(self) -> bool:
-        """Does some cut between buckets, from the old end on, show two means?"""
+        """Is there a cut between buckets with two different means? Old cuts are tried first."""
         least, width = int(self.min_part), self.width
         confidence = math.log(2.0 * math.log(width) / self.delta) if width > 1 else 0.0
         variance = max(self.squares, 0.0) / width

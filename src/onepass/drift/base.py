@@ -15,25 +15,25 @@ from ..scheme.parameters import Parameters
 
 __all__ = ["Detector"]
 
-LARGEST = 1e100  # in size; squares, summed over a long stream, do not overflow
+LARGEST = 1e100  # the largest |x|: squares, summed over a long stream, do not overflow
 
 
 @dataclasses.dataclass(repr=False)
 class Detector(Parameters):
-    """Watches a stream of numbers, such as the losses of a learner: has its distribution changed?
+    """Monitors a stream of numbers, such as the losses of a learner, for changes of its distribution.
 
-    `update(x)` answers with True where a change is detected at x; `drift` and `warning` keep the last answers. After
+    `update(x)` returns True if a change is detected at x; `drift` and `warning` are the last answers. After
     a change a detector starts again with the next number. `n` counts the numbers since then, `seen` all of them, and
     `alarms` the changes. The state depends on the numbers alone, however they are chunked.
 
-    A subclass names the attributes of its state in `slots` and sets them in `begin`. Its `watch(x)` answers whether x
+    A subclass names the attributes of its state in `slots` and sets them in `begin`. Its `watch(x)` returns whether x
     is a change, and may set `warning`.
     """
 
     family: ClassVar[str] = "detector"
     name: ClassVar[str] = ""
     slots: ClassVar[tuple[str, ...]] = ()
-    unit_interval: ClassVar[bool] = False  # is the test valid only for numbers in [0, 1]?
+    unit_interval: ClassVar[bool] = False  # the test is valid only for numbers in [0, 1]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,7 +46,7 @@ class Detector(Parameters):
         self.begin()
 
     def update(self, x: float) -> bool:
-        """Take one number. Is this a change?"""
+        """Learn one number; return True if a change is detected."""
         return self._take(self._number(x))
 
     def _number(self, x: Any) -> float:
@@ -75,10 +75,10 @@ class Detector(Parameters):
         return self.drift
 
     def update_many(self, xs: Iterable[float]) -> NDArray[np.intp]:
-        """Take many numbers; the positions at which changes were detected."""
+        """Learn many numbers; return the positions at which changes were detected."""
         values: list[float] = []
         large: NumericalError | None = None
-        for row, x in enumerate(xs):  # all or none; except that numbers before one that is too large are taken
+        for row, x in enumerate(xs):  # all or none, except that the numbers before one that is too large are learned
             try:
                 value = self._number(x)
             except NumericalError as error:
@@ -92,7 +92,7 @@ class Detector(Parameters):
         return found
 
     def after_drift(self) -> None:
-        """Forget after a change: by default everything."""
+        """Forget what was learned before a change: by default everything."""
         self.n = 0
         self.begin()
 

@@ -17,8 +17,8 @@ __all__ = ["DDM", "EDDM"]
 class DDM(Detector):
     """The error rate p and its deviation s = √(p(1−p)/n) stay near their minimum while nothing changes.
 
-    A warning where p + s > p_min + `warning_level`·s_min, a drift at `drift_level`; (p_min, s_min) are those of the
-    least p + s so far. (Gama, Medas, Castillo and Rodrigues 2004.)
+    A warning if p + s > p_min + `warning_level`·s_min, a drift at `drift_level`; p_min and s_min are the values where p
+    + s was smallest. (Gama, Medas, Castillo and Rodrigues 2004.)
     """
 
     name: ClassVar[str] = "ddm"
@@ -51,7 +51,7 @@ class DDM(Detector):
 
 @dataclasses.dataclass(repr=False)
 class EDDM(Detector):
-    """While a learner improves, its errors come ever further apart: p is their mean distance, s its deviation.
+    """While a learner improves, the distance between its errors grows: p is the mean distance, s its deviation.
 
     A warning where (p + 2s) / max (p + 2s) < `alpha`, a drift below `beta`, once `warm` errors have been seen. Detects
     slow changes that leave the error rate within its deviation. (Baena-García, del Campo-Ávila, Fidalgo, Bifet,

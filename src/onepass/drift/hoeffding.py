@@ -1,4 +1,6 @@
-"""HDDM: has the mean moved? By Hoeffding's inequality on averages (A), by McDiarmid's on weighted averages (W)."""
+"""HDDM: tests whether the mean has changed, by Hoeffding's inequality for averages (A) and by McDiarmid's for weighted
+averages (W).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ __all__ = ["HDDMA", "HDDMW"]
 class _Bounded(Detector):
     """Numbers in [0, 1]; a false alarm has probability at most `drift_confidence` for a fixed cut.
 
-    A rise counts; with `two_sided`, a fall too.
+    Only a rise is detected; with `two_sided`, a fall too.
     """
 
     unit_interval: ClassVar[bool] = True
@@ -36,7 +38,7 @@ class _Bounded(Detector):
 
 @dataclasses.dataclass(repr=False)
 class HDDMA(_Bounded):
-    """The mean of all numbers against that of a prefix, which is chosen where mean + Hoeffding bound was least.
+    """The mean of all numbers against that of a prefix, whose end is where mean + Hoeffding bound was smallest.
 
     Of n numbers the first k, Z̄ the mean of all, X̄ that of the prefix: a drift where
     Z̄ − X̄ ≥ √((n−k)/(2kn) · ln(2/δ)). (Frías-Blanco, del Campo-Ávila, Ramos-Jiménez, Morales-Bueno, Ortiz-Díaz and
@@ -91,7 +93,8 @@ class HDDMW(_Bounded):
     lam: float = number(0.05, above=0, at_most=1)
 
     def begin(self) -> None:
-        # A mean that fades is (z, b); b = 0 where it has no numbers. A side: cut point, before (z, b), after (z, b).
+        # A fading mean is (z, b), with b = 0 if there are no numbers. A side is: cut point, (z, b) before it, (z, b)
+        # after it.
         self.all = [0.0, 0.0]
         self.rise = [0.0, 0.0, 0.0, 0.0, 0.0]
         self.fall = [0.0, 0.0, 0.0, 0.0, 0.0]

@@ -16,8 +16,9 @@ __all__ = ["PageHinkley"]
 class PageHinkley(Detector):
     """U ← αU + (x − x̄ − δ) rises when the mean does, D ← αD + (x − x̄ + δ) falls when it falls.
 
-    A drift where U − min U > λ, or max D − D > λ, from the `warm`-th number on. λ is in the unit of x: scale it to the
-    data, for the default can fire on numbers of unit variance that never change. (Page 1954; Hinkley 1971.)
+    A drift is detected where U − min U > λ, or max D − D > λ, from the `warm`-th number on. λ is in the unit of x.
+    Scale it to the data: with the default there can be alarms for numbers of unit variance that do not change. (Page
+    1954; Hinkley 1971.)
 
     `river_start` begins max D at −1, as River does.
     """

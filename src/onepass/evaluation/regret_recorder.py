@@ -135,17 +135,17 @@ class RegretRecorder:
 
         if not self.labels:
             return None
-        looked = self._looked()
+        rounds = self._recorded_rounds()
         if self.regression or len(self._classes()) <= 2:
             found = guarantees.of(self.model.rule, self.model.task)
         else:
             found = class_guarantees.of(self.model.rule, self.model.multiclass, self.model.costs)
-        best = self._best(looked, found.loss)
-        ours, theirs = found.ours(looked), found.theirs(looked, looked.X @ best.u.T)
+        best = self._best(rounds, found.loss)
+        ours, theirs = found.ours(rounds), found.theirs(rounds, rounds.X @ best.u.T)
         bound, reason = None, self._no_bound()
         constants: dict[str, float] = {}
         if not reason and found.bound is not None:
-            got = found.bound(looked, best.u, theirs)
+            got = found.bound(rounds, best.u, theirs)
             if got is not None:
                 bound, constants = got
         return Regret.of(
@@ -168,11 +168,11 @@ class RegretRecorder:
             return "the bound counts the intercept in ‖x‖: bias_in_norm=True"
         return ""
 
-    def _looked(self) -> Any:
+    def _recorded_rounds(self) -> Any:
         from scipy.sparse import csr_array, hstack
 
-        from ..convex.regret.class_guarantees import LookedClasses
-        from ..convex.regret.guarantees import Looked
+        from ..convex.regret.class_guarantees import RecordedClassRounds
+        from ..convex.regret.guarantees import RecordedRounds
 
         indices = np.concatenate(self.indices)
         starts = np.concatenate([[0], np.cumsum(np.concatenate(self.counts))])
@@ -185,13 +185,13 @@ class RegretRecorder:
         c = np.concatenate(self.weights)
         xx = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         if self.regression:
-            return Looked(X, np.concatenate(self.scores), np.array(self.labels, dtype=np.float64), c, xx)
+            return RecordedRounds(X, np.concatenate(self.scores), np.array(self.labels, dtype=np.float64), c, xx)
         classes = self._classes()
         codes = np.array([classes.index(label) for label in self.labels], dtype=np.int64)
         if len(classes) > 2:
-            return LookedClasses(X, *self._class_scores(classes, codes), codes, c, xx)
+            return RecordedClassRounds(X, *self._class_scores(classes, codes), codes, c, xx)
         y = np.where(codes == len(classes) - 1, 1.0, -1.0)
-        return Looked(X, y * self._margins(), y, c, xx)
+        return RecordedRounds(X, y * self._margins(), y, c, xx)
 
     def _classes(self) -> list[Any]:
         """Those the model knew or the rows had, in order."""
@@ -227,10 +227,10 @@ class RegretRecorder:
         known[np.arange(len(codes)), codes] = True  # a new label is registered before its row is learned
         return scores, known
 
-    def _best(self, looked: Any, loss: Any) -> Any:
+    def _best(self, rounds: Any, loss: Any) -> Any:
         from ..convex.sets import L2Ball, Reals
 
-        solve, exact = self._solver(looked)
+        solve, exact = self._solver(rounds)
         if self.how.radius is not None:
             return solve(loss, L2Ball(self.how.radius), 0.0)
         smooth = loss.name in ("squared", "logistic", "squared_hinge", "huber", "squared_eps_insensitive")
@@ -240,14 +240,14 @@ class RegretRecorder:
         return found if found.attained else solve(loss, Reals(), RIDGE)
 
     @staticmethod
-    def _solver(looked: Any) -> tuple[Any, bool]:
+    def _solver(rounds: Any) -> tuple[Any, bool]:
         """What finds the best of a loss over a set, and whether it does so exactly where the loss has kinks."""
         from ..convex.regret import class_hindsight, hindsight
-        from ..convex.regret.class_guarantees import LookedClasses
+        from ..convex.regret.class_guarantees import RecordedClassRounds
 
-        X, y, c = looked.X, looked.y, looked.c
-        if isinstance(looked, LookedClasses):
-            K = looked.s.shape[1]
+        X, y, c = rounds.X, rounds.y, rounds.c
+        if isinstance(rounds, RecordedClassRounds):
+            K = rounds.s.shape[1]
             return (
                 lambda loss, set, ridge: class_hindsight.best_rows(X, y, K, loss, set, c, ridge),
                 class_hindsight.exact(X, K),

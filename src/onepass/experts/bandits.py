@@ -57,11 +57,12 @@ class Bandit:
 
 
 class EXP3(Bandit):
-    """Exponential weights on rewards divided by the chance of seeing them (Auer, Cesa-Bianchi, Freund, Schapire 2002).
+    """Exponential weights on rewards divided by the probability of the pull (Auer, Cesa-Bianchi, Freund, Schapire
+    2002).
 
     p = (1 − γ)w + γ/K, w ∝ exp((γ/K) Σ reward·1[pulled]/p). For any rewards, chosen by an adversary who does not see
-    the draw: G* − E[G] ≤ (e − 1)γG* + K ln K/γ, G* what the best arm would have earned. With `horizon` N, the γ that
-    makes this 2√(e − 1)·√(N K ln K); else 0.1.
+    the draw: G* − E[G] ≤ (e − 1)γG* + K ln K/γ, with G* the sum of the rewards of the best arm. With `horizon` N, the γ
+    that makes this 2√(e − 1)·√(N K ln K); else 0.1.
     """
 
     name = "exp3"
@@ -74,7 +75,7 @@ class EXP3(Bandit):
         if isinstance(gamma, bool) or not 0 < gamma <= 1:
             raise ParameterError(f"EXP3(gamma={gamma!r}): expected a number > 0 and <= 1")
         self.gamma = float(gamma)
-        self.gains: Array = np.zeros(self.K)  # estimates of what every arm would have earned
+        self.gains: Array = np.zeros(self.K)  # estimates of the sum of the rewards of every arm
 
     @property
     def probabilities(self) -> Array:
@@ -91,7 +92,7 @@ class EXP3(Bandit):
         self.gains = gains
 
     def bound(self, best: float) -> float:
-        """On the expected regret, where the best arm would have earned `best`."""
+        """A bound on the expected regret, if the sum of the rewards of the best arm is `best`."""
         return (math.e - 1.0) * self.gamma * best + self.K * math.log(self.K) / self.gamma
 
 
@@ -116,7 +117,8 @@ class UCB(Bandit):
 
 
 class Thompson(Bandit):
-    """Pulls each arm as often as it is believed best: draws from Beta posteriors (Thompson 1933; Agrawal, Goyal 2012).
+    """Pulls each arm with the probability that it is the best one, by draws from Beta posteriors (Thompson 1933;
+    Agrawal, Goyal 2012).
 
     A reward strictly between 0 and 1 counts as a win with that probability.
     """
@@ -137,7 +139,7 @@ class Thompson(Bandit):
 
 
 class Replay:
-    """What `replay` found: `value`, the mean reward of the `matched` pulls, with its standard error `error`."""
+    """The result of `replay`: `value`, the mean reward of the `matched` pulls, with its standard error `error`."""
 
     def __init__(self, rewards: list[float], logged: int) -> None:
         self.matched, self.logged = len(rewards), logged
@@ -149,9 +151,10 @@ class Replay:
 
 
 def replay(policy: Bandit, log: Iterable[tuple[int, float]]) -> Replay:
-    """Evaluate a bandit on logged (arm, reward) whose arms were drawn uniformly: pulls that it would not have made are
-    skipped, the others learned. Unbiased for the policy run as many rounds as matched (Li, Chu, Langford, Wang
-    2011)."""
+    """Evaluate a bandit on logged (arm, reward) whose arms were drawn uniformly: pulls that the bandit would not have
+    made are skipped, the others are learned. The estimate is unbiased for the policy over as many rounds as matched
+    (Li, Chu, Langford, Wang 2011).
+    """
     rewards, logged = [], 0
     for arm, reward in log:
         logged += 1

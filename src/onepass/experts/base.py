@@ -19,9 +19,9 @@ Array = NDArray[np.float64]
 class Experts:
     """Base. Round: `predict(advice)`, which changes nothing; then `learn(advice, outcome)`, or `learn(losses)`.
 
-    `losses` are the experts' so far, `loss` the algorithm's own (its expectation where it draws), `t` the rounds. A
-    refused call changes nothing. `bound(N, best)`: the theoretical bound on the regret after N rounds in which the best
-    expert lost `best`; inf where there is none.
+    `losses` are the cumulative losses of the experts, `loss` that of the algorithm (the expected loss if it draws), `t`
+    the rounds. A refused call changes nothing. `bound(N, best)`: the theoretical bound on the regret after N rounds in
+    which the best expert has the loss `best`; inf if there is no bound.
     """
 
     name = ""
@@ -45,7 +45,7 @@ class Experts:
 
     @property
     def regret(self) -> float:
-        """The loss beyond that of the best expert."""
+        """The loss of the algorithm minus that of the best expert."""
         return self.loss - float(np.min(self.losses))
 
     def bound(self, N: Any, best: Any) -> Any:
@@ -97,7 +97,7 @@ class Experts:
 
 
 def log_count(M: int) -> float:
-    """ln M, but positive for M = 1, where nothing is learned and any η is right."""
+    """ln M, but positive for M = 1, where any η is right because nothing is learned."""
     return math.log(M) if M > 1 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Experts at work: `play` against a choice of losses, `listen` to functions, models or columns of predictions."""
+"""Games with experts: `play` against given losses; a `Panel` of functions, models or columns of predictions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Losses = Callable[[int, Array], ArrayLike]
 
 
 class RandomLosses:
-    """Independent losses, expert m losing 1 with probability `means`[m] (0.5 of each by default)."""
+    """Independent losses: that of expert m is 1 with probability `means`[m] (by default 0.5), else 0."""
 
     def __init__(self, M: int, means: ArrayLike = 0.5, seed: int = 0) -> None:
         require_room(4 * M, f"RandomLosses(M={M})")
@@ -70,7 +70,9 @@ class OppositeLabel:
 
 @dataclasses.dataclass(eq=False)
 class ExpertGame:
-    """`losses`, rounds × experts; `own`, what the algorithm lost each round; `weights`, rounds × experts."""
+    """The record of a game: `losses`, rounds × experts; `own`, the loss of the algorithm in each round; `weights`,
+    rounds × experts.
+    """
 
     algorithm: Experts
     losses: Array
@@ -81,7 +83,7 @@ class ExpertGame:
         return len(self.own)
 
     def regret(self, sequence: ArrayLike | None = None) -> Regret:
-        """Against the best expert; or against a `sequence`, an expert for every round."""
+        """The regret against the best expert, or against a `sequence` with an expert for every round."""
         from ..convex.regret.curves import Regret
         from ..convex.regret.hindsight import Comparator
 
@@ -90,7 +92,8 @@ class ExpertGame:
         if sequence is None:
             best = int(np.argmin(totals))
             theirs = np.cumsum(self.losses[:, best])
-            # The bound is against the best expert of each prefix, which lost no more than the best of all.
+            # The bound is against the best expert of each prefix, whose loss is at most that of the best expert of all
+            # rounds.
             lowest = np.min(np.cumsum(self.losses, axis=0), axis=1)
             bounds = np.asarray(self.algorithm.bound(t, lowest), dtype=np.float64)
             noise = 2.0 * np.finfo(np.float64).eps * len(self) * float(np.max(np.sum(np.abs(self.losses), axis=0)))
@@ -107,7 +110,7 @@ class ExpertGame:
             switches = int(np.sum(np.diff(followed) != 0))
             who = None
             bounds = np.full(len(t), np.inf)
-            if isinstance(self.algorithm, FixedShare):  # the only one with a bound for sequences
+            if isinstance(self.algorithm, FixedShare):  # only FixedShare has a bound for sequences
                 bounds = np.asarray(self.algorithm.bound(t, theirs, switches), dtype=np.float64)
         return Regret.of(
             t,
@@ -177,7 +180,7 @@ class Panel:
         return [member.predict_one(x) if hasattr(member, "predict_one") else member(x) for member in self.members]
 
     def learn(self, x: Any, y: Any) -> None:
-        """Teach the experts that learn."""
+        """Let the experts that can learn do so."""
         if self.table is None:
             for member in self.members:
                 if hasattr(member, "learn_one"):

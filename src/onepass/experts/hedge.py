@@ -1,5 +1,5 @@
-"""Randomised Weighted Majority, which is Hedge (Littlestone and Warmuth 1994; Freund and Schapire 1997), and its
-kin.
+"""Randomised Weighted Majority, which is Hedge (Littlestone and Warmuth 1994; Freund and Schapire 1997), and related
+algorithms.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Hedge(_Mixing):
 
     Regret (expected loss beyond the best expert's L*): any η: ≤ ln M/η + ηN/8, and ≤ (ηL* + ln M)/(1 − e^{−η}) − L*;
     horizon: √(N ln M/2); anytime: 2√(N ln M/2) + √(ln M/8); doubling: √2/(√2 − 1)·√(N ln M/2). The η = √(N ln M)
-    printed in some lectures has linear regret: √(ln M/N) was meant (see docs/experts.md). A `prior` π puts ln(1/π_m)
-    for ln M.
+    printed in some lectures has linear regret: √(ln M/N) is correct (see docs/experts.md). With a `prior` π, ln(1/π_m)
+    takes the place of ln M.
     """
 
     name = "hedge"
@@ -118,7 +118,7 @@ def _prior(prior: Any, M: int) -> Array:
 
 
 class AdaHedge(_Mixing):
-    """Hedge whose η = ln M/Δ falls as the mixability gaps Δ add up: nothing to tune (de Rooij et al. 2014).
+    """Hedge with η = ln M/Δ, Δ the sum of the mixability gaps: nothing has to be tuned (de Rooij et al. 2014).
 
     Regret ≤ √(N ln M) + (4/3) ln M + 2; on easy streams, where one expert leads, it stays constant.
     """
@@ -156,8 +156,8 @@ class AdaHedge(_Mixing):
 
 
 class FixedShare(_Mixing):
-    """Hedge that gives a share α of every weight to all: it follows the best *sequence* of experts (Herbster, Warmuth
-    1998).
+    """Hedge that divides a part α of every weight among all experts, so that it follows the best *sequence* of experts
+    (Herbster, Warmuth 1998).
 
     v ∝ w e^{−ηc}, w ← (1 − α)v + α/M. Against any sequence with k switches: regret ≤ (1/η)[(k + 1) ln M + k ln(1/α) +
     (N − k − 1) ln(1/(1 − α))] + ηN/8. With `switches` and `horizon`, α = k/(N − 1) and η = √(8[…]/N); else 0.01 and
@@ -218,7 +218,7 @@ class FixedShare(_Mixing):
         self.t += 1
 
     def bound(self, N: Any, best: Any, switches: int = 0) -> Any:
-        """Beyond the best sequence of so many switches."""
+        """A bound on the regret against the best sequence with `switches` switches."""
         return self._length(N, switches) / self.eta + self.eta * np.asarray(N, dtype=np.float64) / 8.0
 
 

@@ -22,7 +22,7 @@ class ExponentialWeights(Experts):
 
     The weighted mean with η = 1/(2B²): regret ≤ 2B² ln M. `aggregating`: η = 2/B² and Vovk's substitution
     p = (a + b)/2 + (g(a) − g(b))/(2B), g(y) = −(1/η) ln Σ w_m e^{−η(f_m − y)²}: regret ≤ (B²/2) ln M.
-    Advice outside the range is an error, or with `clip_advice` moved to its end.
+    Advice outside the range is an error; with `clip_advice` it is clipped.
     """
 
     name = "exponential_weights"

@@ -65,9 +65,8 @@ class _VersionSpace(Experts):
 
 
 class Consistent(_VersionSpace):
-    """Believes any expert that was always right: choice="first" of them, or "random" (by `seed` and the round).
-
-    If one is: mistakes ≤ M − 1, for any labels.
+    """Follows an expert that was always right: the first one, or with choice="random" any (by `seed` and the round). If
+    there is a perfect expert: mistakes ≤ M − 1, for any labels.
     """
 
     name = "consistent"
@@ -89,9 +88,8 @@ class Consistent(_VersionSpace):
 
 
 class Halving(_VersionSpace):
-    """Follows most of the experts that were always right; ties go to the least label (`tie`=1: to 1).
-
-    If one is: mistakes ≤ ⌊log₂ M⌋, since a mistake removes at least half.
+    """Follows the majority of the experts that were always right; ties go to the smallest label (`tie`=1: to 1). If
+    there is a perfect expert: mistakes ≤ ⌊log₂ M⌋, since a mistake removes at least half.
     """
 
     name = "halving"
@@ -119,10 +117,10 @@ def _order(label: Any) -> tuple[str, Any]:
 
 
 class WeightedMajority(Experts):
-    """Predicts 1 iff the experts that predict 1 weigh more; an error multiplies a weight by β (β = 0 is Halving).
+    """Predicts 1 if the experts that predict 1 have more weight; an error multiplies a weight by β (β = 0 is Halving).
 
     mistakes ≤ (ln M + e* ln(1/β))/ln(2/(1 + β)), e* those of the best expert. `update_always=False`: weights change
-    only where the vote itself was wrong. The state is how often each erred: v = β^e.
+    only after wrong votes. The state is the number e of errors of each expert: v = β^e.
     """
 
     name = "weighted_majority"
@@ -132,7 +130,7 @@ class WeightedMajority(Experts):
         if not 0 <= beta < 1:
             raise ParameterError(f"WeightedMajority(beta={beta!r}): expected a number >= 0 and < 1")
         self.beta, self.update_always = float(beta), bool(update_always)
-        self.errors: Array = np.zeros(self.M)  # those that counted
+        self.errors: Array = np.zeros(self.M)  # errors that changed weights
         self.mistakes = 0
 
     def _raw(self) -> Array:

@@ -1,4 +1,4 @@
-"""The metrics. Each names the statistic it reads and how its value is computed from it."""
+"""The metrics. Each declares the statistic that it reads, and computes its value from it."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ __all__ = [
 
 @dataclasses.dataclass(repr=False)
 class Metric(Parameters):
-    """Base of all metrics: `kind` is what they judge, `needs` what they need beside the prediction."""
+    """Base of all metrics: `kind` is the kind of predictions, `needs` what is needed in addition to them."""
 
     family: ClassVar[str] = "metric"
     name: ClassVar[str] = ""
     kind: ClassVar[str] = "classes"  # or "numbers", "rankings", "sets"
     needs: ClassVar[str] = ""  # "scores" of any kind, "margins" (scores on the scale of the loss), "probabilities"
     higher_is_better: ClassVar[bool] = True
-    percent: ClassVar[bool] = False  # is it shown as a percentage?
+    percent: ClassVar[bool] = False  # shown as a percentage
 
     def statistic(self) -> Statistic:
         raise NotImplementedError
 
     def value(self, state: Any, labels: Labels) -> float:
-        """NaN where it is not defined, as without examples."""
+        """The value; NaN where it is not defined, for instance without examples."""
         raise NotImplementedError
 
     @property
@@ -65,7 +65,7 @@ class Metric(Parameters):
         return self.name + (":" + ",".join(own) if own else "")
 
     def show(self, value: float) -> str:
-        """A value as people read it."""
+        """A value as text."""
         if np.isnan(value):
             return "–"
         return f"{value:.2%}" if self.percent else f"{value:.4g}"

@@ -1,9 +1,9 @@
 """The four views of a metric over a stream.
 
 cumulative   all examples so far
-since_last   those since the last report
-window       the last W
-fading       all, an example i rounds ago counting α^i: S ← c·ℓ + αS, B ← c + αB
+since_last   the examples since the last report
+window       the last W examples
+fading       all examples; one i rounds ago has the weight α^i: S ← c·ℓ + αS, B ← c + αB
 
 States are updated at fixed positions of the stream (multiples of BLOCK, and reports), whatever the sizes of the chunks:
 the values are the same bits however a stream is chunked. A window is computed from its own examples at each read, never
@@ -26,7 +26,7 @@ from .statistics import Statistic
 __all__ = ["VIEWS", "Meter", "Recorder", "evaluate", "observed"]
 
 VIEWS = ("cumulative", "since_last", "window", "fading")
-BLOCK = 1 << 13  # examples whose states are made together
+BLOCK = 1 << 13  # the number of examples whose states are computed together
 
 
 class Recorder:
@@ -50,7 +50,7 @@ class Recorder:
         self._states: dict[str, dict[Statistic, Any]] = {"cumulative": {}, "since_last": {}, "fading": {}}
 
     def add(self, outcomes: Outcomes) -> bool:
-        """Take examples that do not pass the next report; True when a report is due."""
+        """Add examples, none of them beyond the next report; return True when a report is due."""
         start = 0
         while start < len(outcomes):
             stop = start + min(self.room(), len(outcomes) - start)
@@ -63,7 +63,7 @@ class Recorder:
 
     @property
     def waiting(self) -> int:
-        """How many examples are not yet in the states."""
+        """The number of examples that are not yet in the states."""
         return self._waiting_rows
 
     def room(self) -> int:
@@ -233,7 +233,7 @@ def observed(
     classes: Sequence[Any] | None,
     weight: Any,
 ) -> Outcomes:
-    """Rows as users give them, converted to `Outcomes`."""
+    """Convert the rows that users give to `Outcomes`."""
     rows = len(y)
     c = _row_weights(weight, rows)
     if prediction is not None and len(prediction) != rows:

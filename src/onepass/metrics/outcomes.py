@@ -55,7 +55,7 @@ class Labels:
         return found
 
     def judged(self, prediction: Any, y: Any) -> int:
-        """The code of a prediction; one that is not hashable is compared with y now, since it may change later."""
+        """The code of a prediction. One that is not hashable is compared with y at once, since it may change later."""
         try:
             return self.code(prediction)
         except InputError:
@@ -122,7 +122,8 @@ class Labels:
             return self._code.get(wanted, 0)
         known = [value for value in self.values[1:] if value is not OTHER]
         if len(known) < 2:
-            # One class so far. 1 and True are positive by custom; of other labels the other side is not known yet.
+            # There is one class so far. 1 and True are positive by convention; for other labels the other class is not
+            # known yet.
             return 1 if known and known[0] == 1 else 0
         try:
             return self._code[max(known)]

@@ -48,7 +48,7 @@ def restore(recorder: Recorder, config: Mapping[str, Any], arrays: Mapping[str, 
         for label in decode_values(config["labels"]):
             recorder.labels.code(label)
         recorder.seen, recorder.weight = int(config["seen"]), float(config["weight"])
-        recorder.extra = recorder.extra[: config["extra"]]  # some may have been dropped
+        recorder.extra = recorder.extra[: config["extra"]]  # some statistics may have been removed
         for number, ((view, statistic), encoded) in enumerate(zip(_places(recorder), config["states"], strict=True)):
             if encoded is not None:
                 recorder._states[view][statistic] = _decode(encoded, f"state{number}", arrays)

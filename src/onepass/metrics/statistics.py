@@ -23,7 +23,7 @@ _sum = np.add.reduce  # np.sum without its checks of arguments: called thousands
 
 
 class Statistic(Protocol):
-    """See above. Equal statistics have equal states: they are frozen dataclasses."""
+    """Base of the statistics. They are frozen dataclasses; equal ones share their state."""
 
     def of(self, outcomes: Outcomes) -> Any: ...
     def join(self, a: Any, b: Any) -> Any: ...
@@ -32,7 +32,7 @@ class Statistic(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class MeanLoss:
-    """(Σ c ℓ, Σ c) of a loss given row by row. Exact, O(1)."""
+    """(Σ c ℓ, Σ c) of a loss that is computed row by row. Exact, O(1)."""
 
     loss: Callable[..., Array]
     option: float | None = None  # a parameter of the loss: a quantile, a k
@@ -130,7 +130,7 @@ class Bins:
         if table.shape[1]:
             top = np.argmax(table, axis=1)
             states["top"] = self._table(table[np.arange(len(table)), top], top + 1 == truth, weight)
-        for code in range(1, min(table.shape[1], 2) + 1):  # two classes at most: which is positive, is known later
+        for code in range(1, min(table.shape[1], 2) + 1):  # at most two classes: which one is positive is decided later
             states[str(code)] = self._table(table[:, code - 1], truth == code, weight)
         return states
 
@@ -180,10 +180,11 @@ class Table:
         ).within(limit)
 
     def within(self, limit: int) -> Table:
-        """At most `limit` entries: neighbours are merged until half of that, each with an equal share of the weight.
+        """The table with at most `limit` entries: if there are more, neighbours are merged into half as many, each with
+        an equal part of the weight.
 
-        A merged entry holds at most 4/limit of P and N together, so that the pairs in it, the only ones
-        whose order is forgotten, are at most about 2/limit of all.
+        A merged entry holds at most 4/limit of P and N together, so that the pairs within one entry, whose order is
+        lost, are at most about 2/limit of all pairs.
         """
         if len(self) <= limit:
             return self
@@ -205,7 +206,7 @@ class Table:
         return float(np.sum(self.positive * (below + 0.5 * self.negative)) / pairs) if pairs > 0 else np.nan
 
     def auc_doubt(self) -> float:
-        """By how much `auc` may be off at most, because scores were merged; 0 while it is exact."""
+        """The largest possible error of `auc` from merged scores; 0 while it is exact."""
         merged = self.high > self.low
         pairs = np.sum(self.positive) * np.sum(self.negative)
         return float(0.5 * np.sum((self.positive * self.negative)[merged]) / pairs) if pairs > 0 else 0.0
@@ -222,7 +223,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Ranks:
-    """For every class the scores seen, with the weight of those of the class and of the others.
+    """For every class, the scores so far with the weights of examples of the class and of the others.
 
     Exact for at most `limit` different scores; beyond, neighbours are merged (`Table.within`), so that memory stays
     O(classes · limit). A sliding window is always exact.
@@ -236,7 +237,7 @@ class Ranks:
         seen = Seen(float(np.sum(outcomes.weight)), {})
         for code in range(1, len(outcomes.labels) + 1):
             column = scores[:, code - 1] if code <= scores.shape[1] else np.full(len(scores), -np.inf)
-            column = np.where(np.isnan(column), -np.inf, column)  # a class that was not known then ranks last
+            column = np.where(np.isnan(column), -np.inf, column)  # a class that was not known yet ranks last
             so = outcomes.truth == code
             points = Table(column, column, outcomes.weight * so, outcomes.weight * ~so)
             # Not merged to the limit yet: at most one of the tables in `join` may have intervals, since overlapping
@@ -248,7 +249,7 @@ class Ranks:
         out = Seen(a.total + b.total, {})
         for code in sorted({*a.tables, *b.tables}):
             tables = [*a.tables.get(code, []), *b.tables.get(code, [])]
-            # Sorted rarely, so that an example costs O(log limit) however small the parts are.
+            # Parts are sorted rarely, so that an example costs O(log limit) even if parts are small.
             if len(tables) > 64 or sum(map(len, tables)) > 2 * self.limit:
                 tables = [Table.merged(tables, self.limit)]
             out.tables[code] = tables
@@ -268,7 +269,7 @@ class Ranks:
         if not tables:
             return None
         table = Table.merged(tables, sum(map(len, tables)))
-        # Examples from before the class appeared: not of the class, and without a score for it.
+        # Examples before the first one of the class: they are not of the class, and have no score for it.
         before = state.total - float(np.sum(table.positive) + np.sum(table.negative))
         if before > 1e-9 * state.total:
             lowest = np.array([-np.inf])

@@ -1,7 +1,7 @@
 """Safe writing of files, and a check that no file is both read and written.
 
 A regular file is replaced atomically: at every moment its name refers to the whole old file or the whole new one, with
-the permissions of the old one. A link stays a link, and the file it points to is replaced. Devices, pipes and open
+the permissions of the old one. A link stays a link; the file that it points to is replaced. Devices, pipes and open
 descriptors (``/dev/stdout``, ``/dev/fd/3``) are written to directly; a disk device is refused.
 """
 
@@ -170,7 +170,7 @@ def is_regular(path: str | os.PathLike[str]) -> bool:
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return True  # not there yet; or an error, which opening it will report
+        return True  # the file does not exist yet, or there is an error, which opening it will report
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # opening a folder raises a clear error
 
 

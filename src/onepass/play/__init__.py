@@ -9,8 +9,8 @@ round 3: mistake, loss 1.8, add 0.9
 
 `print(rounds)` draws every round in the terminal with the numbers one would compute by hand; `svg_strip`, `png`
 and `gif` draw them to a file. The rounds are those of `ReferenceLearner`. A picture shows the weights that the rule
-moves: the boundary before the round dashed, after it solid, s = ±1 dotted, w as an arrow from the origin; and
-shaded, what the readout's weights predict.
+updates: the boundary before the round dashed, after it solid, s = ±1 dotted, and w as an arrow from the origin. Shaded
+regions show what the readout's weights predict.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .rounds import Play
 
 COLUMNS = 80
-CANVAS = (44, 15)  # columns and rows within the border; a character is twice as high as wide
+CANVAS = (44, 15)  # columns and rows inside the border; a character is twice as high as wide
 
 # Braille patterns hold two columns of four dots: bit of the dot at (column, row).
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-# Which dots along a line are set: (so many, of so many). And the letter where there is no Braille.
+# Which dots along a line are set, as (number, out of), and the letter that is used without Braille.
 DASHES = {"margin": (1, 5, "."), "before": (3, 7, ":"), "after": (1, 1, "#"), "readout": (6, 8, "%")}
 # ANSI colours; the empty one is the terminal's own.
 COLORS = {"margin": "2", "before": "2", "after": "1", "readout": "35", "+": "34;1", "o": "33;1"}
@@ -29,7 +29,7 @@ CLASS_COLORS = ("34;1", "33;1", "32;1", "35;1", "36;1", "31;1")
 
 
 def draw(played: Play, frame: Frame, ascii: bool, color: bool) -> str:
-    """One round: its picture with the legend beside it, and its arithmetic below."""
+    """One round: its picture, the legend to the right of it, and its arithmetic below."""
     canvas = Canvas(played.box(CANVAS[0] / (2 * CANVAS[1])), ascii)
     for line in frame.lines:
         canvas.line(line)

@@ -1,4 +1,4 @@
-"""What a round was, and what of it to draw."""
+"""The record of a round, and what is drawn of it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Frame:
 
     t: int
     task: str
-    points: tuple[Example, ...]  # seen so far, the new one last
+    points: tuple[Example, ...]  # the examples so far, the new one last
     score: Any
     prediction: Any
     loss: float
     step: Step
     before: Weights
     after: Weights
-    predicting: Weights  # what the readout predicts with after the round; `after` for readout="last"
+    predicting: Weights  # the weights of the readout after the round; `after` for readout="last"
     tube: float = 0.0
 
     @property
@@ -51,7 +51,8 @@ class Frame:
 
     @property
     def verdict(self) -> str:
-        """mistake; passive (w stayed); narrow (right, but short of margin 1); shrink (w was only scaled); or right.
+        """mistake; passive (w did not change); narrow (right, but with a margin below 1); shrink (w was only scaled);
+        or right.
 
         In regression: passive, shrink, too low, too high.
         """
@@ -67,7 +68,7 @@ class Frame:
 
     @property
     def margin(self) -> float:
-        """y·s, the lead over the best rival, or −|y − s|: the larger the better."""
+        """y·s, the lead over the best rival, or −|y − s|: larger is better."""
         if self.task == "binary":
             return float(self.y * self.score)
         if self.task == "regression":
@@ -76,19 +77,21 @@ class Frame:
 
     @property
     def title(self) -> str:
-        # What no picture could show is 0: where the update before was exact but for its ε, this one may be 1e-11.
+        # Numbers too small for a picture count as 0: after an update that was exact up to ε, this one may be 1e-11.
         loss, add = (value if abs(value) > 1e-9 else 0.0 for value in (self.loss, self.step.add))
         return f"round {self.t}: {self.verdict}, loss {show(loss, 3)}, add {show(add, 3)}"
 
     @property
     def lines(self) -> list[Line]:
-        """What to draw, from the bottom up: margins, boundary before, after, and the readout's where it is another."""
+        """What is drawn, from the bottom to the top: margins, the boundary before and after, and that of the readout if
+        it differs.
+        """
         lines = [*self._margins(), *self._boundary("before", self.before), *self._boundary("after", self.after)]
         return lines if self.predicting is self.after else [*lines, *self._boundary("readout", self.predicting)]
 
     @property
     def regions(self) -> list[Region]:
-        """What would be predicted where after the round; nothing while all scores are equal."""
+        """The regions of each prediction after the round; none while all scores are equal."""
         rows = self.predicting.rows()
         if self.task == "regression" or not np.any(rows - rows[0] if len(rows) > 1 else rows):
             return []
@@ -150,9 +153,9 @@ class Frame:
         return f"{y:+d}" if self.task == "binary" else show(y)
 
     def _update(self) -> str:
-        """w ← scale·w + add·y·x, where that is what happened (second-order weights move otherwise).
+        """w ← scale·w + add·y·x, if the update has this form (that of second-order weights has not).
 
-        soft(w, u) takes u off every |w_j|, down to 0.
+        soft(w, u) subtracts u from every |w_j|, down to 0.
         """
         step, result = self.step, written(self.after.rows()[0])
         if step.passive:

@@ -29,7 +29,7 @@ class Line:
         a, b, c = a / norm, b / norm, c / norm
         x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
         away = a * x + b * y + c
-        x, y = x - away * a, y - away * b  # the line's point nearest to the middle; its direction is (−b, a)
+        x, y = x - away * a, y - away * b  # the point nearest to the middle of the box; the line's direction is (−b, a)
         low, high = -math.inf, math.inf
         for p, q, r in (*sides(box), *self.within):
             slope, value = q * a - p * b, p * x + q * y + r

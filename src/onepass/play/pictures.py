@@ -50,7 +50,7 @@ def gif(played: Play, path: str, seconds: float, dpi: int) -> None:
         draw_legend(played, figure, ncols=2)
         images.append(image_of(figure, dpi))
     milliseconds = [round(1000 * seconds)] * len(images)
-    milliseconds[-1] *= 3  # time to look at where it ended
+    milliseconds[-1] *= 3  # the last picture is shown for longer
     picture = io.BytesIO()
     images[0].save(picture, format="GIF", save_all=True, append_images=images[1:], duration=milliseconds, loop=0)
     files.write(path, picture.getvalue())

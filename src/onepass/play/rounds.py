@@ -39,11 +39,11 @@ def play(
     """Run `rule` for at most `rounds` rounds of `stream`, and keep each as a `Frame`.
 
     `stream` is a list (or iterable) of ((x1, x2), y); "A" or "M", the streams of the worked numbers; a generator of
-    `onepass.datasets`, cut to its first two features; or None: a small stream made from `seed`, two clouds with a
-    few examples on the wrong side. Binary labels are −1 and +1, or 0 and 1.
-    task="multiclass" takes labels 0, 1, 2, …; task="regression" takes (x, y) with one number x.
-    `readout` and `multiclass` are those of `ReferenceLearner`, but a vote ("voted") has no one boundary to draw.
-    `w` is where to start; without it at 0, or at unit vectors for a rule that could not leave 0.
+    `onepass.datasets`, cut to its first two features; or None: a small stream generated from `seed`, two clouds with a
+    few examples on the wrong side. Binary labels are −1 and +1, or 0 and 1. task="multiclass" takes labels 0, 1, 2, …;
+    task="regression" takes (x, y) with one number x. `readout` and `multiclass` are those of `ReferenceLearner`, but a
+    vote ("voted") has no single boundary to draw. `w` are the initial weights; by default 0, or unit vectors for a rule
+    that could not leave 0.
     """
     if task not in TASKS:
         raise ParameterError(f"task={task!r}: play draws one of {', '.join(TASKS)}")
@@ -73,9 +73,11 @@ def play(
 def _frames(
     mover: ReferenceLearner, reader: ReferenceLearner, examples: list[Example], after: Weights, task: str, tube: float
 ) -> Iterator[Frame]:
-    """One frame for each example. `reader` has the weights that predict; `mover`, which may be the same, the last."""
+    """One frame for each example. `reader` has the weights that predict, `mover` the current weights; they may be the
+    same learner.
+    """
     for i, (x, y) in enumerate(examples):
-        with np.errstate(over="ignore", invalid="ignore"):  # the learner refuses what overflows
+        with np.errstate(over="ignore", invalid="ignore"):  # the learner refuses examples that overflow
             before, record = after, mover.learn(x, y)
             if reader is not mover:
                 reader.learn(x, y)
@@ -122,7 +124,7 @@ class Play:
 
     @property
     def summary(self) -> str:
-        """What the run came to."""
+        """The result of the run in one line."""
         updates = sum(frame.step.add != 0 for frame in self.frames)
         loss = f"loss {show(sum(frame.loss for frame in self.frames))}"
         counts = [count(len(self.frames), "round"), count(updates, "update"), loss]
@@ -133,7 +135,7 @@ class Play:
     def box(self, aspect: float = 1.0) -> Box:
         """The part of the plane that every picture shows; `aspect` is its width over its height.
 
-        One unit is as long on either axis, so that w stands upright on its boundary (not in regression).
+        One unit has the same length on both axes, so that w is perpendicular to its boundary (not in regression).
         """
         places = self._places()
         if self.task != "regression":
@@ -143,13 +145,13 @@ class Play:
         if self.task != "regression":
             height = max(size[1], size[0] / aspect)
             size = np.array([height * aspect, height])
-        least = 1e-6 * np.abs(places).max(axis=0)  # so wide that it does not vanish by rounding
+        least = 1e-6 * np.abs(places).max(axis=0)  # wide enough that rounding does not make it 0
         size = 1.24 * np.where(size > least, size, np.maximum(least, 2.0))
         left, bottom = (low + high - size) / 2
         return float(left), float(bottom), float(left + size[0]), float(bottom + size[1])
 
     def arrow_scale(self) -> float:
-        """What w is multiplied with to be drawn: 1 where that can be seen and fits, otherwise 1, 2 or 5 times 10ⁿ."""
+        """The factor with which w is drawn: 1 if the arrow is then visible and fits, otherwise 1, 2 or 5 times 10ⁿ."""
         longest = max(float(np.max(np.linalg.norm(np.atleast_2d(frame.after.w), axis=1))) for frame in self.frames)
         reach = 0.5 * float(np.max(np.ptp(self._places(), axis=0)))
         if longest == 0 or reach == 0 or 0.3 * reach <= longest <= reach:

@@ -1,4 +1,4 @@
-"""Streams to play: the ones of the worked numbers, made ones, and yours, checked."""
+"""Streams to play: those of the worked numbers, generated ones, and your own, validated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STREAMS: dict[str, list[Example]] = {
 
 
 def read_examples(stream: Any, task: str, rounds: int, seed: int) -> tuple[list[Example], str]:
-    """The first `rounds` examples, checked, and a name for the stream."""
+    """The first `rounds` examples, validated, and a name for the stream."""
     width = 1 if task == "regression" else 2
     if stream is None:
         pairs: Iterable[Any] = _made(task, rounds, seed)
@@ -90,7 +90,7 @@ def _labelled(examples: list[Example], task: str) -> list[Example]:
 
 
 def _made(task: str, rounds: int, seed: int) -> list[Example]:
-    """A stream whose numbers have one decimal, so that a round can be computed by hand."""
+    """A generated stream whose numbers have one decimal, so that a round can be computed by hand."""
     rng = np.random.default_rng([seed, TASKS.index(task)])
     if task == "regression":
         X = rng.uniform(-1, 1, (rounds, 2))
@@ -99,7 +99,8 @@ def _made(task: str, rounds: int, seed: int) -> list[Example]:
     classes = 3 if task == "multiclass" else 2
     examples: list[Example] = []
     while len(examples) < rounds:
-        # Six at a time: every class as often, and one of the six, never of the first two, in another's cloud.
+        # Six at a time: every class is equally frequent, and one of the six, but not of the first two, lies in the
+        # cloud of another class.
         labels = np.concatenate([rng.permutation(classes) for _ in range(6 // classes)])
         clouds = labels.copy()
         clouds[rng.integers(2, 6)] += 1

@@ -14,7 +14,7 @@ from .words import show, written
 if TYPE_CHECKING:
     from .rounds import Play
 
-# Okabe and Ito's colours, which the colour-blind tell apart; the second of each for dark pages.
+# Okabe and Ito's colours, which colour-blind people can distinguish; the second of each pair is for dark pages.
 PALETTE = (
     ("#0072b2", "#56b4e9"),
     ("#d55e00", "#ff9d5c"),
@@ -35,7 +35,7 @@ def hue_of(task: str, y: Any) -> int:
 
 
 def meaning(played: Play, kind: str, frame: Frame) -> str:
-    """What a line in the picture is."""
+    """The meaning of a line in the picture."""
     what = "line" if played.task == "regression" else "boundary"
     margin = f"{show(frame.tube)} from the line" if played.task == "regression" else "s = +1 and s = -1"
     return {

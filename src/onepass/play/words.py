@@ -1,4 +1,4 @@
-"""Numbers and names as people write them."""
+"""Numbers and names as text for readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..scheme.rounds import Array
 
 
 def show(value: Any, digits: int = 6) -> str:
-    """A number as people write it; what is 0 but for rounding is 0."""
+    """A number as text; what is 0 up to rounding errors is 0."""
     if isinstance(value, Sequence | np.ndarray):
         return "(" + ", ".join(show(float(item), digits) for item in value) + ")"
     number = float(value)
@@ -25,7 +25,7 @@ def vector(values: Sequence[float] | Array) -> str:
 
 
 def written(row: Array, digits: int = 6) -> str:
-    """(w₁, …, b) as people write it: the intercept apart, where there is one."""
+    """The weights as text, (w₁, …), and the intercept separately if there is one."""
     w = show(row[:-1], digits) if len(row) > 2 else show(row[0], digits)
     b = show(row[-1], digits)
     return w if b == "0" else f"{w}, b = {b}"

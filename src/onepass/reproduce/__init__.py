@@ -26,7 +26,7 @@ __all__ = [
 
 
 def experiments() -> dict[str, Experiment]:
-    """All that come with onepass, by name."""
+    """All experiments of onepass, by name."""
     modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
     found = (getattr(module, "experiment", None) for module in modules)
     return {each.name: each for each in found if isinstance(each, Experiment)}

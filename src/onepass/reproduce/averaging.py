@@ -20,7 +20,7 @@ RULES = {
     "SGD, η = 0.5": "sgd:loss=logistic,schedule=constant,eta=0.5",
     "SGD, 0.1/√t": "sgd:loss=logistic,schedule=inv_sqrt,eta=0.1",
 }
-STEADY = "SGD, 0.1/√t"  # whose last iterate is calm already
+STEADY = "SGD, 0.1/√t"  # whose last iterate already changes little
 READOUTS = ("last", "average")
 SIZES = (0.0625, 0.125, 0.25, 0.5, 1.0)
 ROWS = 20_000

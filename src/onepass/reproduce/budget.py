@@ -1,4 +1,4 @@
-"""Accuracy against the budget: what a support vector is worth to each learner."""
+"""Accuracy against the budget: how much each learner gains from more support vectors."""
 
 from __future__ import annotations
 

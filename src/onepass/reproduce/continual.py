@@ -1,4 +1,4 @@
-"""Tasks one after the other: catastrophic forgetting, and what cures it."""
+"""Tasks one after the other: catastrophic forgetting, and learners that avoid it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def tasks(kind: str, seed: int, quick: bool) -> list[Any]:
     passes = 1 if quick else 2
     if kind == "permuted":
         return permuted_tasks(X / 16.0, y, 5, passes=passes, seed=seed)
-    digits = np.random.default_rng(seed).permutation(10)  # which come together, and when
+    digits = np.random.default_rng(seed).permutation(10)  # which classes occur together, and when
     return split_tasks(X / 16.0, digits[y], 2, passes=passes, seed=seed)
 
 

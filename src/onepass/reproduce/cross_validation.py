@@ -33,7 +33,7 @@ def choose(
     """The point of the grid with the highest cross-validated accuracy (per cent), and that accuracy.
 
     Every point is tried on the first fold, the best FINALISTS on the others too. A learner that overflows counts
-    as 0 per cent. Among equals the first wins; with `fewest`, the one that keeps fewest support vectors.
+    as 0 per cent. Among equals the first wins; with `fewest`, the one with the fewest support vectors.
     """
     parts = np.array_split(np.arange(len(y)), folds)
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]

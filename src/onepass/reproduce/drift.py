@@ -1,4 +1,4 @@
-"""A board that turns: under drift, learners that forget beat those that keep everything."""
+"""A checkerboard that rotates: under drift, learners that forget are better than those that store everything."""
 
 from __future__ import annotations
 

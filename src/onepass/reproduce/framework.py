@@ -1,4 +1,6 @@
-"""What an experiment is: a protocol in words, cells, one function that runs a cell, and how the results are shown."""
+"""The definition of an experiment: a protocol in words, cells, a function that runs a cell, and a report of the
+results.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ class Experiment:
     protocol: ClassVar[str]  # Markdown: data, splits, tuning, what is measured
     seeds: ClassVar[int] = 5
     quick_seeds: ClassVar[int] = 1
-    version: ClassVar[int] = 1  # raise it when `run` gives other numbers: kept cells are then not used
-    timed: ClassVar[bool] = False  # times count: one cell at a time unless --jobs says otherwise
+    version: ClassVar[int] = 1  # raise it when the results of `run` change: stored results are then not used
+    timed: ClassVar[bool] = False  # times are measured: one cell at a time unless --jobs says otherwise
 
     def cells(self, quick: bool) -> list[Cell]:
         raise NotImplementedError
@@ -37,7 +39,7 @@ class Experiment:
         raise NotImplementedError
 
     def report(self, results: Results) -> Report:
-        """Tables, pictures, checks. Results may be of some cells only, and of sets that are missing."""
+        """Tables, pictures and checks. There may be results of some cells only, and sets may be missing."""
         raise NotImplementedError
 
     def data(self, cell: Cell) -> Sequence[tuple[str, str | None]]:
@@ -45,11 +47,11 @@ class Experiment:
         return ()
 
     def published(self, cell: Cell) -> Mapping[str, Spread]:
-        """What the literature says of a cell, by the names of `run`."""
+        """The published numbers of a cell, under the names of the results of `run`."""
         return {}
 
     def missing(self, cell: Cell) -> str | None:
-        """Why a cell cannot be run; None where all its data is there. Downloads what can be downloaded."""
+        """The reason why a cell cannot be run; None if all its data is there. Data sets are downloaded if possible."""
         for name, part in self.data(cell):
             try:
                 datasets.load(name, part)
@@ -78,7 +80,7 @@ class Spread:
 
 @dataclasses.dataclass
 class Result:
-    """A cell and what its runs gave, by seed."""
+    """A cell and the results of its runs, by seed."""
 
     cell: Cell
     runs: dict[int, Numbers]
@@ -102,16 +104,16 @@ class Results(list[Result]):
         self.quick = quick
 
     def where(self, **wanted: str | int | float) -> Results:
-        """Those whose cells have these values."""
+        """The results of the cells with these values."""
         chosen = (r for r in self if all(r.cell.get(key) == value for key, value in wanted.items()))
         return Results(chosen, self.quick)
 
     def one(self, **wanted: str | int | float) -> Result | None:
-        """The only one with these values that has run; None where there is none."""
+        """The result of the only cell with these values that was run; None if there is none."""
         return next((r for r in self.where(**wanted) if r.runs), None)
 
     def the(self, **wanted: str | int | float) -> Result:
-        """The same, where it is needed."""
+        """The same as `one`, but NotRun is raised if there is none."""
         found = self.one(**wanted)
         if found is None:
             raise NotRun(f"{', '.join(map(str, wanted.values()))} was not run")
@@ -128,7 +130,7 @@ class NotRun(Exception):
 
 @dataclasses.dataclass
 class Check:
-    """A claim that the numbers bear out or not; None: they do not decide it (cells that were not run)."""
+    """A claim, and whether the numbers support it; None if they do not decide it, because cells were not run."""
 
     claim: str
     holds: bool | None

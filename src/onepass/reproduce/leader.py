@@ -1,4 +1,4 @@
-"""Follow the leader where that fails, and the step size of a lecture where that fails."""
+"""Follow the leader on losses for which it fails, and the step size of a lecture with linear regret."""
 
 from __future__ import annotations
 

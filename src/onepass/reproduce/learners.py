@@ -1,4 +1,4 @@
-"""The kernel learners of Wang and Vucetic (2010), Table 1, and ours beside them; each with the grid it is tuned on."""
+"""The kernel learners of Wang and Vucetic (2010), Table 1, and others of ours; each with its grid of parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sets import Split
 __all__ = ["LEARNERS", "OURS", "Learner", "tune_and_test"]
 
 GAMMA = tuple(2.0**k for k in range(-8, 7))
-GAMMA_PLANE = tuple(2.0**k for k in range(-1, 7))  # in two dimensions wider kernels only make singular matrices
+GAMMA_PLANE = tuple(2.0**k for k in range(-1, 7))  # in two dimensions, wider kernels only lead to singular matrices
 C = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 ETA = (0.03, 0.1, 0.3, 0.6)
 NU = (1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.6)
@@ -23,7 +23,7 @@ TUNING_ROWS = 3000
 
 @dataclasses.dataclass(frozen=True)
 class Learner:
-    """`parts(B, seed, **chosen)` gives rule and budget; `grid` what is chosen beside γ."""
+    """`parts(B, seed, **chosen)` makes rule and budget; `grid` has the parameters that are chosen in addition to γ."""
 
     parts: Callable[..., tuple[Any, Any]]
     grid: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
@@ -60,7 +60,7 @@ LEARNERS: dict[str, Learner] = {
     "Projectron++": Learner(lambda B, seed, eta: (rules.Perceptron(), budgets.ProjectronPP(B, eta)), {"eta": ETA}),
     "BPA-P": _pa(lambda B, seed: budgets.BPAP(B)),
     "BPA-P-R": _pa(lambda B, seed: budgets.BPAP(B, ramp=True)),
-    # Beside the paper's: two become one (Wang, Crammer and Vucetic 2012), and least squares over all rounds.
+    # Not in the paper: merging two vectors (Wang, Crammer and Vucetic 2012), and least squares over all rounds.
     "PA+Merge": _pa(lambda B, seed: budgets.Merge(B)),
     "KRLS": Learner(lambda B, seed, nu: (rules.Adaline(), budgets.ALD(B, nu)), {"nu": NU}),
 }

@@ -25,8 +25,8 @@ DIGITS = tuple(f"{digit}" for digit in range(10))
 CACHED_PAIR = "3-8"  # the pair with the most support vectors
 CACHES = (4, 8, 16, 32, 64, 256)  # megabytes
 LEARNERS = ("SVC", "LASVM ×1", "LASVM ×2")
-C, GAMMA = 1000.0, 0.005  # of the paper's MNIST runs
-ROWS = 12_000  # where all ten digits take part
+C, GAMMA = 1000.0, 0.005  # the cache of the paper's MNIST runs
+ROWS = 12_000  # for runs with all ten digits
 
 
 class MnistLasvm(Experiment):
@@ -130,7 +130,7 @@ def least_values(model: Any, y: Any) -> int:
     ends = np.concatenate([[0], np.cumsum(model.n_support_)])
     total = 0
     for i, j in itertools.combinations(range(len(counts)), 2):
-        # dual_coef_: those of class i against j stand in row j − 1, those of class j against i in row i.
+        # In dual_coef_, the coefficients of class i against j are in row j − 1, those of class j against i in row i.
         ours, theirs = (model.dual_coef_[row, ends[k] : ends[k + 1]] for k, row in ((i, j - 1), (j, i)))
         total += (counts[i] + counts[j]) * int(np.count_nonzero(ours) + np.count_nonzero(theirs))
     return total
@@ -174,7 +174,7 @@ def _figures(results: Sequence[Result], learners: Sequence[str]) -> list[str]:
 
 
 def _by_cache(results: Results) -> list[tuple[str, list[Result]]]:
-    """What was asked, and the runs of it."""
+    """The parameters of a cell, and its runs."""
     ran = [r for r in results.where(problem="cache") if r.runs]
     pair = CACHED_PAIR.replace("-", " against ")
     both = (

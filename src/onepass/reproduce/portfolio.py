@@ -18,7 +18,7 @@ SETS = (
     "adult", "banana", "phoneme", "usps", "spambase", "elec2", "weather-noaa", "sea", "spam-drift", "rcv1", "covtype",
     "imdb",
 )  # fmt: skip
-SORTED = ("banana", "phoneme", "usps", "spambase", "covtype")  # by class, or nearly: shuffled
+SORTED = ("banana", "phoneme", "usps", "spambase", "covtype")  # sorted by class, or nearly, and therefore shuffled
 ROWS = 12_000
 # Numbers: a column of a set, told from the others: price, temperature, elevation, a harmonic, a mean length, a pixel.
 COLUMNS = {"elec2": 3, "weather-noaa": 0, "covtype": 0, "phoneme": 0, "spambase": 54, "usps": 100}
@@ -145,7 +145,7 @@ def _geometric_mean(values: list[float]) -> float:
 
 def _checks(classes: list[Any], numbers: list[Any]) -> list[Check]:
     checks = []
-    # Of numbers, losses are relative to the whole range of the answers: a few that lie far out make weights slow.
+    # Of numbers, losses are relative to the whole range of the answers: a few outliers slow the weights down.
     for of, found, near, far in (("", classes, 1, 3), ("numbers: ", numbers, 2, 10)):
         if not found:
             continue

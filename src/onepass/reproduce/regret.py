@@ -1,4 +1,4 @@
-"""Every player beside its guarantee: regret curves on random, adversarial and real losses."""
+"""The regret of every player and its bound: curves on random, adversarial and real losses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Regrets", "experiment"]
 
 D, T = 5, 2000
 POINTS = 40
-DRAWN = {"EG (entropic)": "simplex", "EG±": "L1 ball"}  # the sets in the picture, where not the ball
+DRAWN = {"EG (entropic)": "simplex", "EG±": "L1 ball"}  # the sets in the picture, if they are not the ball
 SETS = ("ball", "box", "simplex", "L1 ball")
 STREAMS = ("random", "adaptive", "phoneme")
 PLAYERS: dict[str, tuple[str, ...]] = {  # and the sets they play in

@@ -26,7 +26,7 @@ from .framework import Cell, Experiment, Numbers, Result, Results
 
 __all__ = ["FinishedRuns", "chosen", "describe", "load_file", "run"]
 
-Told = Callable[[int, int, str], None]  # done, of, what was done last
+Told = Callable[[int, int, str], None]  # the number done, the number of all, the last one done
 
 
 def load_file(path: str) -> Experiment:
@@ -47,7 +47,7 @@ def describe(cell: Cell) -> str:
 
 
 def chosen(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
-    """The cells that `only` names: words of one field are alternatives, words of several fields must all fit."""
+    """The cells that `only` selects: words of one field are alternatives; words of several fields must all match."""
     wanted: dict[str, set[str]] = {}
     for word in only:
         fields = {key for cell in cells for key, value in cell.items() if str(value).lower() == word.lower()}
@@ -59,7 +59,7 @@ def chosen(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
 
 
 def _fits(cell: Cell, wanted: dict[str, set[str]], words: Sequence[str]) -> bool:
-    """Has the cell, of each field that words name, one of them? And has it a field for every word?"""
+    """Does the cell match one of the words of each field, and does every word belong to a field?"""
     agrees = all(str(cell[key]).lower() in wanted[key] for key in wanted if key in cell)
     return agrees and all(any(word in wanted[key] for key in wanted if key in cell) for word in words)
 
@@ -139,15 +139,17 @@ def run(
 def _to_do(
     experiment: Experiment, results: Results, kept: FinishedRuns, seeds: int, done_only: bool
 ) -> list[tuple[Result, int]]:
-    """The runs that are not finished and can be run; the results get those that are, and why some cannot."""
+    """The runs that are not finished and can be run. Finished runs, and the reasons why others cannot be run, are added
+    to the results.
+    """
     reasons: dict[Any, str | None] = {}
     todo: list[tuple[Result, int]] = []
     for result in results:
         found = {seed: kept.read(result.cell, seed) for seed in range(seeds)}
         result.runs = {seed: numbers for seed, numbers in found.items() if numbers is not None}
         if len(result.runs) == seeds:
-            continue  # its data is not needed any more
-        # Without sets, what may be missing is the cell's own.
+            continue  # it is finished, so its data is not needed
+        # A cell without sets can still be unable to run, for a reason of its own.
         sets: tuple[Any, ...] = tuple(experiment.data(result.cell)) or tuple(result.cell.items())
         if sets not in reasons:
             reasons[sets] = experiment.missing(result.cell)
@@ -160,7 +162,7 @@ def _to_do(
 
 
 def _cores() -> int:
-    """Those that this process may use, where the system says so."""
+    """The cores that this process may use, if the system tells."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
@@ -203,7 +205,7 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
     except BaseException:
         for process in list((pool._processes or {}).values()):
             process.terminate()
-        pool.shutdown(cancel_futures=True)  # wait: else Python may fail at exit on what the pool closes
+        pool.shutdown(cancel_futures=True)  # without waiting, Python may fail at exit on files that the pool closes
         raise
     finally:
         for name in added:
@@ -211,7 +213,7 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives the signal too, and ends this process
     parent = multiprocessing.parent_process()
     assert parent is not None
 

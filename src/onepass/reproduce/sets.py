@@ -1,7 +1,7 @@
 """The sets of Wang and Vucetic (2010), Table 1: two classes, a training stream in random order, a test set.
 
 Each repetition draws its rows, and their order, from its seed. Numbers are scaled to unit variance over the training
-rows; columns that share a scale already (0 and 1, grey levels, the boards) are left as they are.
+rows; columns that have the same scale already (0 and 1, grey levels, the boards) are not scaled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Labels = NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Rows to learn from, in order, and rows to be tested on; labels are 0 and 1."""
+    """Training rows, in order, and test rows; labels are 0 and 1."""
 
     X: Array
     y: Labels
@@ -32,7 +32,7 @@ class Split:
     truth: Labels
 
     def first(self, rows: int, held: int) -> Split:
-        """A smaller one, for a quick run."""
+        """A smaller split, for a quick run."""
         return Split(self.X[:rows], self.y[:rows], self.held[:held], self.truth[:held])
 
 

@@ -19,7 +19,7 @@ __all__ = ["Sugiyama", "experiment"]
 
 PA = "pa2:lam=1"  # squared hinge with passiveness 1
 AROW = "arow:lam=1,covariance=full"
-FIGURES: dict[str, tuple[str, ...]] = {  # and the learners in it
+FIGURES: dict[str, tuple[str, ...]] = {  # the learners that use it
     "31.4": ("PA",),
     "31.5": ("PA", "PA, start 0", "PA, drawn", "PA, start 0, drawn", "PA, start 0, 20 passes"),
     "31.8": ("PA", "AROW"),
@@ -140,7 +140,7 @@ BOUNDARIES = {"PA": 3, "AROW": 4}
 
 
 def _draw(results: Results) -> str:
-    """What the first seed gave: the functions, and the boundaries among the points."""
+    """The results of the first seed: the functions, and the boundaries between the points."""
     at, panels = GRID[::10], []
     for figure, rule in (("31.5", "PA"), ("31.9", "AROW")):
         lines = [Line("without noise", at.tolist(), (np.sinc(at) + 0.1 * at).tolist(), 8, thin=True)]
@@ -188,7 +188,7 @@ def _scatter(figure: str, runs: dict[str, Numbers]) -> Panel:
 
 
 def _boundary(w: list[float], across: tuple[float, float], along: tuple[float, float]) -> list[tuple[float, float]]:
-    """Where w₁x₁ + w₂x₂ + w₃ = 0 leaves the frame."""
+    """Where the line w₁x₁ + w₂x₂ + w₃ = 0 crosses the frame."""
     ends = [(-(w[1] * b + w[2]) / w[0], b) for b in along if w[0] != 0]
     ends += [(a, -(w[0] * a + w[2]) / w[1]) for a in across if w[1] != 0]
     slack = 1e-9

@@ -21,9 +21,9 @@ BUDGETS = (100, 200)
 COMPARED = tuple(name for name in SETS if name != "Phoneme")  # ELENA's Phoneme is another set than the paper's
 BOARDS = ("Checkerboard", "NCheckerboard")
 GATED = ("PA", "PA-R", "BPA-S", "BPA-S-R", "BPA-NN", "BPA-NN-R", "BPA-P", "BPA-P-R")
-BELOW = 3.0  # points that a gated learner may be below the table
+BELOW = 3.0  # percentage points by which a learner may be below the published table
 
-# Why a mean is more than two published deviations away: of the set, and of learners that have a reason of their own.
+# Reasons why a mean differs by more than two published deviations: for a set, and for single learners.
 WHY_SET: dict[str, str] = {
     "Adult": "the paper's 21K rows are unknown; ours are drawn from the 32,561 of a9a, tested on the 16,281 of a9a.t",
     "Banana": "1,000 test rows put a deviation of 1 point on any single split, and the paper's splits are unknown",
@@ -45,7 +45,7 @@ WHY_LEARNER: dict[str, str] = {
 
 @functools.cache
 def published() -> dict[tuple[str, str, str], Spread]:
-    """Of (learner, set, budget)."""
+    """The published accuracy of (learner, set, budget)."""
     text = resources.files(__package__).joinpath("table1.csv").read_text(encoding="utf-8")
     return {
         (row["algorithm"], row["dataset"], row["budget"]): Spread(
@@ -231,7 +231,7 @@ def _draw(results: Results) -> str:
 
 
 class Acceptance:
-    """What is checked of the table. Each answer is (does it hold, the figures)."""
+    """The checks of the table. Each returns whether it holds, and the figures."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
@@ -279,7 +279,7 @@ class Acceptance:
 
 
 def checks(results: Results) -> list[Check]:
-    """The acceptance of the table, and whether a learner of ours is above the published best."""
+    """The checks of the table, and whether one of our learners is above the best published one."""
     its = Acceptance(results)
     below = "PA, PA-R and the BPA family not more than 3 points below the table"
     weak = ("Stoptron", "RandomBudgetPerceptron", "Forgetron", "PA+Rnd")

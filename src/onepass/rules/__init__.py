@@ -1,5 +1,6 @@
-"""Rules by their papers' names. One file per family, read when one of its rules is asked for; the docstring's maths is
-the code."""
+"""Rules under the names of their papers. Each family has a file, imported when one of its rules is first used; the
+formula in a docstring is the code.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def one_hot(scores: Array, y: int) -> Array:
 
 @dataclasses.dataclass(repr=False)
 class LeastSquares(Rule):
-    """Rules that follow the residual e = target − m on either side. With K classes each row has target ±1."""
+    """Rules whose step is proportional to the residual e = target − m. With K classes each row has a target of ±1."""
 
     tasks = ("binary", "multiclass", "regression")
 

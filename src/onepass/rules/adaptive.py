@@ -44,8 +44,8 @@ class AdaGrad(CoordinateRule):
 class AdaDelta(CoordinateRule):
     """E ← ρE + (1 − ρ)g²; Δ = −√(D + ε)/√(E + ε)·g; D ← ρD + (1 − ρ)Δ²; w ← w + lr·Δ, each per weight (Zeiler 2012).
 
-    absent="lazy" leaves weights without a gradient as they are; "exact" lets their E and D fade by ρ a round, settled
-    when they are next met.
+    absent="lazy" leaves weights without a gradient as they are; with "exact" their E and D fade by ρ in every round,
+    which is computed when the feature occurs next.
     """
 
     name = "adadelta"
@@ -97,9 +97,9 @@ class RMSProp(CoordinateRule):
 class Adam(CoordinateRule):
     """m ← β₁m + (1 − β₁)g; v ← β₂v + (1 − β₂)g²; w ← w − η (m/(1 − β₁ᵗ))/(√(v/(1 − β₂ᵗ)) + ε) (Kingma and Ba 2015).
 
-    t counts the rounds that had an importance. absent="dense" is the paper's: every weight moves in every round, at a
-    cost of all features a round. "lazy" moves only the weights that have a gradient, which is another algorithm and
-    costs what the row has. No regret is promised (Reddi, Kale and Kumar 2018).
+    t counts the rounds with an importance above 0. absent="dense" is the paper's: every weight moves in every round, at
+    a cost of all features a round. "lazy" moves only the weights that have a gradient, which is another algorithm with
+    a cost of O(nnz). There is no regret bound (Reddi, Kale and Kumar 2018).
     """
 
     name = "adam"
@@ -124,7 +124,7 @@ class Adam(CoordinateRule):
 
 
 def _faded(rho: float, planes: dict[str, Array], s: Scalars) -> Any:
-    """ρ to the number of rounds that went by without each weight; 1 where that is not followed."""
+    """ρ to the power of the number of rounds since the last update of each weight; 1 if that is not counted."""
     if "met" not in planes:
         return 1.0
     absent = s.state["rounds"] - planes["met"] - 1.0

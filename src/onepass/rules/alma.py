@@ -18,9 +18,10 @@ class ALMA(Rule):
     """With k corrections so far, γ = B√(p−1)/√(k+1), η = C/(√(p−1)√(k+1)), if m/‖φ‖_p ≤ (1 − α)γ:
     θ ← θ + ηφ/‖φ‖_p, then into ‖θ‖_p ≤ 1.
 
-    θ is w itself for p = 2; otherwise w_j = sign(θ_j)|θ_j|^(p−1)/‖θ‖_p^(p−2) (`geometry.py`), read where x is not zero
-    and ‖θ‖_p followed, so that a round costs O(nnz) powers where the paper's costs O(d). p ≈ 2 ln d suits a sparse
-    target: it behaves like a multiplicative rule. Above 64 the weights would be those of the largest θ_j alone.
+    θ is w itself for p = 2; otherwise w_j = sign(θ_j)|θ_j|^(p−1)/‖θ‖_p^(p−2) (`geometry.py`), computed only where x is
+    not zero, and ‖θ‖_p is updated, so that a round costs O(nnz) powers instead of the paper's O(d). p ≈ 2 ln d suits a
+    sparse target: the rule then behaves like a multiplicative one. p is at most 64, because above that only the largest
+    θ_j would have a weight.
 
     Corrections ≤ (2(p−1)/γ*²)(2/α − 1)² + 8/α − 4, γ* the best margin of a u with ‖u‖_q = 1, inputs ‖x‖_p = 1; after a
     pass without any, every margin is at least (1 − α)γ*. B=1/alpha, normalize=False, strict=True is the form of LIBOL
@@ -54,7 +55,7 @@ class ALMA(Rule):
             return Step()
         add = self._eta() / math.sqrt(s.k + 1.0) / length
         if self.p != 2:
-            return Step(add=add)  # how long θ becomes is not for scalars to say: `ball`
+            return Step(add=add)  # the length of θ cannot be computed from scalars: see the trait `ball`
         inside = 1.0 / max(1.0, math.sqrt(s.ww + 2.0 * add * s.inner + add * add * s.xx))
         return Step(scale=inside, add=inside * add)
 

@@ -1,4 +1,4 @@
-"""What rules share that move every weight by its own history."""
+"""The base of rules that update every weight by its own history."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["CoordinateRule"]
 
 @dataclasses.dataclass(repr=False)
 class CoordinateRule(LossRule):
-    """g = c ∇ℓ, c the importance; each weight with g_j ≠ 0 then moves by `move` and what is kept beside it.
+    """g = c ∇ℓ, c the importance; then `move` updates each weight with g_j ≠ 0 from the numbers stored for it.
 
-    `RuleTraits.planes` says what that is; `native/loops/coordinates.hpp` has the same formulas.
+    `RuleTraits.planes` names these numbers; `native/loops/coordinates.hpp` has the same formulas.
     """
 
     slots: ClassVar[Mapping[str, float]] = {"rounds": 0.0}
@@ -37,7 +37,9 @@ class CoordinateRule(LossRule):
         return s.importance * self.pull_rows(scores, y), Step(add=1.0)
 
     def move(self, w: Array, g: Array, planes: dict[str, Array], spared: Any, s: Scalars) -> Array:
-        """The weights after gradients g; may change what is kept beside them. Penalties leave out what is `spared`."""
+        """The weights after gradients g; may change the numbers stored for them. Penalties do not apply to `spared`
+        weights.
+        """
         raise NotImplementedError
 
     def moved(self, w: Array, seen: Seen, planes: dict[str, Array], s: Scalars) -> Array:

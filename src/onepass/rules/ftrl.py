@@ -23,10 +23,11 @@ class FTRL(CoordinateRule):
     w = 0 if |z| ≤ λ₁, else −(z − sign(z)λ₁)/((β + √n)/α + λ₂).
 
     So w minimises Σ g·w + ½Σ σ(w − w_s)² + λ₁‖w‖₁ + ½(λ₂ + β/α)‖w‖². β = λ₁ = λ₂ = 0 is AdaGrad with δ = 0, η = α. The
-    penalties spare the intercept. w follows from z and n: files hold these two, of the features that were met.
+    penalties do not apply to the intercept. w is computed from z and n; files hold these two, for the features that
+    occurred.
 
-    Without λ₁, z = −w((β + √n)/α + λ₂) in every round, and what is left of the two lines above is
-    w ← w − g/((β + √n)/α + λ₂): then w and n are kept, and no z.
+    Without λ₁, z = −w((β + √n)/α + λ₂) in every round, and the two lines above reduce to w ← w − g/((β + √n)/α + λ₂):
+    then w and n are stored, and no z.
     """
 
     name = "ftrl"

@@ -1,6 +1,6 @@
-"""Second-order rules: weights w ~ N(μ, Σ) that move further where they are less sure (`spread.py`).
+"""Second-order rules: weights w ~ N(μ, Σ) with larger steps for weights that are less certain (`spread.py`).
 
-v = φᵀΣφ is what these rules read as xx; w ← w + add·Σφ, Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ. The diagonal of Σ costs O(nnz) a
+these rules read v = φᵀΣφ as xx; w ← w + add·Σφ, Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ. The diagonal of Σ costs O(nnz) a
 round and one number a weight; covariance="full" keeps the matrix, O(d²), up to `max_dim` features with the intercept.
 With several classes each row has its own Σ (RLS: one for all, as its classes see the same x).
 """
@@ -22,7 +22,7 @@ from .adaline import LeastSquares, one_hot
 __all__ = ["AROW", "CW", "NHERD", "ONS", "RLS", "SCW1", "SCW2", "Kalman"]
 
 MARGINS = ("binary", "multiclass", "multilabel", "ranking", "structured")
-SMALLEST = 1e-300  # below this v has collapsed, and what divides by it stands still
+SMALLEST = 1e-300  # below this, v counts as 0 and rules that divide by it make no update
 
 
 @dataclasses.dataclass(repr=False)
@@ -30,16 +30,17 @@ class RLS(LeastSquares):
     """Recursive least squares with forgetting φ: w ← w + Γx e/(φ/c + v), Γ⁻¹ ← φΓ⁻¹ + c xxᵀ, Γ₀⁻¹ = lam·I.
 
     c is the importance. After t rounds w minimises Σ φ^(t−i) c_i (y_i − w·x_i)² + φ^t lam‖w‖²: for φ = 1 ridge
-    regression, solved exactly, and the mean of Bayesian linear regression. Where forgetting would let a variance pass
-    `max_gamma` (a direction that never comes winds up like φ^−t), that round forgets nothing. Classes are regressed on
-    as ±1.
+    regression, solved exactly, and the mean of Bayesian linear regression. A round in which forgetting would raise a
+    variance above `max_gamma` forgets nothing; without this limit, the variance of a direction without examples would
+    grow like φ^−t. Classes are targets of ±1.
 
     forecast="vaw" predicts w·x/(1 + v) (Vovk, Azoury and Warmuth): with |y| ≤ Y,
-    Σ (y − ŷ)² ≤ min_u Σ (y − u·x)² + lam‖u‖² + Y² ln det(I + XᵀX/lam); plainly predicted and clipped to [−Y, Y], 4Y².
-    y varies around a prediction by noise_variance·(1 + v/φ); None estimates the noise as the mean of e²/(1/c + v/φ).
+    Σ (y − ŷ)² ≤ min_u Σ (y − u·x)² + lam‖u‖² + Y² ln det(I + XᵀX/lam); for plain predictions clipped to [−Y, Y], 4Y²
+    takes the place of Y². y varies around a prediction by noise_variance·(1 + v/φ); None estimates the noise as the
+    mean of e²/(1/c + v/φ).
 
     `form` says how Γ is kept (`spread.py`): "gain" as above, "joseph" in Joseph's form, "chol" as a Cholesky factor of
-    Γ⁻¹, which keeps its digits where features nearly depend on each other, rest for long, or `lam` is tiny.
+    Γ⁻¹, which is more accurate if features are nearly dependent, absent for a long time, or `lam` is tiny.
     """
 
     name = "rls"
@@ -91,7 +92,7 @@ class RLS(LeastSquares):
 
 @dataclasses.dataclass(repr=False)
 class Kalman(Rule):
-    """A Kalman filter for weights that wander: θ_t = θ_{t−1} + N(0, q·I), y = x·θ + N(0, r/c), start N(0, p0·I).
+    """A Kalman filter for weights that drift: θ_t = θ_{t−1} + N(0, q·I), y = x·θ + N(0, r/c), start N(0, p0·I).
 
     Σ ← Σ + q·I; w ← w + Σx e/(r/c + v), Σ⁻¹ ← Σ⁻¹ + (c/r) xxᵀ. With q = 0 it is AROW regression with lam = r.
     """
@@ -123,14 +124,14 @@ class Kalman(Rule):
 
 @dataclasses.dataclass(repr=False)
 class Gaussian(Rule):
-    """What the rules with a choice of Σ share."""
+    """Base of the rules with an option `covariance`."""
 
     tasks: ClassVar[Sequence[str]] = MARGINS
     covariance: str = choice("diagonal", "diagonal", "full", kw_only=True)
     max_dim: int = number(4096, at_least=1, integer=True, kw_only=True)
 
     def start(self) -> float:
-        """The variance of a weight that was never met."""
+        """The variance of a weight that was not updated yet."""
         raise NotImplementedError
 
     def adds_precisions(self) -> bool:
@@ -145,7 +146,7 @@ class Gaussian(Rule):
 
 @dataclasses.dataclass(repr=False)
 class Confident(Gaussian):
-    """Those that start from a variance `sigma0` of every weight."""
+    """Base of the rules that start with the variance `sigma0` for every weight."""
 
     sigma0: float = number(1.0, above=0, kw_only=True)
 
@@ -156,8 +157,8 @@ class Confident(Gaussian):
 @dataclasses.dataclass(repr=False)
 class AROW(Confident):
     """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009): while m < 1, w ← w + (1 − m)Σφ/(v + λ/c),
-    Σ⁻¹ ← Σ⁻¹ + (c/λ) φφᵀ, c the importance: the minimiser of ½max(0, 1 − m)² + ½φᵀΣφ + λ KL. In regression every
-    round, and with covariance="full" that is ridge regression with strength λ/sigma0, solved exactly.
+    Σ⁻¹ ← Σ⁻¹ + (c/λ) φφᵀ, c the importance: the minimiser of ½max(0, 1 − m)² + ½φᵀΣφ + λ KL. In regression every round
+    is an update, and with covariance="full" that is ridge regression with strength λ/sigma0, solved exactly.
 
     diag="drop" keeps the diagonal of the full formula, "exact" is the minimiser among diagonal Σ. `always_update_cov`
     shrinks Σ also where m ≥ 1, as the criterion has it. Mistakes (full, sigma0 = 1), U the rounds with 0 < m < 1, X the
@@ -191,7 +192,7 @@ class AROW(Confident):
 
 @dataclasses.dataclass(repr=False)
 class ConfidenceWeighted(Confident):
-    """What CW and SCW share: y should be right with probability η, m ≥ φ√v with φ = Φ⁻¹(η).
+    """Base of CW and SCW: y should be right with probability η, that is m ≥ φ√v with φ = Φ⁻¹(η).
 
     w ← w + αΣφ, Σ⁻¹ ← Σ⁻¹ + (αφ/√u) φφᵀ, √u the deviation after the update. diag="drop" keeps the diagonal of the full
     formula, "project" that of Σ⁻¹; neither is the exact minimiser, which has no closed form.
@@ -233,8 +234,8 @@ def cw_alpha(m: float, v: float, phi: float) -> float:
 @dataclasses.dataclass(repr=False)
 class CW(ConfidenceWeighted):
     """Confidence-weighted learning (Dredze, Crammer and Pereira 2008; Crammer, Dredze and Pereira 2008): the least KL
-    step to m ≥ φ√v (form="std"), or to m ≥ φv (form="variance"). A hard constraint: importance has no effect on it, and
-    wrong labels do much harm.
+    step to m ≥ φ√v (form="std"), or to m ≥ φv (form="variance"). The constraint is hard: importance has no effect on
+    it, and wrong labels do much harm.
     """
 
     name = "cw"
@@ -301,7 +302,7 @@ class SCW2(ConfidenceWeighted):
 
 @dataclasses.dataclass(repr=False)
 class NHERD(Confident):
-    """Gaussian herding (Crammer and Lee 2010): N(μ, Σ) as a whole is moved by the linear map that PA-II would take.
+    """Gaussian herding (Crammer and Lee 2010): N(μ, Σ) as a whole is transformed by the linear map of PA-II.
 
     While m < 1: w ← w + (1 − m)Σφ/(v + 1/(cC)), Σ⁻¹ ← Σ⁻¹ + (2cC + (cC)²v) φφᵀ. diag="drop" keeps the diagonal of the
     full formula, "project" that of Σ⁻¹.
@@ -335,7 +336,8 @@ class ONS(Gaussian):
     diagonal of A and steps by the joint formula, A⁻¹g/(γ(1 + gᵀA⁻¹g)) with the A before the round.
 
     Where losses are α-exp-concave, ‖g‖ ≤ G and ‖w_t − u‖ ≤ D, with γ ≤ ½min(1/(4GD), α) the regret against u is at most
-    (1/2γ) ln(det A/ε^d) + γεD²/2 (`from_constants`). Needs no set to stay in; `onepass.convex` has those.
+    (1/2γ) ln(det A/ε^d) + γεD²/2 (`from_constants`). The weights are not restricted to a set; for that see
+    `onepass.convex`.
     """
 
     name = "ons"

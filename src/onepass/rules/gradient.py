@@ -21,7 +21,7 @@ __all__ = ["FOBOS", "SGD", "Pegasos", "TruncatedGradient"]
 
 @dataclasses.dataclass(repr=False)
 class LossRule(Rule):
-    """A rule that follows the gradient of a loss. What it does with the gradient is its own.
+    """Base of the rules that follow the gradient of a loss.
 
     With more than two classes the logistic loss is softmax cross-entropy, the squared loss has targets ±1
     in every row, and the other margin losses act on the best rival.
@@ -49,13 +49,13 @@ class LossRule(Rule):
         return ("binary", "multiclass", "multilabel", "ranking", "structured") if loss.margin else ("regression",)
 
     def pull(self, s: Scalars) -> float:
-        """How hard the loss pulls along φ."""
+        """The pull of the loss along φ."""
         loss = losses.make(self.loss)
-        # A target other than 1 (a structured cost) moves the margin at which the loss ends.
+        # A target other than 1 (a structured cost) shifts the margin from which on the loss is 0.
         return loss.pull(s.m + (1.0 - s.target)) if loss.margin else s.side * loss.pull(s.residual)
 
     def pull_rows(self, scores: Array, y: int) -> Array:
-        """How hard it pulls each class row along x."""
+        """The pull of the loss on each class row, along x."""
         if losses.make(self.loss).name == "logistic":
             e = np.exp(scores - np.max(scores))
             return np.asarray((np.arange(len(scores)) == y) - e / np.sum(e))
@@ -73,11 +73,11 @@ class LossRule(Rule):
 
 @dataclasses.dataclass(repr=False)
 class GradientDescent(LossRule):
-    """What descent on a loss shares: w ← w − η_t c ∇ℓ, c the importance; a penalty follows.
+    """Base of the rules of gradient descent: w ← w − η_t c ∇ℓ, c the importance; then the step of a penalty.
 
     `eta` replaces the η of a schedule given by name. `clock` says whether t counts rounds or updates.
     With `batch_size` b > 1 the gradients of b rounds in a row are taken at the same w, and their mean (or sum:
-    `reduction`) makes one step; t then counts steps. An unfinished batch waits, in files too.
+    `reduction`) makes one step; t then counts steps. An unfinished batch is stored, also in files.
     """
 
     schedule: str | schedules.Schedule = "inv_sqrt"
@@ -155,7 +155,7 @@ class FOBOS(GradientDescent):
     """Forward–backward splitting (Duchi and Singer 2009): a gradient step, then the proximal map of the elastic net.
 
     w½ = w − η_t c ∇ℓ; w_j ← sign(w½_j) max(0, |w½_j| − η_t λ₁)/(1 + η_t λ₂), every round, lazily for absent features;
-    the intercept is spared. Σ[ℓ(w_t) + Ω(w_{t+1})] exceeds any u's by at most ‖u‖²/(2η) + (η/2) Σ‖g‖².
+    the intercept is not penalised. Σ[ℓ(w_t) + Ω(w_{t+1})] exceeds any u's by at most ‖u‖²/(2η) + (η/2) Σ‖g‖².
     """
 
     name = "fobos"

@@ -1,6 +1,6 @@
 """Values worth trying for the parameters of each rule: what ``onepass compare --tune`` chooses among.
 
-A rule that is not here has nothing to choose. A parameter that is given keeps its value.
+A rule that is not listed has nothing to choose. A parameter that is given keeps its value.
 """
 
 from __future__ import annotations
@@ -62,5 +62,5 @@ def variants(text: str, task: str = "classification") -> list[str]:
 
 
 def _places(options: str) -> int:
-    """How many parameters are given by their place, without a name."""
+    """The number of parameters that are given by position, without a name."""
     return sum("=" not in item.partition("(")[0] for item in _split(options))

@@ -16,11 +16,13 @@ __all__ = ["MIRA"]
 
 @dataclasses.dataclass(repr=False)
 class MIRA(Rule):
-    """w ← w + α φ, α = clip((β − m)/‖φ‖², 0, c·cap): with β = 0 the smallest w within reach, so ‖w‖ never grows.
+    """w ← w + α φ, α = clip((β − m)/‖φ‖², 0, c·cap): with β = 0 the smallest w that the step can reach, so ‖w‖ never
+    grows.
 
     multiclass="mira" solves the exact problem over all classes: τ = C e_y − Π(C e_y + s/‖x‖²), Π the projection onto
-    {ν ≥ 0, Σν = C}, C = c·cap. From w = 0 the rule stands still; tie_update="perceptron" takes the whole step where
-    m = 0 (with several classes, the uniform one where the true class ties with the best). β = 1 is PA-I with C = cap.
+    {ν ≥ 0, Σν = C}, C = c·cap. From w = 0 the rule alone would make no update; tie_update="perceptron" makes the whole
+    step if m = 0 (with several classes, the uniform step if the true class ties with the best). β = 1 is PA-I with C =
+    cap.
     """
 
     name = "mira"
@@ -31,8 +33,8 @@ class MIRA(Rule):
 
     @property
     def traits(self) -> RuleTraits:
-        # Not `additive`, for the voted readout: an update below the cap ends at a score of exactly 0, which votes for
-        # either class alike.
+        # Not `additive`, for the voted readout: an update below the cap ends at a score of exactly 0, which is a vote
+        # for neither class.
         return super().traits.replace(
             multiclass=(*DIRECTIONS, "mira"),
             solves=("mira",),

@@ -17,11 +17,12 @@ __all__ = ["NORMA"]
 
 @dataclasses.dataclass(repr=False)
 class NORMA(Rule):
-    """w ← (1 − η_t λ)·w + η_t c φ [m ≤ ρ]; with ν, then ρ ← max(0, ρ − η_t([m ≤ ρ] − ν)): about ν of the rounds err.
+    """w ← (1 − η_t λ)·w + η_t c φ [m ≤ ρ]; with ν, then ρ ← max(0, ρ − η_t([m ≤ ρ] − ν)): about ν of the rounds have a
+    margin below ρ.
 
     η_t = η/√t or η (`schedule`), η λ < 1. The intercept is not shrunk. λ = 0, ρ = 0, η = 1 is the Perceptron.
-    The other losses of the paper are `sgd` with l2. With the constant schedule the terms older than τ rounds weigh at
-    most (1 − ηλ)^τ X/λ, ‖φ‖ ≤ X: `window` gives the τ for a tolerance, `budgets.Oldest` cuts there.
+    The other losses of the paper are `sgd` with l2. With the constant schedule the terms older than τ rounds add up to
+    at most (1 − ηλ)^τ X/λ, ‖φ‖ ≤ X: `window` gives the τ for a tolerance, `budgets.Oldest` removes older ones.
     """
 
     name = "norma"

@@ -14,7 +14,7 @@ __all__ = ["Parzen"]
 
 @dataclasses.dataclass(repr=False)
 class Parzen(Rule):
-    """No learning: every example is added to its own class, w_y ← w_y + c x; two classes share w ← w + c y x.
+    """No learning: every example is added to its own class, w_y ← w_y + c x; with two classes, w ← w + c y x.
 
     With a kernel the score of a class is Σ K(xᵢ, x) over its examples, and a tie goes to the lowest class. Linear, it
     is Hebb's rule: the class with the largest projection on its sum.

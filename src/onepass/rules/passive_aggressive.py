@@ -1,6 +1,6 @@
 """Passive-Aggressive (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006).
 
-Each round moves w as little as possible to repair the loss ℓ = max(0, target − m) of the new example.
+Each round changes w as little as possible so that the loss ℓ = max(0, target − m) of the new example becomes 0.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["PA", "PA1", "PA2"]
 
 @dataclasses.dataclass(repr=False)
 class PassiveAggressive(Rule):
-    """What the three variants share: w ← w + τ φ when ℓ > 0.
+    """Base of the three variants: w ← w + τ φ if ℓ > 0.
 
-    `epsilon` is the insensitive tube of regression. update_on="mistake" leaves right but narrow rounds alone
-    (and voids the bounds). importance_mode="scale_step" multiplies τ by the importance, as scikit-learn does;
-    the default lets it multiply the loss term of the problem.
+    `epsilon` is the insensitive tube of regression. update_on="mistake" makes no update after right answers with a
+    small margin; the bounds do not hold then. importance_mode="scale_step" multiplies τ by the importance, as
+    scikit-learn does; the default lets it multiply the loss term of the problem.
     """
 
     tasks: ClassVar[Sequence[str]] = (
@@ -46,7 +46,7 @@ class PassiveAggressive(Rule):
 
     @property
     def traits(self) -> RuleTraits:
-        # A round of these tasks is not right or wrong, so "mistake" means nothing there.
+        # These tasks have no right or wrong answers, so "mistake" has no meaning for them.
         neither = ("regression", "oneclass") if self.update_on == "mistake" else ()
         base = super().traits
         return base.replace(
@@ -69,11 +69,11 @@ class PassiveAggressive(Rule):
         return Step(add=self.tau(loss, s.xx, s.importance))
 
     def slack(self, xx: float, c: float) -> float:
-        """κ of the all-constraints problem: how much one multiplier's use costs the others."""
+        """κ of the all-constraints problem: the weight with which the sum of all multipliers lowers each of them."""
         return 1.0
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
-        """multiclass="all": every s_y − s_r ≥ 1 at once; exact in O(K log K)."""
+        """multiclass="all": satisfies every s_y − s_r ≥ 1 at once; exact, in O(K log K)."""
         plain = self.importance_mode == "scale_step"
         c = 1.0 if plain else s.importance
         if self.update_on == "mistake" and s.m > 0:

@@ -34,7 +34,7 @@ class ROMMA(Rule):
         if not self.violated(s):
             return Step()
         both, inner, target = s.xx * s.ww, s.inner, s.target - s.base
-        if both == 0 or target * inner >= both:  # no old constraint, or it holds by itself
+        if both == 0 or target * inner >= both:  # there is no old constraint, or it holds anyway
             return Step(scale=0.0, add=target / s.xx)
         d = both - inner * inner
         if d <= DEGENERATE * both:  # φ points against w: the constraints contradict each other

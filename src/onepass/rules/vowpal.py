@@ -31,7 +31,7 @@ INVARIANT = (
     "quantile",
     "huber",
 )
-SMALL = 1e-6  # below this a step in the limit is the step itself, to twelve digits
+SMALL = 1e-6  # below this the limit of infinitely many steps equals one step to twelve digits
 
 
 @dataclasses.dataclass(repr=False)
@@ -42,9 +42,9 @@ class VW(CoordinateRule):
     `normalized` (Ross, Mineiro and Langford 2013): N_j = max |x_j|, rate (N_j²)^{P−1} (N_j^{−2} without `adaptive`);
     a new maximum shrinks w_j; all times κ = (Σ c/Σ c Σ_j x_j²/N_j²)^{1−P}. Rescaling a feature from the start then
     changes no prediction. `row_power` is another exponent of κ: with 1, copies of all features change no prediction
-    either, so that long rows learn no faster than short ones (ours, not VW's).
-    `invariant` (Karampatziakis and Langford 2011): an example of importance c moves the score as infinitely many steps
-    of its infinitely small parts would, and so never beyond its label.
+    either, so that examples with many features learn no faster than those with few (ours, not VW's).
+    `invariant` (Karampatziakis and Langford 2011): an example of importance c changes the score as infinitely many
+    steps of infinitely small importance would, and so never beyond its label.
 
     The score is read `clip`ped to the labels so far (logistic: ±50), and so are predictions in regression. The squared
     loss is (y − s)² here, as in VW. Several classes, and label sets, are one against the rest. `vw_compat` takes VW's
@@ -61,7 +61,7 @@ class VW(CoordinateRule):
     invariant: bool = flag(True)
     clip: bool = flag(True)
     vw_compat: bool = flag(False)
-    row_power: float | None = number(None, at_least=0, at_most=1)  # κ's, VW's own unless given
+    row_power: float | None = number(None, at_least=0, at_most=1)  # the exponent of κ; VW's own unless given
 
     def validate(self) -> None:
         super().validate()
@@ -91,7 +91,7 @@ class VW(CoordinateRule):
         return ("binary", "multiclass", "multilabel") if loss.margin else ("regression",)
 
     def shared_power(self) -> bool:
-        """The exponents as in the adaptive case? Away from P = ½, VW takes them so also where it does not adapt."""
+        """Does κ have the exponents of the adaptive case? For P ≠ ½ VW uses them without `adaptive`, too."""
         return self.adaptive or (self.vw_compat and self.power != 0.5)
 
     def kappa_power(self) -> float:
@@ -119,7 +119,7 @@ class VW(CoordinateRule):
         return y * loss.pull(y * p) if loss.margin else twice * loss.pull(y - p)
 
     def step(self, s: Scalars) -> Step:
-        return Step(add=1.0)  # what moves is decided row by row, in `moved`
+        return Step(add=1.0)  # `moved` decides what changes, row by row
 
     def solve(self, scores: Array, y: int, s: Scalars) -> tuple[Array, Step]:
         return np.ones(len(scores)), Step(add=1.0)
@@ -169,7 +169,7 @@ class VW(CoordinateRule):
         return w
 
     def way(self, p: float, y: float, h: float, q: float) -> float:
-        """How far the score goes, over q, in infinitely many steps that add up to h: dp/dh = q·pull(p)."""
+        """The change of the score, divided by q, after infinitely many steps that add up to h: dp/dh = q·pull(p)."""
         loss = losses.make(self.loss)
         side, r, m = (-1.0 if y < p else 1.0), abs(y - p), y * p
         beyond = r - loss.parameter
@@ -201,7 +201,7 @@ class VW(CoordinateRule):
                 delta = loss.parameter
                 if beyond <= 0:
                     return side * decay(r, 1.0)
-                straight = beyond / (delta * q)  # the h that leads to the curved part
+                straight = beyond / (delta * q)  # the h at which the quadratic part of the loss begins
                 if h <= straight:
                     return side * delta * h
                 return side * (beyond + delta * (1.0 - math.exp(-(h - straight) * q))) / q
@@ -209,13 +209,13 @@ class VW(CoordinateRule):
 
 
 def logistic_way(m: float, hq: float) -> float:
-    """ln ω − m, where ω + ln ω = m + e^m + hq: how far logistic loss leads from the margin m in the time hq.
+    """ln ω − m, where ω + ln ω = m + e^m + hq: the change of the margin m under the logistic loss after the time hq.
 
     Lambert's W without its exponentials, by steps of Fritsch, Shafer and Crowley (1973), each of which leaves about the
     fourth power of the error before it. A short time begins at ω = e^m, where the error is hq itself.
     """
     start = math.exp(min(m, 700.0))
-    if m > 40.0:  # e^m is all there is of ω, but for hq
+    if m > 40.0:  # ω = e^m, up to hq
         return math.log1p(hq / (1.0 + start))
     Z = hq + m + start
     if Z < -40.0:  # nothing holds it yet

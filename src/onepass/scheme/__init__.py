@@ -1,8 +1,8 @@
 """The scheme: task → rule → weights → readout.
 
-Every round, a task turns the example into a direction φ and a target; a rule reads a few scalars and answers with a
-`Step`; the weights move, w ← scale·w + add·φ; a readout says which weights predict. `rounds` defines rules and tasks,
-`readouts` the readouts. `onepass.ReferenceLearner` runs the scheme in readable Python.
+In every round, a task turns the example into a direction φ and a target; a rule reads a few scalars and returns a
+`Step`; the weights are updated, w ← scale·w + add·φ; a readout says which weights predict. `rounds` defines rules and
+tasks, `readouts` the readouts. `onepass.ReferenceLearner` runs the scheme in readable Python.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ __all__ = ["link", "p_norm"]
 
 
 def p_norm(x: Array, p: float) -> float:
-    """(Σ|x_j|^p)^(1/p), by way of the largest: no power overflows, and none that matters vanishes."""
+    """(Σ|x_j|^p)^(1/p), scaled by the largest |x_j|, so that no power overflows and none that matters underflows."""
     largest = float(np.max(np.abs(x), initial=0.0))
     if largest == 0 or not np.isfinite(largest):
         return largest

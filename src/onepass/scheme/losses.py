@@ -1,4 +1,4 @@
-"""Losses: their value, and how hard they pull the score.
+"""Losses: their value and their pull, the derivative that moves the score.
 
 A *margin* loss is a function of m = y·s. Its pull is −dℓ/dm: the weight of φ = y·x in a gradient step.
 A *residual* loss is a function of r = y − s. Its pull is dℓ/dr = −∂ℓ/∂s: the weight of x.

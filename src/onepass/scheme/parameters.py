@@ -51,11 +51,11 @@ def flag(default: bool) -> Any:
     return dataclasses.field(default=default, metadata={"flag": True})
 
 
-LARGEST = 2**53  # of parameters that are whole numbers: so far all loops can count
+LARGEST = 2**53  # the largest whole number that all loops count exactly
 
 
 def _check(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
-    """Raise `ParameterError` where a value is not what its field declares."""
+    """Raise `ParameterError` if a value is not what its field declares."""
     meta = field.metadata
     if "options" in meta and value not in meta["options"]:
         expected = ", ".join(repr(option) for option in meta["options"])
@@ -135,7 +135,7 @@ class Parameters:
             if name not in known:
                 expected = ", ".join(known) or "none"
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has: {expected}")
-        # Made anew first, so that a refused value leaves this object as it was.
+        # A new object is made first, so that a refused value leaves this one unchanged.
         checked = type(self)(**{**known, **params})
         for name in params:
             setattr(self, name, getattr(checked, name))
@@ -201,13 +201,15 @@ def _value(text: str) -> Any:
 
 
 def config_name(kind: type[Parameters]) -> str:
-    """What a file calls a class: ours by family and name, others with their module, so that none passes for ours."""
+    """The name of a class in files: ours by family and name, others with their module, so that they cannot be taken for
+    ours.
+    """
     ours = kind.__module__.startswith("onepass.")
     return f"{kind.family}:{kind.__name__ if ours else f'{kind.__module__}.{kind.__qualname__}'}"
 
 
 def to_config(value: Any) -> Any:
-    """A parameter as JSON: plain values as they are, arrays as lists, objects as their name and parameters."""
+    """A parameter as JSON: plain values unchanged, arrays as lists, objects as their name and parameters."""
     if isinstance(value, Parameters):
         return {
             "type": config_name(type(value)),

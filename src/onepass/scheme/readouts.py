@@ -1,4 +1,4 @@
-"""Readouts: which weights predict. A rule says which it admits."""
+"""Readouts: which weights predict. The traits of a rule decide which of them it supports."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Average(Readout):
 class Pocket(Readout):
     """The weights of the longest run of rounds without an update (Gallant 1990).
 
-    With `ratchet` they must also make fewer errors than those in the pocket on the whole stored set, which `fit` has
-    and a stream has not: the pocket's training error never rises. A check costs a pass over the set.
+    With `ratchet` they must also make fewer errors on the whole training set than those in the pocket, so that the
+    training error of the pocket never rises. Only `fit` has such a set; a check costs a pass over it.
     """
 
     name = "pocket"
@@ -54,7 +54,7 @@ class Pocket(Readout):
 
 @dataclasses.dataclass(repr=False)
 class Voted(Readout):
-    """A vote of all weights there have been, each counted by the rounds it stood (Freund and Schapire 1999).
+    """A vote of all past weight vectors, each with the number of rounds that it lasted (Freund and Schapire 1999).
 
     Every update is stored; beyond `max_vectors` of them learning stops with `FullError`, a MemoryError.
     """
@@ -67,7 +67,7 @@ READOUTS: dict[str, type[Readout]] = {"last": Last, "average": Average, "pocket"
 
 
 def make_readout(readout: str | Readout, rule: Rule) -> Readout:
-    """The readout, after checking that the rule admits it; "last" is the rule's own."""
+    """The readout, after checking that the rule supports it; "last" is the rule's own readout."""
     traits = rule.traits
     if readout == "last":
         readout = traits.readout
@@ -88,7 +88,7 @@ def make_readout(readout: str | Readout, rule: Rule) -> Readout:
 
 
 def is_ratchet(readout: Readout, task: str) -> bool:
-    """Does the pocket judge weights by their errors on a stored set? Only classification has errors to count."""
+    """Does the pocket compare errors on a stored set? Only classification has errors to count."""
     if not (isinstance(readout, Pocket) and readout.ratchet):
         return False
     if task not in ("auto", "binary", "multiclass"):

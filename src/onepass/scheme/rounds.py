@@ -1,6 +1,6 @@
-"""What a rule sees of a round and what it answers, `Scalars` in, a `Step` out; what a task makes of an example.
+"""The input of a rule, `Scalars`, and its answer, a `Step`; what a task makes of an example.
 
-`ReferenceLearner` puts them to work, one round after the other.
+`ReferenceLearner` runs them, one round after the other.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Scalars:
     t: int  # this round, from 1
     k: int  # updates so far
     side: float = 1.0  # regression: the sign of the residual, so that φ = side·x; otherwise +1
-    state: dict[str, float] = dataclasses.field(default_factory=dict)  # the rule's own slots; it may write
-    regression: bool = False  # is y itself to be met, or only a margin to be reached?
-    base: float = 0.0  # what of m is the example's initial prediction
+    state: dict[str, float] = dataclasses.field(default_factory=dict)  # the rule's own slots; the rule may change them
+    regression: bool = False  # 1: y itself is the target; 0: a margin should be reached
+    base: float = 0.0  # the part of m that is the example's initial prediction
 
     @property
     def residual(self) -> float:
@@ -50,16 +50,16 @@ class Scalars:
 
     @property
     def inner(self) -> float:
-        """⟨w, φ⟩, for rules that work out ‖w + add·φ‖."""
+        """⟨w, φ⟩, for rules that compute ‖w + add·φ‖."""
         return self.m - self.base
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """w ← scale·w + add·φ. `decay` shrinks as `scale` does but spares the intercept: it is a penalty.
+    """w ← scale·w + add·φ. `decay` shrinks w as `scale` does, but not the intercept: it is a penalty.
 
-    Of Gaussian weights (`RuleTraits.spread`) the move is add·Σφ, and then Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ.
-    `soft` and `shrink` are proximal steps that follow, the intercept spared: |w_j| ← shrink·max(0, |w_j| − soft).
+    With Gaussian weights (`RuleTraits.spread`) the update is add·Σφ, and then Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ.
+    `soft` and `shrink` are proximal steps that follow, except for the intercept: |w_j| ← shrink·max(0, |w_j| − soft).
     """
 
     add: float = 0.0
@@ -86,7 +86,7 @@ THRESHOLDS = ("uncalibrated", "calibrated")
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """A round as rules by coordinate see it: whole vectors, the constant feature last."""
+    """The input of a rule with its own step for each coordinate: whole vectors, the constant feature last."""
 
     x: Array
     scores: Array  # of every row
@@ -112,9 +112,9 @@ def _computes_as(kind: type, home: type) -> bool:
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
 
-    `tasks` are those where the rule is defined; `traits` says everything else that others must know of it. `formula`
-    names the published update that `step` is, where budgets or bounds hold for this update alone. `slots` names the
-    rule's own state, with its start values.
+    `tasks` are those for which the rule is defined; `traits` declares everything else that others need to know.
+    `formula` names the published update that `step` computes, for budgets and bounds of this update alone. `slots` names
+    the rule's own state, with its start values.
 
     `compiled` is found, not written: the name of a class of ours that has a row with the same formula in the table of
     `native/core/rules.cpp`. A subclass has it too, unless it overrides a method (other than `validate`) or the slots.
@@ -145,7 +145,7 @@ class Rule(Parameters):
     def traits(self) -> RuleTraits:
         """What the rule declares, with these parameters. Override it with `super().traits.replace(…)`."""
         tasks = (self.tasks,) if isinstance(self.tasks, str) else tuple(self.tasks)
-        # Rules with a compiled formula say whether they read ‖w‖²; one that is written in Python may.
+        # Rules with a compiled formula declare whether they read ‖w‖²; for a rule in Python it is always computed.
         return RuleTraits(tasks, formula=self.formula, uses_ww=not self.compiled)
 
     def step(self, s: Scalars) -> Step:
@@ -176,7 +176,7 @@ class Rule(Parameters):
         raise NotImplementedError(f"{type(self).__name__} moves its weights by steps along φ")
 
     def require(self, task: str) -> None:
-        """Refuse a task where the rule is not defined."""
+        """Refuse a task for which the rule is not defined."""
         tasks = self.traits.tasks
         if task not in tasks:
             defined = ", ".join(tasks) or "nothing (it declares no tasks)"
@@ -195,7 +195,9 @@ class Rule(Parameters):
         raise ParameterError(f"multiclass={multiclass!r} is not defined for {self!r}; expected one of {expected}")
 
     def require_costs(self, task: str, multiclass: str, classes: int) -> None:
-        """Refuse class costs where no single rival is compared with the true class: they choose it, and its margin."""
+        """Refuse class costs for rules that do not compare one rival with the true class: costs choose this rival and
+        its margin.
+        """
         if task not in ("auto", "multiclass") or classes == 2:
             raise ParameterError("costs= are for three classes or more; for two, class_weight says the same")
         if multiclass != "rival" or self.traits.sees_all_scores("multiclass", multiclass):
@@ -213,7 +215,7 @@ class Direction:
     phi: Array
     target: float = 1.0
     side: float = 1.0
-    m: float | None = None  # ⟨w, φ⟩, unless the task measures otherwise
+    m: float | None = None  # ⟨w, φ⟩, unless the task defines another margin
 
 
 class Task(Protocol):
@@ -228,7 +230,7 @@ class Task(Protocol):
 
 
 def calibrates(threshold: str, rule: Rule, task: str) -> bool:
-    """Is each label of a set kept on its side of 0, or are they only kept in order?"""
+    """Should each label of a set score on its own side of 0, or is only the order learned?"""
     if threshold not in THRESHOLDS:
         raise ParameterError(f"threshold={threshold!r}: expected one of {', '.join(THRESHOLDS)}")
     if task != "multilabel" or threshold == "uncalibrated":
@@ -240,13 +242,13 @@ def calibrates(threshold: str, rule: Rule, task: str) -> bool:
 
 
 def require_start(rule: Rule) -> None:
-    """Refuse a rule that would stay at w = 0 for ever."""
+    """Refuse a rule that would never leave w = 0."""
     if rule.traits.stays_at_zero:
         raise ParameterError(f"{rule!r} never starts from w = 0, where every margin is 0; see its docstring")
 
 
 def require_norm(rule: Rule, fit_intercept: bool, bias_in_norm: bool) -> None:
-    """Refuse an intercept outside ‖φ‖² where the rule could not do without it."""
+    """Refuse bias_in_norm=False for rules that need the intercept in ‖φ‖²."""
     if fit_intercept and not bias_in_norm:
         if rule.traits.uses_ww:
             raise ParameterError(f"{rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")

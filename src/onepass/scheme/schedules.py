@@ -34,7 +34,7 @@ class Schedule(Parameters):
         raise NotImplementedError
 
     def robbins_monro(self) -> tuple[bool, bool]:
-        """Does Σ η diverge; does Σ η² converge."""
+        """Whether Σ η diverges, and whether Σ η² converges."""
         raise NotImplementedError
 
     def constants(self) -> tuple[float, float, float]:
@@ -50,7 +50,7 @@ class Schedule(Parameters):
 
 @dataclasses.dataclass(repr=False)
 class Constant(Schedule):
-    """η: tracks drift for ever, never settles."""
+    """η: follows drift, and never converges."""
 
     name = "constant"
     eta: float = number(0.1, above=0)

@@ -1,4 +1,4 @@
-"""How much options may ask for: what would not fit in ONEPASS_MAX_MEMORY is refused before memory is taken."""
+"""Limits of options: what would not fit into ONEPASS_MAX_MEMORY is refused before memory is allocated."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..errors import FeatureError, ParameterError
 
 __all__ = ["FEW", "MOST_LEARNERS", "read_max_features", "require_few", "require_room"]
 
-MOST_LEARNERS = 50_000  # base learners of one learner: one against one has 316 classes then
+MOST_LEARNERS = 50_000  # the most base learners of one learner; one against one then has at most 316 classes
 FEW = 2**16  # names: so few are within the limit of the environment, which nobody looks up then
 
 
 def require_room(numbers: int, of: str, advice: str = "choose a smaller one") -> None:
-    """Refuse an option, as in "Hedge(M=10)", which needs so many numbers of eight bytes that they do not fit."""
+    """Refuse an option, as in "Hedge(M=10)", if its numbers of eight bytes each would not fit into memory."""
     _native.require_memory(8.0 * min(numbers, 2**1000), of, advice, "ParameterError")
 
 
 def read_max_features(value: Any) -> int | None:
-    """The option max_features, if it is one."""
+    """The option max_features, validated."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= 2**53:

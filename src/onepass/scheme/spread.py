@@ -1,14 +1,15 @@
-"""Gaussian weights, w ~ N(μ, Σ): how sure a second-order rule is of every weight.
+"""Gaussian weights, w ~ N(μ, Σ): the covariance says how sure a second-order rule is of every weight.
 
 A rule that declares a `Spread` sees xx = φᵀΣφ and moves along Σφ: w ← scale·w + add·Σφ; then
 Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ, which by Sherman and Morrison is Σ ← (Σ − κ zzᵀ)/forget with z = Σφ and
-κ = gain/(forget + gain·φᵀΣφ). Of that the diagonal keeps its entries; with a Σ for each class row, each row its block.
-`Covariance` is the reference that the native loops are tested against.
+κ = gain/(forget + gain·φᵀΣφ). A diagonal Σ keeps only the diagonal of that; with a Σ for each class row, each row keeps
+its block. `Covariance` is the reference that the native loops are tested against.
 
 A full Σ comes in three forms, the same but for rounding. "gain" is the formula above. "joseph" (Bucy and Joseph 1968)
-takes the gain k = κz out from both sides, Σ ← ((I − kφᵀ)Σ(I − kφᵀ)ᵀ + (forget/gain) kkᵀ)/forget: what rounding leaves
-along φ is taken out again. "chol" keeps no Σ but a triangle U with UUᵀ = Σ⁻¹, which Givens rotations turn into that of
-forget·UUᵀ + gain·φφᵀ; Σφ is two triangular systems. Σ > 0 whatever the rounding, and half the digits are at stake.
+multiplies by I − kφᵀ from both sides, with the gain k = κz: Σ ← ((I − kφᵀ)Σ(I − kφᵀ)ᵀ + (forget/gain) kkᵀ)/forget:
+rounding errors along φ are removed again. "chol" stores a triangular factor U with UUᵀ = Σ⁻¹ instead of Σ; Givens
+rotations update it to that of forget·UUᵀ + gain·φφᵀ; Σφ is the solution of two triangular systems. Σ stays positive
+definite whatever the rounding, and the condition number of U is the root of that of Σ.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ FORMS = ("gain", "joseph", "chol")
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """What a rule wants Σ to be."""
+    """The kind of Σ that a rule declares."""
 
     full: bool = False  # the matrix, or only its diagonal
-    start: float = 1.0  # the variance of a weight that was never met
+    start: float = 1.0  # the variance of a weight that was not updated yet
     precisions: bool = False  # diagonal: add gain·φ_j² to 1/σ_j, instead of keeping the diagonal of the full formula
-    forgets: bool = False  # full: does a round change Σ even where φ = 0?
+    forgets: bool = False  # full: a round changes Σ even if φ = 0
     drift: float = 0.0  # full: the variance that every weight gains before a round
-    largest: float = math.inf  # full: forgetting waits while it would make a variance larger than this
+    largest: float = math.inf  # full: a round does not forget if that would make a variance larger than this
     vaw: bool = False  # full: predict s/(1 + xᵀΣx)
-    max_dim: int = 4096  # full: features, intercept included, beyond which it is refused
-    form: str = "gain"  # full: how it is kept and changed, one of FORMS
+    max_dim: int = 4096  # full: the most features, intercept included
+    form: str = "gain"  # full: how Σ is stored and updated, one of FORMS
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -53,7 +54,8 @@ class Covariance:
 
     def __init__(self, spread: Spread, rows: int, width: int, *, shared: bool, intercept: bool) -> None:
         self.spread = spread
-        self.forgotten = width if intercept else width - 1  # a constant feature that is never there winds up
+        # The variance of a constant feature that is always 0 would grow without bound.
+        self.forgotten = width if intercept else width - 1
         start = spread.start * np.eye(width) if spread.full else np.full(width, spread.start)
         self.table: Array = np.stack([start] * (1 if shared else rows))
 
@@ -68,7 +70,7 @@ class Covariance:
         return float(np.sum(phi * self.through(phi)))
 
     def updated(self, phi: Array, gain: float, forget: float) -> Array:
-        """The table after Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ. The diagonal forgets only what it meets."""
+        """The table after Σ⁻¹ ← forget·Σ⁻¹ + gain·φφᵀ. A diagonal Σ forgets only at features of the example."""
         if not (gain >= 0 and 0 < forget <= 1):
             raise NumericalError(f"Σ needs a gain >= 0 and a forget in (0, 1], got {gain!r} and {forget!r}")
         z = self.through(phi)

@@ -1,6 +1,6 @@
 """Tasks: how an example becomes a direction φ and a target, for `ReferenceLearner`.
 
-Rows arrive with the constant feature appended as their last coordinate.
+The constant feature is the last coordinate of every x.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Binary(OneRow):
 class Multiclass:
     """y ∈ 0..K−1: φ is +x in the row of y and −x in the row of its best-scoring rival.
 
-    multiclass="uniform" and "proportional" share the −x among all classes that score at least as much as y (Crammer
+    multiclass="uniform" and "proportional" divide −x among all classes that score at least as high as y (Crammer
     and Singer 2003). With `costs` the rival is the r that maximises s_r + √cost(y, r), and the target is that root.
     """
 
@@ -69,7 +69,7 @@ class Multiclass:
             other = rival(scores + self.roots[y], y)
             return Direction(np.outer(_pair(len(w), y, other), x), target=float(self.roots[y, other]))
         parts = shares(scores, y, self.multiclass)
-        # Σ parts = 0, so s_y may be taken out: classes that tie with y then give exactly 0, an error as it should be.
+        # Σ parts = 0, so s_y may be subtracted: classes that tie with y then give exactly 0, which counts as an error.
         return Direction(np.outer(parts, x), m=float(np.sum(parts * (scores - scores[y]))))
 
     def predict(self, w: Array, x: Array) -> int:
@@ -83,7 +83,7 @@ def _pair(classes: int, y: int, other: int) -> Array:
 
 
 def shares(scores: Array, y: int, multiclass: str) -> Array:
-    """The coefficient of x in each row of φ: +1 for y, −1 shared among the classes it should beat."""
+    """The coefficient of x in each row of φ: +1 for y, −1 divided among the classes that should score lower."""
     errors = (scores >= scores[y]) & (np.arange(len(scores)) != y)
     if multiclass in ("uniform", "proportional") and np.any(errors):
         over = np.where(errors, scores - scores[y], 0.0)
@@ -101,10 +101,11 @@ def rival(scores: Array, y: int) -> int:
 
 
 class Multilabel(Multiclass):
-    """y a set of classes: φ is +x in the lowest-scoring row of those in y, −x in the highest of those out.
+    """y a set of classes: φ has +x in the lowest-scoring row of the classes in y, −x in the highest-scoring row of the
+    others.
 
-    With all classes in, or none, there is nothing to order and nothing is learned. Calibrated, these are two directions
-    with a step each: +x in the one row should reach 1, −x in the other too (`Learner`).
+    If y has all classes, or none, nothing is learned. With threshold="calibrated" there are two directions with one
+    step each: +x in the one row should reach 1, and so should −x in the other.
     """
 
     name = "multilabel"
@@ -123,7 +124,7 @@ class Multilabel(Multiclass):
 
 
 class OneClass(OneRow):
-    """No y: w is a centre that should have every x within `radius`: φ = (x − w)/‖x − w‖, m = −‖x − w‖, target −radius.
+    """No y: w is a centre; every x should lie within `radius` of it: φ = (x − w)/‖x − w‖, m = −‖x − w‖, target −radius.
 
     The score is ‖x − w‖ − radius: above 0 is an anomaly.
     """
@@ -164,7 +165,9 @@ class Regression(OneRow):
 
 
 class Ranking(OneRow):
-    """x = (preferred, other): φ is their difference and should reach 1. A constant feature cancels; y is +1."""
+    """x = (preferred, other): φ is their difference, and its score should reach 1. The constant feature cancels; y is
+    +1.
+    """
 
     name = "ranking"
 
@@ -188,7 +191,7 @@ class Structured:
     """y a structure: φ = Φ(x, y) − Φ(x, ỹ) should reach √cost(y, ỹ), ỹ the decoder's choice.
 
     selection="max_loss" takes the ỹ that costs most, score included; "prediction" the best-scoring one.
-    `dimension` bounds the number of named features that the reference keeps.
+    `dimension` is the most named features that the reference stores.
     """
 
     name = "structured"

@@ -52,7 +52,7 @@ class _Oja(_Common):
 
 @dataclasses.dataclass
 class _Components(MiniBatchState):
-    """`components` are the rows of V, zero where there is none yet; `mass` is n, the sum of importances."""
+    """`components` are the rows of V, zero if there is no direction yet; `mass` is n, the sum of importances."""
 
     mass: float = 0.0
     mean: Array = dataclasses.field(default_factory=lambda: np.empty(0))
@@ -93,7 +93,7 @@ class _PCA(LearnedTransform):
         state.components, state.values = np.zeros((k, d)), np.zeros(k)
 
     def _moments(self, state: _Components, X: Array, w: Array) -> tuple[Array, float, Array]:
-        """Join a mini-batch to the mean and squares (Chan, Golub, LeVeque); gives its own mean, its mass, old mean."""
+        """Add a mini-batch to mean and squares (Chan, Golub, LeVeque); return its mean, its mass and the old mean."""
         mass = float(w.sum())
         mean = (w @ X) / mass
         before, total = state.mean, state.mass + mass
@@ -103,7 +103,7 @@ class _PCA(LearnedTransform):
         return mean, mass, before
 
     def _unit(self, state: _Components) -> Array:
-        """The components with length 1; zero rows stay."""
+        """The components, scaled to length 1; zero rows stay zero."""
         return state.components
 
     def _variances(self, state: _Components) -> Array:
@@ -204,13 +204,13 @@ def _blas() -> ThreadpoolController:
 
 
 _thread_limit = threading.RLock()  # the number of BLAS threads is global: one caller at a time may change it
-if hasattr(os, "register_at_fork"):  # the thread that holds it may not exist in the child
+if hasattr(os, "register_at_fork"):  # the thread that holds the lock may not exist in the child process
     os.register_at_fork(after_in_child=_thread_limit._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread: small matrices are faster so, and the bits do not depend on the number of threads."""
+    """Limit BLAS to one thread: small matrices are faster then, and the bits do not depend on the number of threads."""
     with _thread_limit, _blas().limit(limits=1, user_api="blas"):
         yield
 
@@ -229,7 +229,8 @@ def _lengths(rows: Array) -> Array:
 def leading(A: Array, k: int, noise: float) -> tuple[Array, Array]:
     """The largest k singular values above `noise` and their right singular vectors, each one's largest entry positive.
 
-    From the smaller Gram matrix, which is faster by far, where the k-th value is not lost in it; else the SVD.
+    They are computed from the smaller Gram matrix, which is much faster, if the k-th value is accurate there; otherwise
+    by SVD.
     """
     rows, columns = A.shape
     k = min(k, rows, columns)
@@ -297,7 +298,7 @@ class OjaPCA(_PCA):
             step = (rate / mass) * (centred.T @ (w[:, np.newaxis] * along))
         if np.all(np.isfinite(step)):
             V = V + step
-        else:  # V is negligible beside such a step: only the step's direction counts
+        else:  # V is negligible compared with such a step: only the step's direction counts
             step = centred.T @ ((w / mass)[:, np.newaxis] * along)
             V = step / np.abs(step).max() if step.any() else V
         Q, R = np.linalg.qr(V)
@@ -315,8 +316,8 @@ class OjaPCA(_PCA):
 class CCIPCA(_PCA):
     """Candid covariance-free incremental PCA (Weng, Zhang and Hwang 2003): one pass, O(dk) an example, no rate to tune.
 
-    v_1 ← (n − 1 − l)/n v_1 + (1 + l)/n u (u·v_1)/‖v_1‖ with u = x − mean; what v_1 explains is taken from u, and so on.
-    ‖v_i‖ is the variance along its direction. l, the amnesic parameter, gives later rows more weight.
+    v_1 ← (n − 1 − l)/n v_1 + (1 + l)/n u (u·v_1)/‖v_1‖ with u = x − mean; what v_1 explains is subtracted from u, and
+    so on. ‖v_i‖ is the variance along its direction. l, the amnesic parameter, gives later rows more weight.
 
     Parameters
     ----------

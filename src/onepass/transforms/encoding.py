@@ -1,4 +1,4 @@
-"""Names and categories as columns: one for each (`OneHotEncoder`), or hashed and shared (`FeatureHasher`)."""
+"""Names and categories as columns: one column for each (`OneHotEncoder`), or hashed columns (`FeatureHasher`)."""
 
 from __future__ import annotations
 

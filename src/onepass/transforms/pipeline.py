@@ -2,9 +2,9 @@
 
 Learning an example (x, y): each transform learns x, transforms it and passes it on; the model learns the result.
 So the model learns x as the transforms see it after learning it. Predicting changes nothing: x goes through the
-transforms as they are. (River's pipelines learn in the same order.) `partial_fit` and `learn_many` are that loop bit
-for bit: row i of a chunk is scaled by the statistics of the rows up to i, not of the chunk. `fit` is scikit-learn's:
-each transform learns all rows before it transforms any.
+unchanged transforms. (River's pipelines learn in the same order.) `partial_fit` and `learn_many` are that loop bit for
+bit: row i of a chunk is scaled by the statistics of the rows up to i, not of the chunk. `fit` is scikit-learn's: each
+transform learns all rows before it transforms any.
 """
 
 from __future__ import annotations
@@ -444,7 +444,7 @@ def _fits(step: Any) -> bool:
 
 
 def _teach(model: Any, rows: Rows, y: Any, importance: Any) -> None:
-    """Teach a model rows: ours take them as they are, River's one by one, scikit-learn's as tables."""
+    """Let a model learn rows: our models take them directly, River's one by one, scikit-learn's as tables."""
     if hasattr(model, "learn_many") and not hasattr(model, "_memory_usage"):  # River's wants data frames
         model.learn_many(rows, y, importance)
     elif isinstance(rows, list) and hasattr(model, "learn_one"):

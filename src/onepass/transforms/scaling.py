@@ -49,7 +49,7 @@ class Statistics:
         return {**self.__dict__, "lookup": StreamColumns()}
 
     def widen(self, columns: int) -> None:
-        """Make room for so many columns, unless they are too many."""
+        """Make room for `columns` columns; too many are refused."""
         if columns > self.used:
             self.require_few(columns)
             self.make_room(columns)
@@ -174,7 +174,8 @@ class Running(Transform):
         if columns is not None:
             arrays = state.at(columns)
         elif not learn:
-            arrays = {key: np.require(array, requirements="W") for key, array in arrays.items()}  # it may be mapped
+            # An array of a file may be a read-only memory map.
+            arrays = {key: np.require(array, requirements="W") for key, array in arrays.items()}
         reached = self._dense(arrays, state.rows, X, learn, old, new)
         if reached < batch.rows:
             raise _overflow(type(self).__name__, reached)

@@ -1,4 +1,4 @@
-"""Texts as words or characters, and runs of them: `NGrams`."""
+"""Texts as words or characters, and n-grams of them: `NGrams`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BLANKS = re.compile(r"\s+")
 
 
 class NGrams(Stateless):
-    """A text becomes its words, and runs of them: {"text": "so it goes"} becomes text=so, text=so it, … with counts.
+    """A text becomes its words, and n-grams of them: {"text": "so it goes"} becomes text=so, text=so it, … with counts.
 
     The names are those that `op.stream(text=…, ngram=…)` gives. Nothing is learned: names need no vocabulary, and the
     tables of scikit-learn's methods (`transform` of a list of texts) are hashes of them.
 
     Parameters
     ----------
-    ngram : the longest run; or (shortest, longest).
+    ngram : the longest n-gram; or (shortest, longest).
     of : "words" (letters, digits and _), or "characters" (blanks count as one space each).
     lower : convert to lower case.
     features : the names of the texts; by default all strings of a mapping.

@@ -60,7 +60,7 @@ class _Weights(LabelledState):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         stored = len(self.memory_codes)
         if self.memory_codes.dtype != np.int64 or not 0 <= stored <= self.offered:
-            raise ValueError("the memory holds more than it was offered")
+            raise ValueError("the memory holds more examples than were offered")
         if stored and not 0 <= self.memory_codes.min() <= self.memory_codes.max() < len(self.W):
             raise ValueError("the memory has codes without a class")
         if self.W.ndim != 2 or len(self.W) > len(self.classes) or self.W.shape[1] < 1:
@@ -171,7 +171,7 @@ class SoftmaxSGD(LabelledLearner):
 
     @staticmethod
     def _gradient(W: Array, Z: Array, codes: NDArray[np.int64]) -> Array:
-        """Of the mean loss −ln p_y."""
+        """The gradient of the mean loss −ln p_y."""
         P = _softmax(Z @ W.T)
         P[np.arange(len(codes)), codes] -= 1.0
         return np.asarray(P.T @ Z) / len(codes)
@@ -276,7 +276,7 @@ class _MemoryLearner(SoftmaxSGD):
             if place < len(state._past[1]):
                 state._past[1][place] = z
             else:
-                state._past = (-1, np.empty((0, 0)))  # no room: computed again at the next use
+                state._past = (-1, np.empty((0, 0)))  # too large to store: computed again at the next use
 
     def _stored_features(self, state: Any, d: int) -> Array:
         """The features of all stored examples, computed row by row as when they came; with room for as many again."""

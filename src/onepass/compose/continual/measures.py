@@ -118,7 +118,7 @@ def _accuracy(model: Any, task: Task, learned: bool = True) -> float:
 
 
 def permuted_tasks(X: Any, y: Any, n: int = 5, *, test: float = 0.25, passes: int = 1, seed: int = 0) -> list[Task]:
-    """The same classes `n` times, each time with the columns in another order; the first as they are."""
+    """The same classes `n` times, each time with the columns in another order; the first task is unchanged."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     random = np.random.default_rng(seed)
     learned, judged = _parts(len(y), test, random)

@@ -43,7 +43,7 @@ class AdaGrad(Player):
         step = np.divide(z, H, out=np.zeros_like(z), where=H > 0)
         if not np.any(z):
             return
-        # A coordinate that never had a gradient may move at no cost: its metric is almost 0.
+        # The metric of a coordinate without gradients so far is almost 0, so any move of it costs nothing.
         self.w = self.set.project_diagonal(
             self._finite(self.w - self.eta * step), np.where(H > 0, H, np.max(H) * 1e-12)
         )

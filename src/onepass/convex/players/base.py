@@ -19,14 +19,14 @@ __all__ = ["Player"]
 class Player:
     """Base of the players. `w` is the point played next; `learn(z)` takes a subgradient of the loss there.
 
-    A refused z leaves the player unchanged. Subclasses write `_begin` and `_move`, which replace arrays and never
-    change one in place, and `bounds(u, Z)`: an entry for every prefix of the subgradients Z (rows), bounding the regret
-    against u ∈ S after so many rounds; None where there is no bound.
+    A refused z leaves the player unchanged. Subclasses define `_begin` and `_move`, which replace arrays and never
+    change one in place, and `bounds(u, Z)`: entry t − 1 bounds the regret against u ∈ S after t rounds with the
+    subgradients Z[:t]; None if there is no bound.
     """
 
     name = ""
     squares_kept = 0  # tables of d × d numbers
-    linear = True  # does it use only subgradients of the losses?
+    linear = True  # True: the player uses only subgradients of the losses
 
     def __init__(self, d: int, set: DecisionSet | None = None) -> None:
         if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:

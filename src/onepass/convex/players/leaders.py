@@ -20,9 +20,9 @@ __all__ = ["FTL", "FTRL", "RDA", "DualAveraging", "EntropicFTRL"]
 class FTL(Player):
     """w_t = argmin_{w ∈ S} Σ_{i<t} f_i(w), from w₁ ∈ S: follow the leader, for losses of one kind.
 
-    ½‖w − z‖²: the projected mean; linear: `linear_argmin`, where Σz = 0 the point stays; squared predictions on ℝᵈ:
-    least squares of minimum norm. Quadratic losses with ‖z‖ ≤ L (and those points in S): regret ≤ 4L²(1 + ln T).
-    With linear losses it may lose every round: there is no bound.
+    ½‖w − z‖²: the projected mean; linear: `linear_argmin` (if Σz = 0 the point does not change); squared predictions on
+    ℝᵈ: least squares of minimum norm. Quadratic losses with ‖z‖ ≤ L (and those points in S): regret ≤ 4L²(1 + ln T).
+    With linear losses it may lose in every round, so there is no bound.
     """
 
     name = "ftl"
@@ -37,7 +37,7 @@ class FTL(Player):
         self.L = 0.0
 
     def learn(self, z: object) -> None:
-        """A subgradient is the linear loss ⟨z, ·⟩."""
+        """Learn a subgradient z, as the linear loss ⟨z, ·⟩."""
         self.learn_loss(Linear(z))
 
     def learn_loss(self, f: RoundLoss) -> None:

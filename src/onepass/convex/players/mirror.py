@@ -88,7 +88,7 @@ class PNorm(Player):
     def _move(self, z: Array) -> None:
         theta = self.theta - self.eta * z
         size = float(np.linalg.norm(theta, ord=self.q))
-        if self.radius is not None and size > self.radius:  # ‖w‖_p = ‖θ‖_q: scaling one scales the other
+        if self.radius is not None and size > self.radius:  # ‖w‖_p = ‖θ‖_q: scaling w scales θ by the same factor
             theta, size = theta * (self.radius / size), self.radius
         self.theta = theta
         scaled = theta / size if size > 0 else theta

@@ -1,8 +1,8 @@
-"""What the papers promise of a rule with a row of weights for each of K > 2 classes: `guarantees` for matrices.
+"""Regret bounds of rules with a row of weights for each of K > 2 classes: `guarantees` for matrices.
 
-A round moves W by a_t·φ_t with φ_t the matrix that has x in the true row and −x in the rival's: ‖φ‖² = 2‖x‖². On a
-stream whose classes come one after the other a model begins with one vector w for the first two, which is the matrix
-with rows −w/2 and w/2: its steps are half as long (`Looked.rate`), and the bounds say what that costs.
+A round adds a_t·φ_t to W. The matrix φ_t has x in the row of the true class and −x in the row of the rival, so ‖φ‖² =
+2‖x‖². If classes are not declared, a model begins with one vector w for the first two of them, which is the matrix with
+rows −w/2 and w/2. Its steps are half as long (`RecordedClassRounds.rate`), and the bounds include the cost of that.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .class_hindsight import RIVALS, class_values
 from .guarantees import Bounds, Guarantee, descends, equal, is_plain_descent
 from .second_order_guarantees import SIZE, volumes
 
-__all__ = ["LookedClasses", "of"]
+__all__ = ["RecordedClassRounds", "of"]
 
 
 @dataclasses.dataclass
-class LookedClasses:
-    """What was seen, round by round: the scores of all classes (0 of those not yet met), which of them the model
-    knew when it learned, y_t as the index of a class, c_t, ‖x_t‖².
+class RecordedClassRounds:
+    """The rounds of a run: the scores of all classes (0 for classes that did not occur before), which classes the model
+    knew when it learned the example, y_t as the index of a class, c_t, ‖x_t‖².
     """
 
     X: Any
@@ -46,29 +46,29 @@ class LookedClasses:
 
     @property
     def rate(self) -> Array:
-        """1, and ½ while there was one vector for two classes."""
+        """The length of the steps: ½ while there was one vector for two classes, then 1."""
         return np.where(self.known.sum(axis=1) > 2, 1.0, 0.5)
 
     @property
-    def met(self) -> Array:
-        """Scores of the classes that took part in the round, −∞ of the others."""
+    def known_scores(self) -> Array:
+        """The scores of the classes that the model knew, and −∞ for the others."""
         return np.where(self.known, self.s, -np.inf)
 
     @property
     def margins(self) -> Array:
-        at, S = np.arange(len(self.y)), self.met
+        at, S = np.arange(len(self.y)), self.known_scores
         right = S[at, self.y].copy()
         S[at, self.y] = -np.inf
         return np.asarray(right - S.max(axis=1))
 
 
-Bound = Callable[[LookedClasses, Array, Array], Bounds | None]
+Bound = Callable[[RecordedClassRounds, Array, Array], Bounds | None]
 ONE_BY_ONE = "while two classes were known"
 DECLARED = "for classes that are declared before the first example: LinearModel(…, classes=[…])"
 
 
 def of(rule: Any, multiclass: str, costs: Any = None) -> Guarantee:
-    """The guarantee of a rule; where none is known here, its loss alone, with the reason."""
+    """The guarantee of a rule; if no bound is known, only the loss and the reason."""
     if costs is not None:
         return of_loss(losses.Hinge(), "the bounds are for mistakes that cost the same")
     formula = rule.traits.formula
@@ -88,13 +88,15 @@ def of(rule: Any, multiclass: str, costs: Any = None) -> Guarantee:
 
 
 def of_loss(loss: Loss, reason: str, bound: Bound | None = None, formula: str = "", times: float = 1.0) -> Guarantee:
-    """Of the loss itself, ours against theirs. Our classes are those that we knew; theirs are all."""
+    """The guarantee that compares losses: that of the learner over the classes known in the round, that of the
+    comparator over all classes.
+    """
 
-    def ours(k: LookedClasses) -> Array:
-        met = k.s if loss.name == "squared" else k.met  # a row that is not there yet says 0
-        return times * k.c * class_values(loss, met, k.y)
+    def ours(k: RecordedClassRounds) -> Array:
+        scores = k.s if loss.name == "squared" else k.known_scores  # a class that is not known yet scores 0
+        return times * k.c * class_values(loss, scores, k.y)
 
-    def theirs(k: LookedClasses, s: Array) -> Array:
+    def theirs(k: RecordedClassRounds, s: Array) -> Array:
         return times * k.c * class_values(loss, s, k.y)
 
     name = {"logistic": "softmax cross-entropy", "squared": "squared loss of every class"}.get(loss.name, loss.name)
@@ -102,18 +104,18 @@ def of_loss(loss: Loss, reason: str, bound: Bound | None = None, formula: str = 
 
 
 def of_mistakes(reason: str, bound: Bound | None, formula: str) -> Guarantee:
-    """Of our mistakes, against their hinge loss."""
+    """The guarantee that compares the mistakes of the learner with the hinge loss of the comparator."""
     hinge = losses.Hinge()
     return Guarantee("mistakes against hinge loss", hinge, lambda k: (k.margins <= 0).astype(np.float64),
                      lambda k, s: class_values(hinge, s, k.y), bound, formula, reason)  # fmt: skip
 
 
-def _extra(k: LookedClasses) -> Array:
-    """Half of the mistakes that steps of half the length made."""
+def _extra(k: RecordedClassRounds) -> Array:
+    """Half of the mistakes that were made while steps had half the length."""
     return np.cumsum(0.5 * ((k.rate < 1.0) & (k.margins <= 0)))
 
 
-def _constants(k: LookedClasses, u: Array, theirs: Array, **more: float) -> dict[str, float]:
+def _constants(k: RecordedClassRounds, u: Array, theirs: Array, **more: float) -> dict[str, float]:
     found = {"R": float(np.sqrt(k.squared_radius[-1])), "‖U‖": float(np.linalg.norm(u)), "L(U)": float(theirs.sum())}
     extra = float(_extra(k)[-1])
     return {**found, **more, **({f"½ mistakes {ONE_BY_ONE}": extra} if extra else {})}
@@ -123,7 +125,7 @@ def _perceptron(rule: Any, multiclass: str) -> Guarantee:
     """Crammer and Singer (2003), in the form of a matrix U of any length: Σa ≤ L + ‖U‖√(2Σa²‖x‖²) over the mistakes."""
     plain = rule.beta == 0 and not rule.strict and rule.schedule is None and multiclass in RIVAL_SHARES
 
-    def bound(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedClassRounds, u: Array, theirs: Array) -> Bounds | None:
         if not equal(k):
             return None
         reach = 2.0 * k.squared_radius * float(np.sum(u * u))
@@ -136,17 +138,19 @@ def _perceptron(rule: Any, multiclass: str) -> Guarantee:
     )
 
 
-RIVAL_SHARES = ("rival", "uniform", "proportional")  # ‖φ‖² is at most 2‖x‖² in each
+RIVAL_SHARES = ("rival", "uniform", "proportional")  # ‖φ‖² is at most 2‖x‖² in each mistake
 
 
 def _passive_aggressive(rule: Any, multiclass: str) -> Guarantee:
-    """Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), §5, §8: as of two classes, with 2R² for R²."""
+    """Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), §5, §8: the bounds for two classes, with 2R² in place
+    of R².
+    """
     plain = rule.update_on == "loss" and rule.importance_mode == "loss" and multiclass == "rival"
     reason = "the bound is for updates on every loss against the best rival, and examples of importance 1"
     C = rule.aggressiveness()
     if rule.traits.formula == "pa1":
 
-        def mistakes(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
+        def mistakes(k: RecordedClassRounds, u: Array, theirs: Array) -> Bounds | None:
             if not equal(k) or math.isinf(C):
                 return None
             L = np.cumsum(theirs)
@@ -156,11 +160,11 @@ def _passive_aggressive(rule: Any, multiclass: str) -> Guarantee:
         return of_mistakes(reason, mistakes if plain else None, "max(2R², 1/C)(‖U‖² + 2C·L(U)) − L(U)")
     soft = rule.traits.formula == "pa2"
 
-    def squares(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
+    def squares(k: RecordedClassRounds, u: Array, theirs: Array) -> Bounds | None:
         L = np.cumsum(theirs)
         if not equal(k) or (not soft and L[-1] > 0):
             return None
-        # A step of half the length is one with half of C.
+        # A step of half the length equals a step with C/2.
         slack = np.where(np.minimum.accumulate(k.rate) < 1.0, 1.0 / C, 1.0 / (2.0 * C)) if soft else 0.0
         total = (2.0 * k.squared_radius + slack) * (float(np.sum(u * u)) + (2.0 * C * L if soft else 0.0))
         return total - L, _constants(k, u, theirs, **({"C": C} if soft else {}))
@@ -177,11 +181,11 @@ def _passive_aggressive(rule: Any, multiclass: str) -> Guarantee:
     )
 
 
-def _pulls(loss: Loss, k: LookedClasses) -> Array:
-    """The weight of x in the step of every class row, before η."""
+def _pulls(loss: Loss, k: RecordedClassRounds) -> Array:
+    """The weight of x in the step of every class row, without the factor η."""
     at = np.arange(len(k.y))
     if loss.name == "logistic":
-        e = np.exp(k.met - k.met.max(axis=1, keepdims=True))
+        e = np.exp(k.known_scores - k.known_scores.max(axis=1, keepdims=True))
         return np.asarray(
             k.c[:, np.newaxis] * ((np.arange(k.s.shape[1]) == k.y[:, np.newaxis]) - e / e.sum(axis=1)[:, np.newaxis])
         )
@@ -189,7 +193,7 @@ def _pulls(loss: Loss, k: LookedClasses) -> Array:
         return np.asarray(
             k.c[:, np.newaxis] * (np.where(np.arange(k.s.shape[1]) == k.y[:, np.newaxis], 1.0, -1.0) - k.s)
         )
-    S = k.met
+    S = k.known_scores
     S[at, k.y] = -np.inf
     pull = k.c * np.array([loss.pull(float(m)) for m in k.margins])
     out = np.zeros_like(k.s)
@@ -201,12 +205,12 @@ def _pulls(loss: Loss, k: LookedClasses) -> Array:
 def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, multiclass: str) -> Guarantee:
     """Zinkevich (2003): Σ⟨g, W − U⟩ = Σ(‖W_t − U‖² − ‖W_{t+1} − U‖²)/(2η_t) + ½Ση_t‖g_t‖², the steps as they were.
 
-    A loss over the classes that are known is no larger than that over all, so it holds while classes come, too; but not
-    of the squared loss, which counts every row.
+    The loss over the known classes is at most the loss over all classes, so the bound also holds while new classes
+    occur. It does not hold then for the squared loss, which counts every row.
     """
     plain = is_plain_descent(rule) and multiclass == "rival"
 
-    def bound(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedClassRounds, u: Array, theirs: Array) -> Bounds | None:
         if loss.name == "squared" and not np.all(k.known):
             return None
         eta = k.rate * np.array([schedule(float(t)) for t in range(1, len(k.y) + 1)])
@@ -221,7 +225,7 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, multiclass: st
         spent = 0.5 * np.cumsum(eta * G2)
         if np.all(eta == eta[0]):
             return float(np.sum(u * u)) / (2.0 * eta) + spent, found
-        grown = np.cumsum(np.maximum(0.0, np.diff(1.0 / eta, prepend=0.0)))  # 1/η_T where the steps never grow
+        grown = np.cumsum(np.maximum(0.0, np.diff(1.0 / eta, prepend=0.0)))  # 1/η_T if the steps never grow
         return 0.5 * D2 * grown + spent, {**found, "D": float(np.sqrt(D2[-1]))}
 
     constant = isinstance(schedule, schedules.Constant)
@@ -237,7 +241,7 @@ def _least_squares(rule: RLS) -> Guarantee:
     """K least squares that share Σ (second_order_guarantees.py): E² is the largest Σ_r e_r² of a round."""
     vaw = rule.forecast == "vaw"
 
-    def bound(k: LookedClasses, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedClassRounds, u: Array, theirs: Array) -> Bounds | None:
         if not equal(k) or not np.all(k.known):
             return None
         volume = volumes(k, rule.lam, np.ones(len(k.y), dtype=bool))

@@ -1,7 +1,8 @@
-"""The best fixed weight matrix in hindsight: `hindsight` for more than two classes, a row of weights for each.
+"""The best fixed weight matrix in hindsight: `hindsight` for more than two classes, with a row of weights for each
+class.
 
-Margin losses are of s_y − max_{r≠y} s_r; the logistic loss is softmax cross-entropy; the squared loss has targets ±1 in
-every row, which are K least squares (`rules.gradient.LossRule`).
+Margin losses are functions of s_y − max_{r≠y} s_r. The logistic loss is softmax cross-entropy. The squared loss has
+targets ±1 in every row, so it is K problems of least squares (`rules.gradient.LossRule`).
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ __all__ = ["ClassProblem", "best_rows", "class_values"]
 
 Codes = NDArray[np.int64]
 PIECEWISE = ("hinge", "perceptron")
-RIVALS = (*PIECEWISE, "squared_hinge")  # with kinks where two rivals score the same
+RIVALS = (*PIECEWISE, "squared_hinge")  # they have kinks where two rivals have equal scores
 
 
 def class_values(loss: Loss, S: Array, y: Codes) -> Array:
-    """ℓ of every row of scores. A class that scores −∞ takes no part."""
+    """The loss of every row of scores. A class with the score −∞ is left out."""
     return _class_curves(loss, S, y, 0.0)[0]
 
 
 def _class_curves(loss: Loss, S: Array, y: Codes, h: float) -> tuple[Array, Array]:
-    """Values, and derivatives by each score. h > 0 rounds the kinks of the hinge: never above the loss itself."""
+    """Values, and derivatives with respect to each score. h > 0 smooths the kinks of the hinge from below."""
     at = np.arange(len(y))
     if loss.name == "logistic":
         top = S.max(axis=1, keepdims=True)
@@ -52,7 +53,7 @@ def _class_curves(loss: Loss, S: Array, y: Codes, h: float) -> tuple[Array, Arra
     squared = loss.name == "squared_hinge"
     short = _reach(loss) + S - S[at, y][:, np.newaxis]
     short[at, y] = -np.inf
-    if h == 0.0:  # only the best rival has a slope
+    if h == 0.0:  # only the derivative of the best rival is not 0
         rival = short.argmax(axis=1)
         over = np.maximum(0.0, short[at, rival])
         alpha = np.zeros_like(S)
@@ -60,7 +61,7 @@ def _class_curves(loss: Loss, S: Array, y: Codes, h: float) -> tuple[Array, Arra
         value = 0.5 * over**2 if squared else over
     else:  # max over α ≥ 0 of ⟨α, short⟩ − (h/2)‖α‖², and Σα ≤ 1, or − ½(Σα)² where the hinge is squared
         alpha = _shared(short, h) if squared else _into_corner(short / h)
-        short[at, y] = 0.0  # which has no α
+        short[at, y] = 0.0  # the class itself has no α
         value = np.sum(alpha * short, axis=1) - 0.5 * h * np.sum(alpha**2, axis=1)
         if squared:
             value -= 0.5 * alpha.sum(axis=1) ** 2
@@ -69,18 +70,18 @@ def _class_curves(loss: Loss, S: Array, y: Codes, h: float) -> tuple[Array, Arra
 
 
 def _reach(loss: Loss) -> float:
-    """The margin at which the loss ends."""
+    """The margin from which on the loss is 0."""
     return float(loss.beta) if loss.name == "perceptron" else 1.0  # type: ignore[attr-defined]
 
 
 def _sorted_sums(Z: Array) -> tuple[Array, Array]:
-    """Every row from its largest entry down, and the sums of its first j."""
+    """Every row in descending order, and the sums of its first j entries."""
     ordered = -np.sort(-Z, axis=1)
     return ordered, np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
 
 
 def _into_corner(Z: Array) -> Array:
-    """The nearest α ≥ 0 with Σα ≤ 1 to every row."""
+    """The projection of every row onto {α ≥ 0, Σα ≤ 1}."""
     out = np.maximum(Z, 0.0)
     outside = out.sum(axis=1) > 1.0
     rows = Z[outside]
@@ -103,14 +104,14 @@ def _shared(Z: Array, h: float) -> Array:
 class ClassProblem(Problem):
     """min_U Σ c_i ℓ(U x_i, y_i), U flattened row after row.
 
-    The slopes of a row sum to 0: β_r ≥ 0 for every rival r, −Σβ for the class itself. Softmax and the hinge have
-    Σβ ≤ 1, and β with 1 − Σβ is a distribution. The slopes of the squared loss are any.
+    The slopes of a row sum to 0: β_r ≥ 0 for every rival r, and −Σβ for the class itself. For softmax and the hinge, Σβ
+    ≤ 1, and β together with 1 − Σβ is a distribution. The slopes of the squared loss are not restricted.
     """
 
     def __init__(self, X: Any, y: Codes, classes: int, loss: Loss, c: Array) -> None:
         self.X, self.y, self.loss, self.c, self.classes = X, y, loss, c, classes
         self.kinks = loss.name in RIVALS
-        # Of the scores. Rivals: the largest eigenvalue of the products of all e_r − e_y.
+        # A bound on the curvature in the scores. With rivals: the largest eigenvalue of Σ (e_r − e_y)(e_r − e_y)ᵀ.
         self.curvature = {"logistic": 0.5, "squared": 1.0}.get(loss.name, float(classes))
         self.size = classes * int(X.shape[1])
 
@@ -161,14 +162,14 @@ class ClassProblem(Problem):
         return np.asarray(_reach(self.loss) * whole - (0.5 * whole**2 if self.loss.name == "squared_hinge" else 0.0))
 
     def room(self, alpha: Array) -> Array:
-        """β; for distributions with 1 − Σβ in the class's own place."""
+        """β; for distributions, 1 − Σβ stands at the class's own place."""
         out = self._rivals(alpha)
         if self.loss.name not in ("squared", "squared_hinge"):
             out[np.arange(len(out)), self.y] = np.maximum(1.0 - out.sum(axis=1), 0.0)
         return out
 
     def bend(self, bends: Array, s: Array) -> Array:
-        """p_r (s_r − Σps) for distributions; β_r (s_r − s_y) where β is bounded by 0 alone."""
+        """p_r (s_r − Σps) for distributions; β_r (s_r − s_y) if β ≥ 0 is the only bound."""
         if self.loss.name == "squared":
             return s
         if self.loss.name != "squared_hinge":
@@ -231,14 +232,14 @@ def _checked_classes(X: Any, y: Codes, classes: int) -> Codes:
 
 
 def _squared(X: Any, y: Codes, classes: int, loss: Loss, c: Array) -> Comparator:
-    """Least squares of each class against the others: the problem falls apart into one for each row of U."""
+    """Least squares of each class against the others: one separate problem for each row of U."""
     each = [best(X, np.where(y == r, 1.0, -1.0), loss, Reals(), c) for r in range(classes)]
     value, gap = sum(e.value for e in each), sum(e.gap for e in each)
     return Comparator(np.array([e.u for e in each]), value, gap, each[0].method + ", a row each", set=repr(Reals()))
 
 
 def exact(X: Any, classes: int) -> bool:
-    """Is the linear program small enough? It has two entries for every number of X and every rival."""
+    """Is the linear program small enough? For every number of X and every rival it has two entries."""
     numbers = X.nnz if hasattr(X, "nnz") else X.size
     return bool(X.shape[0] * (classes - 1) <= EXACT_ROWS and 2 * numbers * (classes - 1) <= EXACT_NUMBERS)
 

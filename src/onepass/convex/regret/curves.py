@@ -1,4 +1,4 @@
-"""Regret: the loss beyond that of the best fixed comparator in hindsight, and its theoretical bound.
+"""Regret: the loss of the learner minus that of the best fixed comparator in hindsight, and its theoretical bound.
 
 `op.regret(run)` of a `prequential(…, regret=True)`, `op.regret(game)` of a `convex.play`.
 """
@@ -30,7 +30,7 @@ class Regret:
     """Curves over t: `loss`, cumulative, of the learner; `best`, of the comparator; `bound` on their difference.
 
     The comparator is the best of *all* rounds, fixed: `bound` holds for it at every t, so the two curves can be
-    compared. `bound` is None where the rule has none here; `reason` says why.
+    compared. `bound` is None if no bound is known; `reason` says why.
     """
 
     t: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Regret:
     comparator: Comparator | None = None
     constants: dict[str, float] = dataclasses.field(default_factory=dict)
     who: str = ""
-    what: str = "loss"  # what is summed, for instance "mistakes" against "hinge"
+    what: str = "loss"  # the losses that are compared, for instance "mistakes against hinge loss"
     against: str = ""
     formula: str = ""
     reason: str = ""
@@ -61,7 +61,7 @@ class Regret:
 
     @property
     def per_round(self) -> Array:
-        """What each round (or each stretch between two reports) added."""
+        """The regret of each round, or of each period between two reports."""
         return np.diff(self.regret, prepend=0.0)
 
     @property
@@ -72,13 +72,13 @@ class Regret:
         return len(self.t)
 
     def holds(self, slack: float = 1e-9) -> bool:
-        """Is the regret within the bound at every t? (Some bounds are attained: hence a relative slack.)"""
+        """Is the regret within the bound at every t? Some bounds are attained, so a small relative error is allowed."""
         if self.bound is None:
             raise ParameterError(f"there is no bound to check: {self.reason or 'none is known here'}")
         return bool(np.all(self.regret <= self.bound + slack * np.maximum(1.0, np.abs(self.bound))))
 
     def thinned(self, points: int = 400) -> Regret:
-        """At most so many points, the last always among them."""
+        """A subset of at most `points` points that includes the last one."""
         if len(self) <= points:
             return self
         at = np.unique(np.linspace(0, len(self) - 1, points).round().astype(np.int64))
@@ -144,7 +144,7 @@ class Regret:
         return ax
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON, with fewer points, and without the coordinates of the comparator."""
+        """The results for JSON: with fewer points, and without the coordinates of the comparator."""
         thin = self.thinned()
         comparator = None
         if self.comparator is not None:

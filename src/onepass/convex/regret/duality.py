@@ -1,11 +1,11 @@
-"""A lower bound on the loss of the best fixed comparator, by Fenchel duality, rounding included.
+"""A lower bound on the loss of the best fixed comparator, by Fenchel duality, including rounding errors.
 
 For a slope α_i in the domain of the conjugate, ℓ_i(s) ≥ α_i s + e_i(α_i) for every s. So with g = Σ c_i α_i x_i
 
     Σ c_i ℓ_i(⟨v, x_i⟩) ≥ ⟨g, v⟩ + Σ c_i e_i(α_i)        for every v,
 
-and on a bounded set the right side has a least value. On all of ℝᵈ it has one only where g = 0: `balanced` changes the
-slopes until that holds up to rounding, which is bounded for every v with |v_j| ≤ `REACH` max(|u_j|, 1/max_i |x_ij|).
+and on a bounded set the right side has a minimum. On all of ℝᵈ it has one only if g = 0: `balanced` changes the slopes
+until that holds up to rounding errors, which are bounded for every v with |v_j| ≤ `REACH` max(|u_j|, 1/max_i |x_ij|).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["balanced", "certified", "descent", "domain", "entropy", "room", "sma
 
 EPS = float(np.finfo(np.float64).eps)
 REACH = 100.0
-SMALL, OPERATIONS = 1_000, 2e9  # up to here linear equations are solved directly; beyond, by MINRES
+SMALL, OPERATIONS = 1_000, 2e9  # up to this size linear equations are solved directly, above it by MINRES
 ROUNDS = 20  # of `balanced`
 
 
@@ -48,7 +48,7 @@ def domain(loss: Loss, y: Array) -> tuple[Array, Array]:
 
 
 def tangents(loss: Loss, alpha: Array, y: Array) -> Array:
-    """e with ℓ(s) ≥ αs + e for all s, the largest such, α in the domain."""
+    """The largest e with ℓ(s) ≥ αs + e for all s; α must be in the domain."""
     if loss.name == "logistic":
         p = np.abs(alpha)
         return entropy(p) + entropy(1.0 - p)
@@ -64,7 +64,7 @@ def entropy(p: Array) -> Array:
 
 
 def room(loss: Loss, alpha: Array, y: Array) -> Array:
-    """How far each slope may move: 0 at the ends of its domain and at kinks of e."""
+    """How far each slope can change: 0 at the ends of its domain and at kinks of e."""
     low, high = domain(loss, y)
     below, above = np.minimum(alpha - low, 1.0), np.minimum(high - alpha, 1.0)
     tube = np.minimum(np.abs(alpha), 1.0) if getattr(loss, "epsilon", 0.0) > 0 else 1.0
@@ -75,7 +75,9 @@ def room(loss: Loss, alpha: Array, y: Array) -> Array:
 
 
 def certified(problem: Problem, u: Array, alpha: Array, set: DecisionSet, ridge: float = 0.0) -> tuple[float, float]:
-    """Σ c ℓ(u) + (ridge/2)‖u‖², and how much less a point of the set can lose, by the slopes alpha."""
+    """Σ c ℓ(u) + (ridge/2)‖u‖², and an upper bound on how much lower the loss of another point of the set can be, from
+    the slopes alpha.
+    """
     alpha = problem.inside(alpha)
     losses, e, g = problem.losses(u), problem.tangents(alpha), problem.pull(alpha)
     sums, penalty, diameter = problem.sums(alpha), 0.5 * ridge * float(u @ u), set.diameter(problem.size)
@@ -95,7 +97,9 @@ def certified(problem: Problem, u: Array, alpha: Array, set: DecisionSet, ridge:
 
 
 def _walls(set: DecisionSet, u: Array, g: Array) -> tuple[Array, Array, Array]:
-    """(A, b) of a polyhedron that has no bounds, and μ ≥ 0, of walls near u alone, with g + Aᵀμ as short as can be."""
+    """(A, b) of an unbounded polyhedron, and the μ ≥ 0 that minimises ‖g + Aᵀμ‖; μ is 0 for constraints that are not
+    active at u.
+    """
     inside = set.polyhedron(len(u))
     if inside is None:
         raise ParameterError(f"the best point is found in all of R^d, bounded sets and polyhedra, not in {set!r}")
@@ -110,7 +114,9 @@ def _walls(set: DecisionSet, u: Array, g: Array) -> tuple[Array, Array, Array]:
 
 
 def balanced(problem: Problem, alpha: Array) -> Array:
-    """Slopes near alpha with Σ cαx = 0, as nearly as can be: each moves as the scores of one vector, times its room."""
+    """Slopes near alpha with Σ cαx ≈ 0. The changes are the scores of one vector, each multiplied by the room of its
+    slope.
+    """
     alpha = problem.inside(alpha)
     size = norm(problem.pull(alpha))
     for _ in range(ROUNDS):
@@ -130,12 +136,12 @@ def balanced(problem: Problem, alpha: Array) -> Array:
 
 
 def small(problem: Problem) -> bool:
-    """Are linear equations of its size solved directly?"""
+    """Is the problem small enough to solve linear equations directly?"""
     return bool(problem.size <= SMALL and len(problem.c) * problem.size**2 <= OPERATIONS)
 
 
 def descent(problem: Problem, bends: Array, g: Array, ridge: float = 0.0) -> Array:
-    """v with Σ c bend(⟨v, x⟩) x + ridge v = −g, where there is one; else the shortest least-squares solution."""
+    """v with Σ c bend(⟨v, x⟩) x + ridge v = −g, if it exists; otherwise the shortest least-squares solution."""
     if not small(problem):
         return _minimal_residuals(problem, bends, g, ridge)
     M = problem.gram(bends) + ridge * np.eye(problem.size)

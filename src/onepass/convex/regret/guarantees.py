@@ -1,6 +1,8 @@
-"""What the papers promise of a rule: a bound on its mistakes or loss against any u, with the constants of the stream.
+"""Regret bounds of the papers: bounds on the mistakes or the loss of a rule against any u, with the constants of the
+stream.
 
-A guarantee reads what `Looked` kept of every round: scores, answers, importances, ‖x‖². `of(rule, task)` finds it.
+A guarantee is computed from `RecordedRounds`: scores, labels, importances and ‖x‖² of every round. `of(rule, task)`
+finds it.
 """
 
 from __future__ import annotations
@@ -17,14 +19,12 @@ from ...scheme.losses import Loss
 from ..sets import Array
 from .hindsight import values
 
-__all__ = ["Bounds", "Guarantee", "Looked", "descends", "equal", "is_plain_descent", "of", "pull_of"]
+__all__ = ["Bounds", "Guarantee", "RecordedRounds", "descends", "equal", "is_plain_descent", "of", "pull_of"]
 
 
 @dataclasses.dataclass
-class Looked:
-    """What was seen, round by round, the intercept a column like any other: s_t, y_t (±1 where classes), c_t,
-    ‖x_t‖².
-    """
+class RecordedRounds:
+    """The rounds of a run: x_t (with the constant feature, if there is one), s_t, y_t (±1 for classes), c_t, ‖x_t‖²."""
 
     X: Any
     s: Array
@@ -39,14 +39,16 @@ class Looked:
 
 
 Bounds = tuple[Array, dict[str, float]]
-Bound = Callable[[Any, Array, Array], Bounds | None]  # of a `Looked`, or of the `LookedClasses` of several classes
+# The first argument is `RecordedRounds`, or `RecordedClassRounds` for several classes.
+Bound = Callable[[Any, Array, Array], Bounds | None]
 
 
 @dataclasses.dataclass
 class Guarantee:
-    """`ours(looked)` and `theirs(looked, s)` are what each round cost the learner and the comparator; `loss` is what
-    the comparator minimises; `bound(looked, u, theirs)` bounds Σ ours − Σ theirs at every t, None where it does not
-    apply."""
+    """`ours(rounds)` and `theirs(rounds, s)` are the losses of the learner and of the comparator in each round. The
+    comparator minimises `loss`. `bound(rounds, u, theirs)` bounds Σ ours − Σ theirs at every t; it is None if there is
+    none.
+    """
 
     what: str
     loss: Loss
@@ -58,7 +60,7 @@ class Guarantee:
 
 
 def of(rule: Any, task: str) -> Guarantee:
-    """The guarantee of a rule; where none is known here, its loss alone, with the reason."""
+    """The guarantee of a rule; if no bound is known, only the loss and the reason."""
     formula = rule.traits.formula
     if formula == "perceptron":
         return _perceptron(rule)
@@ -78,7 +80,7 @@ def of(rule: Any, task: str) -> Guarantee:
 
 
 def descends(rule: Any) -> tuple[Loss, schedules.Schedule]:
-    """The loss along whose gradient a rule steps, and how far."""
+    """The loss whose gradient a rule follows, and its step sizes."""
     if rule.traits.formula == "sgd":
         return losses.make(rule.loss), rule._schedule()
     steps = schedules.Constant(rule.rho) if rule.schedule is None else schedules.make(rule.schedule)
@@ -86,7 +88,7 @@ def descends(rule: Any) -> tuple[Loss, schedules.Schedule]:
 
 
 def is_plain_descent(rule: Any) -> bool:
-    """One step a round, without a penalty: what the theorem of descent is about."""
+    """Is there one step in each round, without a penalty? The theorem of gradient descent assumes that."""
     return (
         getattr(rule, "l2", 0.0) == 0
         and getattr(rule, "batch_size", 1) == 1
@@ -104,13 +106,13 @@ def _second_order(rule: Any, task: str) -> Guarantee:
 
 
 def of_loss(loss: Loss, reason: str, bound: Bound | None = None, formula: str = "") -> Guarantee:
-    """Of the loss itself, ours against theirs."""
+    """The guarantee that compares the loss of the learner with that of the comparator."""
     return Guarantee(loss.name, loss, lambda k: k.c * values(loss, k.s, k.y), lambda k, s: k.c * values(loss, s, k.y),
                      bound, formula, reason)  # fmt: skip
 
 
 def of_mistakes(reason: str, bound: Bound | None, formula: str) -> Guarantee:
-    """Of our mistakes, against their hinge loss."""
+    """The guarantee that compares the mistakes of the learner with the hinge loss of the comparator."""
     hinge = losses.Hinge()
     return Guarantee("mistakes against hinge loss", hinge, lambda k: (k.y * k.s <= 0).astype(np.float64),
                      lambda k, s: values(hinge, s, k.y), bound, formula, reason)  # fmt: skip
@@ -123,7 +125,7 @@ def equal(k: Any) -> bool:
 def _perceptron(rule: Any) -> Guarantee:
     plain = rule.beta == 0 and not rule.strict and rule.schedule is None
 
-    def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
         if not equal(k):
             return None
         size, L = float(np.linalg.norm(u)), np.cumsum(theirs)
@@ -144,7 +146,7 @@ def _passive_aggressive(rule: Any, task: str) -> Guarantee:
     C = rule.aggressiveness()
     if rule.traits.formula == "pa1":
 
-        def mistakes(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+        def mistakes(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
             if not equal(k) or math.isinf(C):
                 return None
             size, L = float(np.linalg.norm(u)), np.cumsum(theirs)
@@ -158,11 +160,11 @@ def _passive_aggressive(rule: Any, task: str) -> Guarantee:
             mistakes if plain else None,
             "max(R², 1/C)(‖u‖² + 2C·L(u)) − L(u)",
         )
-    # Σℓ², of which the comparator's smooth loss is half
+    # Σℓ²: the comparator minimises half of it
     squared: Loss = losses.SquaredEpsInsensitive(rule.epsilon) if regresses else losses.SquaredHinge()
     slack = 1.0 / (2.0 * C) if rule.traits.formula == "pa2" else 0.0
 
-    def squares(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+    def squares(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
         size, L = float(np.linalg.norm(u)), np.cumsum(theirs)
         if not equal(k) or (slack == 0.0 and L[-1] > 0):
             return None
@@ -186,7 +188,7 @@ def _passive_aggressive(rule: Any, task: str) -> Guarantee:
 def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> Guarantee:
     plain = is_plain_descent(rule)
 
-    def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
         t = np.arange(1, len(k.s) + 1)
         eta = np.array([schedule(float(i)) for i in t])
         if np.any(np.diff(eta) > 0):
@@ -216,7 +218,7 @@ def _descent(rule: Any, loss: Loss, schedule: schedules.Schedule, task: str) -> 
     )
 
 
-def pull_of(loss: Loss, k: Looked) -> Array:
+def pull_of(loss: Loss, k: RecordedRounds) -> Array:
     """The weight of x in the step: −c ∂ℓ/∂s, as the rule itself computes it, kinks included."""
     z = k.y * k.s if loss.margin else k.y - k.s
     pull = np.array([loss.pull(float(v)) for v in z])

@@ -1,6 +1,6 @@
 """The best fixed comparator in hindsight, with its duality gap.
 
-`best(X, y, loss)` minimises Σ c_i ℓ(⟨u, x_i⟩, y_i) over a set. Rows may be dense or CSR.
+`best(X, y, loss)` minimises Σ c_i ℓ(⟨u, x_i⟩, y_i) over a set. X may be dense or CSR.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from . import duality
 
 __all__ = ["Comparator", "best", "best_linear", "best_penalised", "best_quadratic", "values"]
 
-EXACT_ROWS, EXACT_NUMBERS = 5_000, 300_000  # up to here a linear program; beyond, a smoothed problem with its gap
-DENSE_NUMBERS = 20_000_000  # up to here least squares by SVD
-PROJECTED = 1e-11  # how near a projection is to the nearest point, as a part of the scale
+# Up to this size a linear program is solved; above it, a smoothed problem, with its duality gap.
+EXACT_ROWS, EXACT_NUMBERS = 5_000, 300_000
+DENSE_NUMBERS = 20_000_000  # up to this size least squares are solved by SVD
+PROJECTED = 1e-11  # accuracy of a projection, relative to the scale
 
 
 @dataclasses.dataclass
 class Comparator:
-    """u, its total loss, and the accuracy of that: no point of the set loses less than `value` − `gap`.
+    """u, its total loss, and the accuracy of that: no point of the set has a loss below `value` − `gap`.
 
-    A gap counts the rounding of both, in ℝᵈ for points up to `duality.REACH` times as far as u.
+    The gap includes rounding errors; in ℝᵈ it holds for points up to `duality.REACH` times as far from 0 as u.
     """
 
     u: Array
     value: float
     gap: float = 0.0
     method: str = ""
-    attained: bool = True  # False: the infimum is approached only by ever longer u
+    attained: bool = True  # False: the infimum is not attained, ‖u‖ would grow without bound
     set: str = "Reals()"
 
 
@@ -51,7 +52,7 @@ def values(loss: Loss, s: Array, y: Array) -> Array:
 
 
 def _curves(loss: Loss, s: Array, y: Array, h: float) -> tuple[Array, Array]:
-    """Values and derivatives in s. h > 0 rounds the kinks of piecewise linear losses: never above the loss itself."""
+    """Values and derivatives in s. h > 0 smooths the kinks of piecewise linear losses from below."""
     name = loss.name
     if name == "logistic":
         m = y * s
@@ -84,14 +85,16 @@ def _curves(loss: Loss, s: Array, y: Array, h: float) -> tuple[Array, Array]:
 
 
 def _ramp(z: Array, h: float) -> tuple[Array, Array]:
-    """max(0, z), its kink a parabola of width h."""
+    """max(0, z), with a parabola of width h in place of the kink."""
     if h == 0.0:
         return np.maximum(0.0, z), (z > 0).astype(np.float64)
     return np.where(z <= 0, 0.0, np.where(z < h, z * z / (2 * h), z - h / 2)), np.clip(z / h, 0.0, 1.0)
 
 
 def _pieces(loss: Loss, y: Array) -> list[tuple[Array, Array]] | None:
-    """Piecewise linear losses as ℓ(s) = max(0, a₁ + b₁s, a₂ + b₂s, …): the (a, b) of each row; None for smooth ones."""
+    """Piecewise linear losses as ℓ(s) = max(0, a₁ + b₁s, a₂ + b₂s, …): the pairs (a, b) for each row; None for other
+    losses.
+    """
     one = np.ones_like(y)
     match loss.name:
         case "hinge":
@@ -112,7 +115,7 @@ def _pieces(loss: Loss, y: Array) -> list[tuple[Array, Array]] | None:
 
 
 def best_linear(Z: Array, set: DecisionSet) -> Comparator:
-    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. Coordinates that cancel up to rounding count as 0: their direction is arbitrary."""
+    """Of Σ⟨z_t, ·⟩ = ⟨θ, ·⟩. Coordinates that are 0 up to rounding count as 0, because their sign is arbitrary."""
     noise = duality.EPS * len(Z) * np.sum(np.abs(Z), axis=0)
     theta = np.sum(Z, axis=0)
     theta = np.where(np.abs(theta) > noise, theta, 0.0)
@@ -135,8 +138,8 @@ def best_quadratic(Z: Array, set: DecisionSet) -> Comparator:
 def best(
     X: Any, y: Array, loss: str | Loss, set: DecisionSet | None = None, weight: Array | None = None, ridge: float = 0.0
 ) -> Comparator:
-    """argmin_{u ∈ S} Σ c_i ℓ(⟨u, x_i⟩, y_i). A ridge > 0 chooses a length: u is the best of ‖v‖ ≤ ‖u‖, where
-    Σ c ℓ + (ridge/2)‖·‖² is least; neither value nor gap has the ridge in it.
+    """argmin_{u ∈ S} Σ c_i ℓ(⟨u, x_i⟩, y_i). A ridge > 0 selects a length: u minimises Σ c ℓ + (ridge/2)‖·‖², and so Σ
+    c ℓ over all v with ‖v‖ ≤ ‖u‖. Value and gap do not include the ridge.
     """
     problem, set = _problem(X, y, loss, weight), Reals() if set is None else set
     X, y, loss = problem.X, problem.y, problem.loss
@@ -200,7 +203,7 @@ def _least_squares(problem: Problem, set: DecisionSet) -> Comparator:
 def _linear_program(problem: Problem, pieces: list[tuple[Array, Array]], set: DecisionSet) -> Comparator:
     """min Σ c ξ subject to ξ ≥ each linear piece, ξ ≥ 0, u ∈ S (the L1 ball as u = u⁺ − u⁻).
 
-    The program's multipliers are the slopes of the gap.
+    The multipliers of the program are the slopes from which the gap is computed.
     """
     from scipy.sparse import block_array, csr_array, diags_array
 
@@ -244,9 +247,10 @@ def program(A: Any, b: Array, free: Array, c: Array) -> tuple[Array, Array]:
 
 
 class Problem:
-    """min_u Σ c_i ℓ(⟨u, x_i⟩, y_i) as the solvers see it; with class rows, u is a matrix made flat (`class_hindsight`).
+    """min_u Σ c_i ℓ(⟨u, x_i⟩, y_i) as the solvers use it; with several classes, u is a flattened matrix
+    (`class_hindsight`).
 
-    Piecewise linear losses have kinks, which h > 0 rounds. The slopes of the rounded loss are slopes of the loss, too.
+    h > 0 smooths the kinks of piecewise linear losses. The slopes of the smoothed loss are slopes of the loss, too.
     """
 
     X: Any
@@ -260,7 +264,7 @@ class Problem:
 
     @functools.cached_property
     def largest(self) -> Array:
-        """The largest |x_j| of every column, as u has them; 1 where all are 0."""
+        """The largest |x_j| of every column, in the shape of u; 1 if all are 0."""
         top = abs(self.X).max(axis=0)
         top = np.ravel(top.toarray() if hasattr(top, "toarray") else top)
         return np.tile(np.where(top > 0, top, 1.0), self.size // self.X.shape[1])
@@ -279,16 +283,16 @@ class Problem:
         return np.asarray(self.X.T @ (self.c * alpha))
 
     def curves(self, u: Array, h: float) -> tuple[float, Array]:
-        """Value and gradient, the kinks rounded."""
+        """Value and gradient, with smoothed kinks."""
         value, slope = _curves(self.loss, self.scores(u), self.y, h)
         return float(self.c @ value), self.pull(slope)
 
     def bends(self, u: Array, h: float) -> Array | None:
-        """Second derivatives by the score, the kinks rounded; None where they do not exist."""
+        """Second derivatives in the score, with smoothed kinks; None if they do not exist."""
         return _bends(self.loss, self.scores(u), self.y, h)
 
     def bend(self, bends: Array, s: Array) -> Array:
-        """How slopes move as scores move by s."""
+        """The change of the slopes when the scores change by s."""
         return bends * s
 
     def gram(self, bends: Array) -> Array:
@@ -296,7 +300,7 @@ class Problem:
         return weighted_gram(self.X, self.c * bends)
 
     def inside(self, alpha: Array) -> Array:
-        """The nearest slopes in their domain."""
+        """The projection of slopes onto their domain."""
         return np.clip(alpha, *duality.domain(self.loss, self.y))
 
     def tangents(self, alpha: Array) -> Array:
@@ -306,7 +310,7 @@ class Problem:
         return duality.room(self.loss, alpha, self.y)
 
     def sums(self, alpha: Array) -> Array:
-        """Σ c|α||x|: rounding is a part of it."""
+        """Σ c|α||x|: rounding errors are proportional to it."""
         return np.asarray(abs(self.X).T @ (self.c * np.abs(alpha)))
 
     def steepness(self, alpha: Array) -> float:
@@ -319,7 +323,7 @@ class Problem:
         return bool(self.loss.margin and np.all((self.y * self.scores(u) > noise) | (self.c == 0)))
 
     def widths(self) -> tuple[float, ...]:
-        """Roundings of the kinks, ever finer; 0 where there are none."""
+        """Decreasing widths of the smoothed kinks; 0 if there are no kinks."""
         return (0.1, 0.01, 1e-3, 1e-4) if self.kinks else (0.0,)
 
     def spectrum(self) -> float:
@@ -349,9 +353,9 @@ def _bends(loss: Loss, s: Array, y: Array, h: float) -> Array:
 
 
 def _minimised(problem: Problem, ridge: float) -> tuple[Array, float]:
-    """argmin Σ c ℓ + (ridge/2)‖·‖² on ℝᵈ, and how finely its kinks are rounded: L-BFGS, then Newton's steps.
+    """argmin Σ c ℓ + (ridge/2)‖·‖² on ℝᵈ, and the width of the smoothed kinks: L-BFGS, then Newton's steps.
 
-    L-BFGS works on columns scaled to a largest entry of 1.
+    For L-BFGS, columns are scaled to a largest entry of 1.
     """
     from scipy.optimize import minimize
 
@@ -382,7 +386,7 @@ def _penalised(
 
 
 def _newton(problem: Problem, ridge: float, h: float, u: Array) -> Array:
-    """Newton's steps, halved until they go down, where the equations are small enough to be solved directly."""
+    """Newton's steps, halved until the value decreases, if the equations are small enough to be solved directly."""
     objective = _penalised(problem, ridge, h)
     for _ in range(50 if duality.small(problem) else 0):
         bends = problem.bends(u, h)
@@ -402,10 +406,10 @@ def _newton(problem: Problem, ridge: float, h: float, u: Array) -> Array:
 
 
 def _smooth(problem: Problem, ridge: float) -> Comparator:
-    """On all of ℝᵈ; with a ridge, on the ball that has u on its rim."""
+    """The minimum on ℝᵈ; with a ridge, on the ball ‖v‖ ≤ ‖u‖."""
     u, h = _minimised(problem, ridge)
     if ridge == 0 and problem.separated(u):
-        zero = problem.loss.name == "logistic"  # the infimum, which ever longer u approach
+        zero = problem.loss.name == "logistic"  # the infimum, which is approached as ‖u‖ grows
         value = 0.0 if zero else float(problem.c @ problem.losses(u))
         return Comparator(u, value, value, "separable", attained=not zero)
     alpha = problem.slopes(u, h)
@@ -418,7 +422,9 @@ def _smooth(problem: Problem, ridge: float) -> Comparator:
 
 
 def _projected(problem: Problem, set: DecisionSet) -> Comparator:
-    """On a set: accelerated projected gradient with restarts, on ever sharper kinks, until the gap is small."""
+    """The minimum on a set: accelerated projected gradient with restarts, with narrower and narrower smoothed kinks,
+    until the gap is small.
+    """
     spectrum, bounded = problem.spectrum(), math.isfinite(set.diameter(problem.size))
     u, best_u, value, bound = set.start(problem.size), set.start(problem.size), math.inf, 0.0
     for h in problem.widths():
@@ -443,7 +449,7 @@ def _projected(problem: Problem, set: DecisionSet) -> Comparator:
 
 
 def _largest_square(X: Any, c: Array) -> float:
-    """An upper bound on the largest eigenvalue of Xᵀ diag(c) X, by power steps, with room."""
+    """An upper bound on the largest eigenvalue of Xᵀ diag(c) X, by the power method, with a safety margin."""
     v = np.ones(X.shape[1]) / math.sqrt(X.shape[1])
     size = 0.0
     for _ in range(50):

@@ -1,6 +1,7 @@
-"""Bounds of the rules that keep a matrix or a rate for every weight: RLS, AROW with the full Σ, AdaGrad.
+"""Regret bounds of rules with a matrix, or with a rate for every weight: RLS, AROW with the full Σ, AdaGrad.
 
-They need the determinant of Σ, or the weights, at every t: both follow from what `Looked` kept, in O(T d²) and O(T d).
+They need the determinant of Σ, or the weights, at every t. Both are computed from `RecordedRounds`, in O(T d²) and O(T
+d).
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from ...rules.adaptive import AdaGrad
 from ...rules.gaussian import AROW
 from ...scheme import losses
 from ..sets import Array
-from .guarantees import Bounds, Guarantee, Looked, equal, of_loss, of_mistakes, pull_of
+from .guarantees import Bounds, Guarantee, RecordedRounds, equal, of_loss, of_mistakes, pull_of
 
 __all__ = ["adagrad", "arow", "least_squares"]
 
-WORK = 2_000_000_000  # multiplications that a bound may cost
+WORK = 2_000_000_000  # the most multiplications that a bound may take
 SIZE = f"it is left out where it takes more than {WORK:.0e} multiplications"
 
 
@@ -39,9 +40,8 @@ def volumes(k: Any, ridge: float, learned: NDArray[np.bool_]) -> Array | None:
 
 
 def least_squares(rule: Any) -> Guarantee:
-    """Σe² = min_u (L(u) + δ‖u‖²) + Σ e²v/(1 + v), of which the last is at most max e² · ln det(I + XᵀX/δ).
-
-    The forecast of Vovk, Azoury and Warmuth has max y² there.
+    """Σe² = min_u (L(u) + δ‖u‖²) + Σ e²v/(1 + v), and the last sum is at most max e² · ln det(I + XᵀX/δ). With the
+    forecast of Vovk, Azoury and Warmuth, max y² replaces max e².
     """
     squared = losses.Squared()
     recursive = rule.traits.formula == "rls"
@@ -49,7 +49,7 @@ def least_squares(rule: Any) -> Guarantee:
     ridge = rule.lam if recursive else rule.lam / rule.sigma0
     plain = rule.forgetting == 1.0 if recursive else rule.covariance == "full"
 
-    def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
         volume = volumes(k, ridge, np.ones(len(k.s), dtype=bool)) if equal(k) else None
         if volume is None:
             return None
@@ -71,10 +71,12 @@ def least_squares(rule: Any) -> Guarantee:
 
 
 def arow(rule: AROW) -> Guarantee:
-    """Crammer, Kulesza and Dredze (2009): mistakes, U the rounds that were right by less than 1."""
+    """Crammer, Kulesza and Dredze (2009): a bound on the mistakes; U are the rounds with a right answer and a margin
+    below 1.
+    """
     plain = rule.covariance == "full" and rule.sigma0 == 1.0 and not rule.always_update_cov
 
-    def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
         m = k.y * k.s
         learned = m < 1.0
         volume = volumes(k, rule.lam, learned) if equal(k) else None
@@ -97,7 +99,7 @@ def adagrad(rule: AdaGrad) -> Guarantee:
     """Duchi, Hazan and Singer (2011): with D the largest |w_j − u_j| so far. The weights are found from the scores."""
     loss = losses.make(rule.loss)
 
-    def bound(k: Looked, u: Array, theirs: Array) -> Bounds | None:
+    def bound(k: RecordedRounds, u: Array, theirs: Array) -> Bounds | None:
         T, d = k.X.shape
         if 10 * T * d > WORK:
             return None
