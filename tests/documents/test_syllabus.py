@@ -1,7 +1,7 @@
 """The syllabus is true: its links point at what they name, its snippets run, and its numbers appear.
 
-A page for each chapter, with sections (##). Each section has links *Read*, *Code* and *Checked*, and one or more blocks that run, each
-followed by what must appear: the whole output of Python, some lines of a command's.
+A page for each chapter, with sections (##). Each section has links *Read*, *Code* and *Checked*, and one or more blocks
+that run, each followed by what must appear: the whole output of Python, some lines of a command's.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def is_defined(name: str, body: list[ast.stmt]) -> bool:
 def test_links_name_what_their_file_defines(page: Path) -> None:
     text = text_of(page)
     links = list(NAMED.finditer(text))
-    assert len(links) == len(re.findall(r"\.py\)", text)) > 0, "a link to code must name the definition: [`name`](path.py)"
+    assert len(links) == len(re.findall(r"\.py\)", text)) > 0, "a link to code is [`name`](path.py)"
     for link in links:
         tree = ast.parse((page.parent / link["path"]).resolve().read_text(encoding="utf-8"))
         assert is_defined(link["name"], tree.body), f"{link['path']} does not define {link['name']}"

@@ -282,5 +282,5 @@ def test_bad_numbers_and_states_are_refused(name: str) -> None:
     ],
 )
 def test_bad_parameters(bad: Any) -> None:
-    with pytest.raises(ParameterError, match=r"expected|watches|has no parameter"):
+    with pytest.raises(ParameterError, match=r"expected|monitors|has no parameter"):
         bad()
