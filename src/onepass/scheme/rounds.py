@@ -113,7 +113,7 @@ class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
 
     `tasks` are those for which the rule is defined; `traits` declares everything else that others need to know.
-    `formula` names the published update that `step` computes, for budgets and bounds of this update alone. `slots` names
+    `formula` names the published update of `step`, for budgets and bounds of this update alone. `slots` names
     the rule's own state, with its start values.
 
     `compiled` is found, not written: the name of a class of ours that has a row with the same formula in the table of
