@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import doctest
@@ -246,19 +247,20 @@ def test_pages_run_and_print_what_they_say(page, capsys):
 
 
 def test_links_resolve():
-    for path in (
-        README,
-        RULES,
-        CONTRIBUTING,
-        EVALUATION,
-        LASVM,
-        *GAMES,
-        *PAGES,
-        *CHANGES,
-        ROOT / "docs/architecture.md",
-    ):
-        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+    for path in (README, CONTRIBUTING, *(ROOT / "docs").glob("*.md")):
+        text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#:\s]+)", text):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_notation_explains_every_letter_of_the_rules():
+    explained = (ROOT / "docs/notation.md").read_text()
+    used = set()
+    for path in (*(ROOT / "src/onepass/rules").glob("*.py"), *(ROOT / "src/onepass/scheme").glob("*.py")):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Module | ast.ClassDef)]
+        used |= set("".join(ast.get_docstring(node) or "" for node in nodes))
+    greek = {letter for letter in used if "Α" <= letter <= "ω" or letter in "ℓ∇"}
+    assert len(greek) > 20 and greek <= set(explained), f"docs/notation.md lacks {greek - set(explained)}"
 
 
 def test_rooms_exist():

@@ -27,17 +27,17 @@ SMALLEST = 1e-300  # below this, v counts as 0 and rules that divide by it make 
 
 @dataclasses.dataclass(repr=False)
 class RLS(LeastSquares):
-    """Recursive least squares with forgetting φ: w ← w + Γx e/(φ/c + v), Γ⁻¹ ← φΓ⁻¹ + c xxᵀ, Γ₀⁻¹ = lam·I.
+    """Recursive least squares with forgetting f: w ← w + Γx e/(f/c + v), Γ⁻¹ ← fΓ⁻¹ + c xxᵀ, Γ₀⁻¹ = lam·I.
 
-    c is the importance. After t rounds w minimises Σ φ^(t−i) c_i (y_i − w·x_i)² + φ^t lam‖w‖²: for φ = 1 ridge
+    c is the importance. After t rounds w minimises Σ f^(t−i) c_i (y_i − w·x_i)² + f^t lam‖w‖²: for f = 1 ridge
     regression, solved exactly, and the mean of Bayesian linear regression. A round in which forgetting would raise a
     variance above `max_gamma` forgets nothing; without this limit, the variance of a direction without examples would
-    grow like φ^−t. Classes are targets of ±1.
+    grow like f^−t. Classes are targets of ±1.
 
     forecast="vaw" predicts w·x/(1 + v) (Vovk, Azoury and Warmuth): with |y| ≤ Y,
     Σ (y − ŷ)² ≤ min_u Σ (y − u·x)² + lam‖u‖² + Y² ln det(I + XᵀX/lam); for plain predictions clipped to [−Y, Y], 4Y²
-    takes the place of Y². y varies around a prediction by noise_variance·(1 + v/φ); None estimates the noise as the
-    mean of e²/(1/c + v/φ).
+    takes the place of Y². y varies around a prediction by noise_variance·(1 + v/f); None estimates the noise as the
+    mean of e²/(1/c + v/f).
 
     `form` says how Γ is kept (`spread.py`): "gain" as above, "joseph" in Joseph's form, "chol" as a Cholesky factor of
     Γ⁻¹, which is more accurate if features are nearly dependent, absent for a long time, or `lam` is tiny.
