@@ -30,17 +30,17 @@ class Checkpoint:
     """Everything but the weights."""
 
     reading: dict[str, Any]
-    options: dict[str, Any]  # of the verb: passes, holdout, metrics, …
+    options: dict[str, Any]  # options of the command: passes, holdout, metrics, …
     position: dict[str, int] | None
     pass_number: int
     finished: bool
-    seen: list[Any]  # of each source, how many bytes were read and their checksum; None where nothing was
-    passes: list[dict[str, Any]]  # runs of the passes that are done
-    loop: dict[str, Any]  # of the current pass: what was measured so far (`Loop.state`)
+    extents: list[Any]  # of each source, the number of bytes read and their checksum; None if nothing was read
+    passes: list[dict[str, Any]]  # the results of finished passes
+    loop: dict[str, Any]  # the evaluation of the current pass (`Loop.state`)
     counts: dict[str, int]
-    lengths: dict[str, int | None]  # bytes of predictions and quarantine then; a resumed run cuts the files there
+    lengths: dict[str, int | None]  # bytes of predictions and quarantine; a resumed run truncates the files there
     # What differs from run to run; the file of a finished run does not have it.
-    passing: dict[str, Any] = dataclasses.field(default_factory=dict)
+    session: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[str, Any]) -> None:
@@ -79,15 +79,15 @@ def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint 
 
 def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> ResumePoint | None:
     """Refuse to go on with another stream than the one that the run read. A pipe is checked when it is read."""
-    if len(kept.seen) != len(sources):
+    if (count := len(kept.extents)) != len(sources):
         raise InputError(
-            f"--resume: that run read {len(kept.seen)} file{'s' * (len(kept.seen) != 1)}, these are {len(sources)} "
+            f"--resume: that run read {count} file{'s' * (count != 1)}, these are {len(sources)} "
             f"({', '.join(given)}); give the same ones, or --start-from to begin anew with its weights"
         )
     at = Position.of(kept.position)
     of_lines = FORMATS[kept.reading["format"]].text
     resume_point = None
-    for number, (source, known) in enumerate(zip(sources, kept.seen, strict=True)):
+    for number, (source, known) in enumerate(zip(sources, kept.extents, strict=True)):
         here = number == at.file
         crc = require_unchanged(source, known, at.offset if here and of_lines else 0)
         if here and of_lines:

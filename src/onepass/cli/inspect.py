@@ -122,7 +122,7 @@ def _history(path: str, kept: Checkpoint) -> list[str]:
     if not kept.finished:
         from .resumption import command_of
 
-        options = [str(word) for word in kept.passing.get("beside", [])]
+        options = [str(word) for word in kept.session.get("repeated_options", [])]
         lines.append(f"go on with: {shlex.join(command_of(path, [], options))}")
     runs = [_run(Run, run) for run in kept.passes]
     if not kept.finished and "recorder" in kept.loop:

@@ -86,7 +86,7 @@ class Job:
         self.predictions, self.audit = predictions, audit
         self.model: LinearModel | None = None
         self.position: Position | None = None
-        self.seen: list[Any] = []  # of each source, what was read before this run, or in the first pass
+        self.extents: list[Any] = []  # of each source, what was read before this run, or in the first pass
         self.resume_point: ResumePoint | None = None
         self.pass_number = 0
         self.runs: list[Run] = []  # of the passes that are done
@@ -97,7 +97,7 @@ class Job:
         self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
         self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
         self.stream: Stream | None = None  # that is read, once there is one
-        self.beside: list[str] = []  # options that must be given again to resume this run
+        self.repeated_options: list[str] = []  # options that must be given again to resume this run
         self.began = perf_counter()
         self.examples_before = 0
         self.pace = Pace()
@@ -117,7 +117,7 @@ class Job:
     ) -> None:
         """Go on as if the run had never stopped."""
         self.adopt(model)
-        self.seen, self.resume_point = list(kept.seen), resume_point
+        self.extents, self.resume_point = list(kept.extents), resume_point
         self.position = None if kept.position is None else Position.of(kept.position)
         self.pass_number, self.counts = kept.pass_number, dict(kept.counts)
         self.examples_before = self.counts["examples"]
@@ -132,7 +132,7 @@ class Job:
             self.loop = ModelLoop(model, needs_of(made, False))
             self.loop.restore(kept.loop, arrays)
             self.display.begin(Losses.of(made[0]))
-            self.display.restore(kept.passing.get("display", {}))
+            self.display.restore(kept.session.get("display", {}))
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Job:
                         break
                     with interrupts.held():  # these change together: a checkpoint has all of them or none
                         self._end_pass()
-                        self.seen = self._seen(all_of_them=True)
+                        self.extents = self._extents(all_of_them=True)
                         self.pass_number += 1
                         self.position = None
                     interrupts.check()
@@ -388,11 +388,11 @@ class Job:
             return False
         arrays: dict[str, Any] = {}
         loop = {} if self.loop is None else self.loop.state(arrays, times=not finished)
-        passing: dict[str, Any] = {}
+        session: dict[str, Any] = {}
         if self.predictions is not None:
             self.predictions.flush()
         if not finished:
-            passing = {"display": self.display.state(), "beside": self.beside}
+            session = {"display": self.display.state(), "repeated_options": self.repeated_options}
             if self.stream.keep_names:
                 met = self.spelled if self.pass_number else merged(self.spelled, self.stream.hashes)
                 arrays["spelled"] = np.frombuffer(json.dumps(met).encode(), dtype=np.uint8)
@@ -403,7 +403,7 @@ class Job:
             position=None if position is None else position.to_dict(),
             pass_number=self.pass_number,
             finished=finished,
-            seen=self._seen(),
+            extents=self._extents(),
             passes=[run.content(times=False) for run in self.runs],
             loop=loop,
             counts=self.counts,
@@ -411,19 +411,19 @@ class Job:
                 "predictions": None if self.predictions is None else self.predictions.length(),
                 "quarantine": self._quarantined(),
             },
-            passing=passing,
+            session=session,
         )
         saved.write(self.save_path, self.model, content, arrays)
         return True
 
-    def _seen(self, all_of_them: bool = False) -> list[Any]:
+    def _extents(self, all_of_them: bool = False) -> list[Any]:
         """Of each source how much was read, with a checksum: in later passes all that the first has read."""
         stream, position = self.stream, None if all_of_them else self.position
         nothing = stream is None or (not all_of_them and self.position in (None, stream.start))
         if stream is None or nothing or self.pass_number:
-            return self.seen or [None] * len(self.names)
+            return self.extents or [None] * len(self.names)
         start = stream.start
-        before = self.seen[: start.file]
+        before = self.extents[: start.file]
         return [*before, *(stream.seen.of(at, position) for at in range(start.file, len(self.names)))]
 
     def _quarantined(self) -> int | None:

@@ -173,9 +173,9 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     job = _resumed_run(ctx, given) if given["resume"] else _new_run(ctx, given)
     from ..errors import InputError
     from .job import Stopped
-    from .resumption import beside
+    from .resumption import repeated_options
 
-    job.beside = beside(ctx)
+    job.repeated_options = repeated_options(ctx)
     try:
         try:
             job.go()
@@ -470,7 +470,7 @@ def _how_to_resume(job: Job) -> str:
         return "nothing was learned yet"
     from .resumption import command_of
 
-    return f"saved; go on with: {shlex.join(command_of(job.save_path, job.reading.sources, job.beside))}"
+    return f"saved; go on with: {shlex.join(command_of(job.save_path, job.reading.sources, job.repeated_options))}"
 
 
 def _reports(job: Job, given: dict[str, Any]) -> None:

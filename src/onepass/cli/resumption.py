@@ -18,7 +18,7 @@ from .paths import STDOUT, flag_of
 from .source_options import SourceOptions
 from .vw import vw_options
 
-__all__ = ["IN_MODEL", "beside", "command_of", "given_here", "refuse_others"]
+__all__ = ["IN_MODEL", "command_of", "given_here", "refuse_others", "repeated_options"]
 
 
 def _names_of(options: Callable[..., Any]) -> set[str]:
@@ -40,7 +40,7 @@ def given_here(ctx: click.Context, name: str) -> bool:
     return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
 
 
-def beside(ctx: click.Context) -> list[str]:
+def repeated_options(ctx: click.Context) -> list[str]:
     """The options of this call that no file holds, as command-line words."""
     words: list[str] = []
     for param in ctx.command.params:
