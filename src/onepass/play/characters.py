@@ -37,10 +37,10 @@ def draw(played: Play, frame: Frame, ascii: bool, color: bool) -> str:
     for example in frame.points:
         canvas.point(played.place(example), symbol_of(played.task, example[1]), new=example is frame.points[-1])
     rows = canvas.framed(color)
-    beside = _legend(played, frame, canvas, ascii)
+    legend = _legend(played, frame, canvas, ascii)
     lines = [frame.title]
     for i, row in enumerate(rows):
-        lines.append(f"{row}  {beside[i][: COLUMNS - CANVAS[0] - 4]}".rstrip() if i < len(beside) else row)
+        lines.append(f"{row}  {legend[i][: COLUMNS - CANVAS[0] - 4]}".rstrip() if i < len(legend) else row)
     for words in frame.arithmetic(ascii):
         lines += textwrap.wrap(words, COLUMNS - 1, initial_indent=" ", subsequent_indent="    ")
     return "\n".join(lines)

@@ -160,14 +160,14 @@ class Frame:
         step, result = self.step, written(self.after.rows()[0])
         if step.passive:
             return f"w stays {result}"
-        kept, side = (
+        scale, side = (
             step.scale * step.decay,
             float(self.y) if self.task == "binary" else -1.0 + 2 * (self.y >= self.score),
         )
-        parts = ["w" if kept == 1 else f"{show(kept)}·w"] if kept else []
+        parts = ["w" if scale == 1 else f"{show(scale)}·w"] if scale else []
         if step.add:
             parts.append(f"{factor(step.add)}·y·x" if self.task == "binary" else f"{factor(step.add * side)}·x")
-        formula, w = " + ".join(parts) or "0", kept * self.before.w + step.add * side * np.array(self.x)
+        formula, w = " + ".join(parts) or "0", scale * self.before.w + step.add * side * np.array(self.x)
         if step.soft:
             formula, w = f"soft({formula}, {show(step.soft)})", np.sign(w) * np.maximum(0.0, np.abs(w) - step.soft)
         if step.shrink != 1:

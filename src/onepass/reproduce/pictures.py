@@ -1,4 +1,4 @@
-"""Pictures of experiments as SVG files: panels of curves or of dots beside each other, light or dark as the page is."""
+"""Pictures of experiments as SVG files: panels of curves or of dots, for light and dark pages."""
 
 from __future__ import annotations
 

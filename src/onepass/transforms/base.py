@@ -196,15 +196,15 @@ class Transform(TransformerMixin, TableEstimator):  # type: ignore[misc]
                 self._state = self._advance(part_of(rows, 0, error.row), before=False, after=False)[0]
             raise
 
-    def _apply_along(self, seen: Rows, rows: Rows) -> Rows:
-        """Transform each row of `seen` just before the same row of `rows` is learned."""
+    def _apply_along(self, queries: Rows, rows: Rows) -> Rows:
+        """Transform each row of `queries` just before the same row of `rows` is learned."""
         if not self._changes:
-            return self._apply(self._current(), seen)
+            return self._apply(self._current(), queries)
         state = self._copy(self._current())
         parts = []
         for row in range(length_of(rows)):
-            one, seen_one = part_of(rows, row, row + 1), part_of(seen, row, row + 1)
-            parts.append(self._apply(state, seen_one))
+            one, one_query = part_of(rows, row, row + 1), part_of(queries, row, row + 1)
+            parts.append(self._apply(state, one_query))
             if isinstance(one, list):
                 self._one(state, one[0], True)[1]()
             else:

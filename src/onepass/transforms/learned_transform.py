@@ -79,8 +79,8 @@ class LearnedTransform(MiniBatchLearner, Transform):
                 quiet = min(self._batch_size() - state.filled - 1, len(block) - i) if state.seeded else 0
                 part = slice(i, i + max(quiet, 1))
                 if before or quiet:
-                    seen = self._transform_block(state, block[part]) if before or after else np.empty((0, 0))
-                    old.append(seen)
+                    transformed = self._transform_block(state, block[part]) if before or after else np.empty((0, 0))
+                    old.append(transformed)
                 self._absorb(state, block[part], w[part])
                 if after:
                     new.append(old[-1] if quiet else self._transform_block(state, block[part]))
@@ -90,15 +90,15 @@ class LearnedTransform(MiniBatchLearner, Transform):
     def _learn_rows(self, rows: Rows) -> None:
         self._learn_rows_of(rows, None)
 
-    def _apply_along(self, seen: Rows, rows: Rows) -> Rows:
-        """Transform each row of `seen` just before the same row of `rows` is learned."""
+    def _apply_along(self, queries: Rows, rows: Rows) -> Rows:
+        """Transform each row of `queries` just before the same row of `rows` is learned."""
         state = self._copy(self._current())
         parts = []
-        seen_rows = [row for block, _ in self._blocks(self._copy(state), seen, None, False) for row in block]
+        query_rows = [row for block, _ in self._blocks(self._copy(state), queries, None, False) for row in block]
         at = 0
         for block, w in self._blocks(state, rows, None, True):
             for i in range(len(block)):
-                parts.append(self._transform_block(state, seen_rows[at][np.newaxis]))
+                parts.append(self._transform_block(state, query_rows[at][np.newaxis]))
                 self._absorb(state, block[i : i + 1], w[i : i + 1])
                 at += 1
         return self._batch(parts)

@@ -30,7 +30,7 @@ class TaskFeatures(Stateless):
     and Gentile 2010, whose interaction matrix has share = b/(b + K) for K tasks, and any other rule is regularised
     alike. share=0 learns the tasks apart, share=1 all as one. (The same features in Daumé 2007.)
 
-    A feature f of task t is called f@t, beside f.
+    A feature f of task t becomes two features, f and f@t.
 
     Parameters
     ----------

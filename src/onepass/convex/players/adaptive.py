@@ -68,7 +68,7 @@ class ONS(Player):
     """
 
     name = "ons"
-    squares_kept = 2
+    matrices = 2
 
     def __init__(
         self,

@@ -25,13 +25,13 @@ class Player:
     """
 
     name = ""
-    squares_kept = 0  # tables of d × d numbers
+    matrices = 0  # tables of d × d numbers
     linear = True  # True: the player uses only subgradients of the losses
 
     def __init__(self, d: int, set: DecisionSet | None = None) -> None:
         if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
             raise ParameterError(f"{type(self).__name__}(d={d!r}): expected a whole number of dimensions >= 1")
-        require_room(4 * int(d) + self.squares_kept * int(d) ** 2, f"{type(self).__name__}(d={d})")
+        require_room(4 * int(d) + self.matrices * int(d) ** 2, f"{type(self).__name__}(d={d})")
         self.d = int(d)
         self.set = Reals() if set is None else set
         if not isinstance(self.set, DecisionSet):

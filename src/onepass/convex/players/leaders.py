@@ -26,7 +26,7 @@ class FTL(Player):
     """
 
     name = "ftl"
-    squares_kept = 1
+    matrices = 1
     linear = False
 
     def __init__(self, d: int, set: DecisionSet | None = None) -> None:
