@@ -1,7 +1,8 @@
 """How `fit` goes through a stored set: online, incremental until a test says stop, or in true batch steps.
 
 - "online": every example `passes` times, one update each; no test.
-- "incremental": the same, up to `passes` times, until the first of the spec's tests (00 §11) fires.
+- "incremental": the same, up to `passes` times, until there is a reason to stop: a pass without an update (rules driven
+  by mistakes), weights that no longer change, or an objective that no longer falls.
 - "batch": one update a pass, with the steps of all examples at the same weights added up
   (rules whose step is a gradient).
 """
@@ -95,7 +96,7 @@ class Training:
     def _reason_to_stop(
         self, model: RuleModel, before: tuple[Array, Array] | None, moved: bool, progress: Progress
     ) -> str:
-        """Which of the spec's tests says stop after a pass; "" where none does."""
+        """The reason to stop after a pass: "no update", "weights" or "objective"; "" if there is none."""
         mistake_driven = model.rule_traits.mistake_driven
         if (self.mode == "batch" or mistake_driven) and not moved:
             return "no update"
