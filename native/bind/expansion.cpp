@@ -1,4 +1,4 @@
-// Interactions and n-grams: class Expansion of onepass._native.
+// Interactions and n-grams: class FeatureExpansion of onepass._native.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -9,7 +9,7 @@
 #include "bind/arrays.hpp"
 #include "bind/errors.hpp"
 #include "bind/reader.hpp"
-#include "parse/rows.hpp"
+#include "parse/row_builder.hpp"
 
 namespace onepass {
 
@@ -17,8 +17,8 @@ using namespace nb::literals;
 
 namespace {
 
-Expansion* make_expansion(nb::list interactions, size_t ngram) {
-    auto made = std::make_unique<Expansion>();
+FeatureExpansion* make_expansion(nb::list interactions, size_t ngram) {
+    auto made = std::make_unique<FeatureExpansion>();
     made->ngram = ngram;
     for (nb::handle given : interactions) {
         std::vector<Term> terms;
@@ -33,8 +33,8 @@ Expansion* make_expansion(nb::list interactions, size_t ngram) {
 }
 
 // One example as lists of names and values: (names, values) with the made features. The caller adds up equal names.
-nb::tuple expand_example(const Expansion& self, nb::list names, nb::list values) {
-    Expander expander(self);
+nb::tuple expand_example(const FeatureExpansion& self, nb::list names, nb::list values) {
+    FeatureExpander expander(self);
     expander.clear();
     for (size_t i = 0; i < names.size(); ++i) expander.note({}, utf8(names[i]), nb::cast<double>(values[i]));
     try {
@@ -43,7 +43,7 @@ nb::tuple expand_example(const Expansion& self, nb::list names, nb::list values)
         raise("InputError", error.what());
     }
     nb::list out_names, out_values;
-    for (const Expander::Made& made : expander.features()) {
+    for (const FeatureExpander::Made& made : expander.features()) {
         const std::string_view name = expander.name(made);
         out_names.append(nb::str(name.data(), name.size()));
         out_values.append(made.value);
@@ -63,22 +63,23 @@ void add_row(const CodedRows& given, size_t row, const NameOf& name_of, RowBuild
     const int32_t begin = given.starts.data()[row], end = given.starts.data()[row + 1];
     if (begin < 0 || end < begin || size_t(end) > given.codes.shape(0)) throw std::out_of_range("starts");
     builder.begin(size_t(end - begin));
-    builder.enter({});
+    builder.enter_namespace({});
     for (int32_t at = begin; at < end; ++at) {
         const int32_t code = given.codes.data()[at];
         if (code < 0 || size_t(code) >= given.names) throw std::out_of_range("codes");
         const std::string_view name = name_of(size_t(code));
-        builder.add(builder.keep(name), name.size(), given.values.data()[at]);
+        builder.add(builder.copy_name(name), name.size(), given.values.data()[at]);
     }
     builder.finish();
 }
 
-// The rows with the made features, whose names are hashed, or get a code when `table` settles the rows.
+// The rows with the made features, whose names are hashed, or get a code when `table` assigns the columns of the rows.
 template <class NameOf>
-Rows* expand_rows(const Expansion& self, const CodedRows& given, const NameOf& name_of, int hash_bits, Names* table) {
+ParsedRows* expand_rows(const FeatureExpansion& self, const CodedRows& given, const NameOf& name_of, int hash_bits,
+                        Names* table) {
     if (given.starts.shape(0) == 0 || given.codes.shape(0) != given.values.shape(0))
         raise("ParameterError", "the rows do not fit together");
-    auto rows = std::make_unique<Rows>();
+    auto rows = std::make_unique<ParsedRows>();
     ParseOptions options;
     options.hash_bits = hash_bits;
     options.names = table;
@@ -99,16 +100,16 @@ Rows* expand_rows(const Expansion& self, const CodedRows& given, const NameOf& n
     return rows.release();
 }
 
-Rows* expand_listed(const Expansion& self, In1<int32_t> starts, In1<int32_t> codes, In1<double> values, nb::list names,
-                    int hash_bits, Names* table) {
+ParsedRows* expand_listed(const FeatureExpansion& self, In1<int32_t> starts, In1<int32_t> codes, In1<double> values,
+                          nb::list names, int hash_bits, Names* table) {
     std::vector<std::string_view> texts;
     for (nb::handle name : names) texts.push_back(utf8(name));
     const auto name_of = [&](size_t code) { return texts[code]; };
     return expand_rows(self, {starts, codes, values, texts.size()}, name_of, hash_bits, table);
 }
 
-Rows* expand_interned(const Expansion& self, In1<int32_t> starts, In1<int32_t> codes, In1<double> values,
-                      const Names& names, int hash_bits, Names* table) {
+ParsedRows* expand_interned(const FeatureExpansion& self, In1<int32_t> starts, In1<int32_t> codes, In1<double> values,
+                            const Names& names, int hash_bits, Names* table) {
     const auto name_of = [&](size_t code) { return names[code]; };
     return expand_rows(self, {starts, codes, values, names.size()}, name_of, hash_bits, table);
 }
@@ -116,7 +117,7 @@ Rows* expand_interned(const Expansion& self, In1<int32_t> starts, In1<int32_t> c
 }  // namespace
 
 void bind_expansion(nb::module_& module) {
-    nb::class_<Expansion>(module, "Expansion")
+    nb::class_<FeatureExpansion>(module, "FeatureExpansion")
         .def(nb::new_(&make_expansion), "interactions"_a, "ngram"_a)
         .def("expand", expand_example, "names"_a, "values"_a)
         .def("rows", expand_listed, "starts"_a, "codes"_a, "values"_a, "names"_a, "hash_bits"_a, "table"_a.none(),

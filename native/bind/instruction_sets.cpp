@@ -12,7 +12,7 @@
 #include "bind/kernels.hpp"
 #include "loops/lasvm_loops.hpp"
 #include "loops/learner_loops.hpp"
-#include "parse/many.hpp"
+#include "parse/namespace_reader.hpp"
 
 namespace onepass {
 

@@ -5,7 +5,7 @@
 #include "bind/arrays.hpp"
 #include "bind/reader.hpp"
 #include "bind/text.hpp"
-#include "parse/rows.hpp"
+#include "parse/row_builder.hpp"
 
 namespace onepass {
 

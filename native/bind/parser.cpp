@@ -1,4 +1,4 @@
-// Blocks of text to rows, without the interpreter lock: Parser and CheckAhead of onepass._native, and checksums.
+// Blocks of text to rows, without the interpreter lock: Parser and CacheRecords of onepass._native, and checksums.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
@@ -9,8 +9,8 @@
 #include "bind/errors.hpp"
 #include "bind/reader.hpp"
 #include "core/checksum.hpp"
-#include "parse/ahead.hpp"
-#include "parse/check_ahead.hpp"
+#include "parse/cache_records.hpp"
+#include "parse/parser_threads.hpp"
 
 namespace onepass {
 
@@ -56,8 +56,8 @@ class Parser {
         options_.keep_going = keep_going;
         options_.sets = sets;
         options_.longest = longest;
-        if (!expansion.is_none()) options_.expansion = nb::cast<const Expansion*>(expansion);
-        if (threads > 1) ahead_ = std::make_unique<ParseAhead>(threads - 1);  // the caller's thread parses, too
+        if (!expansion.is_none()) options_.expansion = nb::cast<const FeatureExpansion*>(expansion);
+        if (threads > 1) ahead_ = std::make_unique<ParserThreads>(threads - 1);  // the caller's thread parses, too
         if (ahead_ && ahead_->threads() == 0) ahead_.reset();
     }
     ~Parser() { close(); }
@@ -79,18 +79,18 @@ class Parser {
     }
 
     // The rows of the oldest block.
-    Rows* take() {
+    ParsedRows* take() {
         if (submitted_.empty()) raise("ParameterError", "no block was submitted");
         if (ahead_) require_same_process(*ahead_);
         const std::unique_ptr<Block> first = std::move(submitted_.front());
         submitted_.pop_front();
-        std::unique_ptr<Rows> rows;
+        std::unique_ptr<ParsedRows> rows;
         try {
             nb::gil_scoped_release unlocked;
             if (ahead_) {
                 rows = ahead_->take();
             } else {
-                rows = std::make_unique<Rows>();
+                rows = std::make_unique<ParsedRows>();
                 first->work.parse(*rows);
             }
         } catch (const Unreadable& unreadable) {
@@ -120,13 +120,13 @@ class Parser {
     const nb::object expansion_;
     ParseOptions options_;
     std::deque<std::unique_ptr<Block>> submitted_;
-    std::unique_ptr<ParseAhead> ahead_;
+    std::unique_ptr<ParserThreads> ahead_;
 };
 
 // A thread that checks the records of a cache ahead. Python may close its file: the thread has its own descriptor.
 class Checker {
  public:
-    Checker(int descriptor, size_t start) : ahead_(std::make_unique<CheckAhead>(descriptor, start)) {}
+    Checker(int descriptor, size_t start) : ahead_(std::make_unique<CacheRecords>(descriptor, start)) {}
     ~Checker() { close(); }
 
     // (the bytes, the place of the head in them, its length, starts, nonzeros, bytes of a value, width); () for a
@@ -156,7 +156,7 @@ class Checker {
     }
 
  private:
-    std::unique_ptr<CheckAhead> ahead_;
+    std::unique_ptr<CacheRecords> ahead_;
 };
 
 template <class Sum>
@@ -197,7 +197,7 @@ void bind_parser(nb::module_& module) {
         .def("submit", &Parser::submit, "source"_a, "offset"_a, "size"_a, "names"_a.none())
         .def("take", &Parser::take, nb::rv_policy::take_ownership)
         .def("close", &Parser::close);
-    nb::class_<Checker>(module, "CheckAhead")
+    nb::class_<Checker>(module, "CacheRecords")
         .def(nb::init<int, size_t>(), "descriptor"_a, "start"_a)
         .def("take", &Checker::take)
         .def("close", &Checker::close);

@@ -5,8 +5,8 @@
 
 #include "bind/features.hpp"
 #include "bind/reader.hpp"
-#include "parse/records.hpp"
-#include "parse/rows.hpp"
+#include "parse/csv_records.hpp"
+#include "parse/row_builder.hpp"
 
 namespace onepass {
 
@@ -31,11 +31,11 @@ nb::object array_of(std::unique_ptr<std::vector<T>> values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
-void fill(const std::vector<Column>& columns, size_t n, Rows& rows) {
+void fill(const std::vector<Column>& columns, size_t n, ParsedRows& rows) {
     rows.starts.push(0);
     for (size_t i = 0; i < n; ++i) {
-        int32_t* const index = rows.index.room(columns.size() + 1);
-        double* const value = rows.value.room(columns.size() + 1);
+        int32_t* const index = rows.index.reserve(columns.size() + 1);
+        double* const value = rows.value.reserve(columns.size() + 1);
         size_t count = 0;
         for (const Column& column : columns) {
             if (column.numbers) {
@@ -50,14 +50,14 @@ void fill(const std::vector<Column>& columns, size_t n, Rows& rows) {
                 count += code >= 0;
             }
         }
-        rows.index.take(count);
-        rows.value.take(count);
+        rows.index.commit(count);
+        rows.value.commit(count);
         rows.starts.push(int32_t(rows.index.size()));
     }
 }
 
 // Every column is (float64 numbers, code) or (int32 codes, what to add to them).
-Rows* tabulate(nb::list given, size_t n) {
+ParsedRows* tabulate(nb::list given, size_t n) {
     std::vector<Column> columns;
     std::vector<nb::object> keep;
     for (nb::handle each : given) {
@@ -73,7 +73,7 @@ Rows* tabulate(nb::list given, size_t n) {
         columns.push_back(column);
     }
     if (columns.size() * n > size_t(INT32_MAX)) raise("InputError", "too many values in one batch of a table");
-    auto rows = std::make_unique<Rows>();
+    auto rows = std::make_unique<ParsedRows>();
     {
         nb::gil_scoped_release unlocked;
         fill(columns, n, *rows);

@@ -1,5 +1,5 @@
-// The stable hash of feature names: MurmurHash3 (x86, 32 bit; Austin Appleby, public domain), and as in VW a name of
-// digits is its number, so that neighbours stay neighbours. With a namespace, as in space^17, it is counted from the
+// The stable hash of feature names: MurmurHash3 (x86, 32 bit; Austin Appleby, public domain). As in VW, the hash of a
+// name of digits is its number, so that neighbours stay neighbours; in a namespace, as in space^17, the number plus the
 // hash of "space^".
 #pragma once
 #include <cstdint>
@@ -37,7 +37,7 @@ inline uint32_t murmur3_mix(uint32_t h, uint32_t k) {
     return rotate_left(h ^ (rotate_left(k * 0xcc9e2d51, 15) * 0x1b873593), 13) * 5 + 0xe6546b64;
 }
 
-// The digits that a name ends with, where they are all of it, or all after a '^'; otherwise 0.
+// How many digits a name has, if it is digits alone, or digits alone after its last '^'; otherwise 0.
 inline size_t place_digits(const char* text, size_t length, bool opened = true) {
     size_t digits = 0;
     while (digits < length && is_digit(text[length - digits - 1])) ++digits;
@@ -45,25 +45,25 @@ inline size_t place_digits(const char* text, size_t length, bool opened = true) 
     return place ? digits : 0;
 }
 
-// Of digits, cut to 32 bits.
+// The number of digits, modulo 2^32.
 inline uint32_t place_of(const char* digits, size_t count) {
     uint32_t place = 0;
     for (size_t i = 0; i < count; ++i) place = 10 * place + uint32_t(digits[i] - '0');
     return place;
 }
 
-// Which hash of names this is: files of hashed models hold it, since under another one their names have other places.
-// 1, of which files say nothing, was murmur3 of every name. Raised whenever a name's hash changes.
+// The version of this hash. Files of hashed models hold it, since another hash gives their names other places. Version
+// 1, which files do not mention, was murmur3 of every name. To be raised whenever the hash of any name changes.
 constexpr int hash_version = 2;
 
-// murmur3 of nothing is 0: a number without a namespace is counted from there.
+// murmur3 of the empty text is 0, so that a number without a namespace is its own hash.
 inline uint32_t hash_name(const char* text, size_t length) {
     const size_t digits = place_digits(text, length);
     return murmur3(text, length - digits) + place_of(text + length - digits, digits);
 }
 
-// hash_name(prefix + text) for many texts: the prefix is hashed once, and nothing branches on the lengths' remainders,
-// which no processor can guess. Reads up to 3 bytes past the text.
+// hash_name(prefix + text) for many texts. The prefix is hashed once, and no branch depends on the length of the text
+// modulo 4, which would be mispredicted. Reads up to 3 bytes past the text.
 class PrefixHash {
  public:
     void set(const char* prefix, size_t length) {
@@ -84,20 +84,20 @@ class PrefixHash {
         const size_t digits = place_digits(text, length, opens_);
         return mixed(unmixed(text, length - digits)) + place_of(text + length - digits, digits);
     }
-    // Is text of digits a place, and counted from where?
+    // Is a text of digits a number? And the hash that it is added to.
     bool opens() const { return opens_; }
     uint32_t origin() const { return mixed(unmixed("\0\0\0", 0)); }
 
-    // The prefix's hash so far, and its last bytes, which are hashed together with a text's first.
+    // The hash of the prefix but for its last bytes (length modulo 4), which are hashed together with the text's first.
     struct Begun {
         uint32_t hash, rest, carry, length;
     };
     Begun begun() const { return {h_, uint32_t(rest_), uint32_t(carry_), uint32_t(length_)}; }
 
-    // All but the last step of murmur3, which many can take together.
+    // The hash but for the last step of murmur3, `mixed`, which can be done for many texts together.
     uint32_t unmixed(const char* text, size_t length) const {
         uint32_t h = h_, k;
-        uint64_t bytes = carry_;  // what is not mixed in yet, the first in the lowest byte
+        uint64_t bytes = carry_;  // not mixed in yet, the first in the lowest byte
         const char* const tail = text + (length & ~size_t(3));
         for (; text < tail; text += 4) {
             std::memcpy(&k, text, 4);

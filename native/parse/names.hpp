@@ -12,7 +12,7 @@
 
 namespace onepass {
 
-// Of those who add and those who list, in any table: so that a fork can wait until none is half changed.
+// Held by every thread that adds or lists names, in any table, so that a fork can wait until no table is half changed.
 inline std::mutex names_lock;
 
 class Names {
@@ -21,8 +21,8 @@ class Names {
     Names(const Names&) = delete;
     Names& operator=(const Names&) = delete;
 
-    // The column of a name, or -1. The hash is murmur3 of the name. Needs no lock: a name may be missed that another
-    // thread is adding just now, but none is ever found wrongly.
+    // The column of a name, or -1. The hash is that of the whole name. Needs no lock: a name that another thread is
+    // adding at this moment may be missed, but a wrong column is never returned.
     int32_t find(std::string_view name, uint32_t hash, std::string_view prefix = {}) const {
         const Table* table = table_.load(std::memory_order_acquire);
         for (size_t at = hash & table->mask;; at = (at + 1) & table->mask) {
@@ -32,12 +32,12 @@ class Names {
         }
     }
 
-    // Many names are found faster when first all are asked for, then all are looked up.
-    void ask_slot(uint32_t hash) const {
+    // Many names are found faster if all are prefetched before the first is looked up.
+    void prefetch_slot(uint32_t hash) const {
         const Table* table = table_.load(std::memory_order_acquire);
         __builtin_prefetch(&table->slots[hash & table->mask]);
     }
-    void ask_entry(uint32_t hash) const {
+    void prefetch_entry(uint32_t hash) const {
         const Table* table = table_.load(std::memory_order_acquire);
         __builtin_prefetch(table->slots[hash & table->mask].load(std::memory_order_acquire));
     }
@@ -88,7 +88,7 @@ class Names {
         table.slots[at].store(entry, std::memory_order_release);
     }
 
-    // A larger table. The old one stays: somebody may still be reading it.
+    // A larger table. The old one is not freed, since another thread may be reading it.
     void publish(size_t size) {
         tables_.push_back(
             std::make_unique<Table>(Table{size - 1, std::make_unique<std::atomic<const Entry*>[]>(size)}));

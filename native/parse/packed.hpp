@@ -1,5 +1,5 @@
-// What parse/many.cpp does to a line's features, in registers of 64 characters, 16 names or 8 numbers: for processors
-// with AVX-512 and its instructions for characters. The same hashes and the same bits as the loops there.
+// The loops of parse/namespace_reader.cpp in registers of 64 characters, 16 names or 8 numbers, for processors with
+// AVX-512 VBMI2. The same hashes and the same bits.
 #pragma once
 #include "core/clones.hpp"
 #ifdef ONEPASS_CLONED
@@ -20,7 +20,7 @@ inline bool supported() { return __builtin_cpu_supports("avx512vbmi2"); }
 
 // -- characters -------------------------------------------------------------------------------------------------------
 
-// Writes the places of a mask's bits, from `from` on, and returns the end of what was written. May write 16 more.
+// Writes the places of a mask's bits, plus `from`, and returns the end of what it wrote. May write 16 more.
 ONEPASS_PACKED inline uint32_t* write_places(uint64_t mask, size_t from, uint32_t* out) {
     if (!mask) return out;
     alignas(64) static constexpr auto each = [] {
@@ -40,14 +40,14 @@ ONEPASS_PACKED inline uint32_t* write_places(uint64_t mask, size_t from, uint32_
     return end;
 }
 
-// The end of a line that has one, and whether there is a character beyond ASCII before it. Reads up to 63 beyond.
-ONEPASS_PACKED inline const char* find_newline(const char* p, bool& plain) {
+// The end of the line at p, which has one, and whether all of the line is ASCII. Reads up to 63 characters beyond.
+ONEPASS_PACKED inline const char* find_newline(const char* p, bool& ascii) {
     uint64_t high = 0;
     for (;; p += 64) {
         const __m512i c = _mm512_loadu_si512(p);
         const uint64_t end = _mm512_cmpeq_epi8_mask(c, _mm512_set1_epi8('\n')), beyond = _mm512_movepi8_mask(c);
         if (end) {
-            plain = (high | (beyond & ((end & -end) - 1))) == 0;
+            ascii = (high | (beyond & ((end & -end) - 1))) == 0;
             return p + std::countr_zero(end);
         }
         high |= beyond;
@@ -77,9 +77,9 @@ ONEPASS_PACKED inline void load_names(const char* from, const uint32_t* at, __m5
     fours[3] = _mm512_unpackhi_epi64(high, high2);
 }
 
-// murmur3's next sixteen bytes, of which each name has so many `left`; a whole four turns the hash, a rest does not.
+// The next sixteen bytes of murmur3, of which each name has `left`. Four whole bytes rotate the hash, fewer do not.
 ONEPASS_PACKED inline __m512i mix(__m512i h, const __m512i (&fours)[4], __m512i left) {
-    // As many in each byte, to be compared with the bytes' places; negative where none is left.
+    // `left` in each byte, to be compared with the places of the bytes; negative where none is left.
     const __m512i in_bytes = _mm512_shuffle_epi8(left, _mm512_set4_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0));
     for (int k = 0; k < 4; ++k) {
         if (k == 3 && !_mm512_cmpgt_epi32_mask(left, _mm512_set1_epi32(12))) break;
@@ -101,7 +101,7 @@ ONEPASS_PACKED inline __m512i mix_last(__m512i h) {
     return _mm512_xor_si512(h, _mm512_srli_epi32(h, 16));
 }
 
-// Names beyond their first sixteen bytes. Few are so long, and the loop over all the others is quicker without this.
+// Names beyond their first sixteen bytes. Few are so long, and the loop over the others is faster without this code.
 ONEPASS_PACKED __attribute__((noinline)) inline __m512i mix_long(__m512i h, const char* from, const uint32_t* at,
                                                                  __m512i size) {
     for (int done = 16; _mm512_cmpgt_epi32_mask(size, _mm512_set1_epi32(done)); done += 16) {
@@ -112,8 +112,8 @@ ONEPASS_PACKED __attribute__((noinline)) inline __m512i mix_long(__m512i h, cons
     return h;
 }
 
-// murmur3 of prefix + name for the n names that begin after blanks[i] and end at ends[i]; both arrays go on for
-// another sixteen places of the text. False where a name is empty or too long. `digits`: does any begin with one?
+// murmur3 of prefix + name for the n names that begin after blanks[i] and end at ends[i]; both arrays have sixteen more
+// entries. False where a name is empty or too long. `digits`: does any name begin with a digit?
 ONEPASS_PACKED inline bool hash_names(const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
                                       const PrefixHash::Begun& prefix, int32_t* out, bool& digits) {
     const uint32_t rest = prefix.rest;  // bytes of the prefix that are hashed together with a name's first
@@ -149,7 +149,7 @@ ONEPASS_PACKED inline bool hash_names(const char* text, const uint32_t* blanks, 
 
 // -- numbers ----------------------------------------------------------------------------------------------------------
 
-// Eight characters at each of eight places, those after the first `size` dropped: the last one in the highest byte.
+// Eight characters at each of eight places.
 ONEPASS_PACKED inline __m512i load_eights(const char* from, const uint32_t* at) {
     const auto two = [&](int k) ONEPASS_PACKED {
         const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + at[k]));
@@ -163,7 +163,7 @@ ONEPASS_PACKED inline __m512i unused_bits(__m512i size) {
     return _mm512_sub_epi64(_mm512_set1_epi64(64), _mm512_slli_epi64(size, 3));
 }
 
-// Lanes from i on that are among n; and what is between two arrays of places there, less one.
+// The lanes from i on that are below n; and the lengths of the texts between two arrays of places.
 ONEPASS_PACKED inline __mmask8 lanes_of(size_t n, size_t i) {
     return n - i < 8 ? __mmask8((1u << (n - i)) - 1) : __mmask8(0xFF);
 }
@@ -176,7 +176,8 @@ ONEPASS_PACKED inline __mmask8 not_1_to_8(__m512i size) {
     return _mm512_cmpgt_epu64_mask(_mm512_sub_epi64(size, _mm512_set1_epi64(1)), _mm512_set1_epi64(7));
 }
 
-// Lanes where some of eight bytes is no digit 0 to 9; and the number that they make, the first in the lowest byte.
+// Lanes where some of eight bytes is not a digit 0 to 9; and the number that eight digits make, the first in the lowest
+// byte.
 ONEPASS_PACKED inline __mmask8 not_all_digits(__m512i t) {
     const __m512i beyond = _mm512_subs_epu8(t, _mm512_set1_epi8(9));
     return _mm512_test_epi64_mask(beyond, beyond);
@@ -187,7 +188,7 @@ ONEPASS_PACKED inline __m512i number_of(__m512i t) {
     return _mm512_add_epi64(_mm512_mul_epu32(fours, _mm512_set1_epi64(10000)), _mm512_srli_epi64(fours, 32));
 }
 
-// Names of at most eight digits, all of them, counted from `origin`; false where one is anything else.
+// Names of at most eight digits, as their numbers plus `origin`. False where any name is something else.
 ONEPASS_PACKED inline bool whole_numbers(const char* text, const uint32_t* blanks, const uint32_t* ends,
                                          uint32_t origin, int32_t* out, size_t n) {
     uint32_t bad = 0;
@@ -203,8 +204,8 @@ ONEPASS_PACKED inline bool whole_numbers(const char* text, const uint32_t* blank
     return bad == 0;
 }
 
-// Numbers of at most eight characters, [-] digits [. digits], correctly rounded as in parse/number.hpp; false where one
-// is anything else. `zeros`: is any of them 0?
+// Numbers of at most eight characters, [-] digits [. digits], correctly rounded as in parse/number.hpp. False where any
+// is something else. `zeros`: is any of them 0?
 ONEPASS_PACKED inline bool short_numbers(const char* text, const uint32_t* colons, const uint32_t* ends, double* out,
                                          size_t n, bool& zeros) {
     const __m512d tens = _mm512_setr_pd(1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7);
@@ -218,7 +219,7 @@ ONEPASS_PACKED inline bool short_numbers(const char* text, const uint32_t* colon
         __m512i t = _mm512_xor_si512(eights, _mm512_set1_epi8('0'));
         t = _mm512_mask_and_epi64(t, negative, t, _mm512_set1_epi64(~int64_t(0xFF)));  // the sign is a leading 0
         t = _mm512_sllv_epi64(t, unused_bits(size));
-        // The first point: what is before it moves up into its place.
+        // The digits before the first point move up by one place, over the point.
         const __m512i points = _mm512_maskz_mov_epi8(_mm512_cmpeq_epi8_mask(t, _mm512_set1_epi8('.' ^ '0')), ones);
         const __m512i point = _mm512_and_si512(points, _mm512_sub_epi64(none, points));
         const __mmask8 pointed = _mm512_test_epi64_mask(point, point);

@@ -1,7 +1,8 @@
-// svmlight / libsvm text: label [qid:n] index:value ... [# comment]; a label that is a set is 1,3,5, or nothing
+// svmlight / libsvm text: label [qid:n] index:value ... [# comment]. A label that is a set is 1,3,5; of the empty set,
+// nothing.
 #include <limits>
 
-#include "parse/rows.hpp"
+#include "parse/lines.hpp"
 
 namespace onepass {
 
@@ -38,68 +39,95 @@ double read_value(const char* p, const char* stop, const char* what) {
     return value;
 }
 
-}  // namespace
-
-void parse_svmlight(const char* line, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options) {
-    if (const void* comment = std::memchr(line, '#', size_t(end - line))) end = static_cast<const char*>(comment);
-    const char* p = line;
-    while (p < end && is_blank(*p)) ++p;
-    if (p == end) return;
-    const uint32_t* stop = row.stops.find(line, size_t(end - line));
-    while (line + *stop < p) ++stop;
-    const char* at = line + *stop;
-    const bool unlabelled = at < end && *at == ':';
+// One line, without its comment.
+class SvmlightLine {
+ public:
     double label = 0.0;
     std::vector<double> members;
-    if (unlabelled && options.sets && p > line) {  // a blank where the label would be: the empty set
-        at = p - 1;
-        --stop;
-    } else if (unlabelled) {
-        refuse(p, end, "the line must begin with a label");
-    } else if (options.sets) {
-        members = read_members(p, at);
-        label = double(members.size());
-    } else {
-        label = read_value(p, at, "the label");
-    }
-    row.begin(size_t(end - p) / 2 + 1);
-    if (options.names) row.enter("");
     int64_t query = -1;
-    while (at < end) {
-        if (!is_blank(*at)) refuse(at, end, "expected a blank");
-        p = at + 1;
-        at = line + *++stop;
-        if (p == at) continue;
-        if (at == end || *at != ':') refuse(p, end, "expected index:value");
-        const char* const colon = at;
-        at = line + *++stop;
-        if (colon - p == 3 && std::memcmp(p, "qid", 3) == 0) {
-            query = read_whole(colon + 1, at, std::numeric_limits<int64_t>::max() / 2, "qid");
-            continue;
+
+    // `begin`: its first character that is not a blank
+    SvmlightLine(const char* line, const char* begin, const char* end, RowBuilder& row, const ParseOptions& options)
+        : line_(line), end_(end), row_(row), options_(options) {
+        separator_ = row.separators.find(line, size_t(end - line));
+        while (line + *separator_ < begin) ++separator_;
+        const char* at = read_label(begin);
+        row.begin(size_t(end - begin) / 2 + 1);
+        if (options.names) row.enter_namespace("");
+        while (at < end) at = read_item(at);
+        row.finish();
+    }
+
+ private:
+    // The label from p on; returns the separator after it.
+    const char* read_label(const char* p) {
+        const char* const after = line_ + *separator_;
+        if (after < end_ && *after == ':') {
+            if (!options_.sets || p == line_) refuse(p, end_, "the line must begin with a label");
+            --separator_;  // a blank in the place of the label: the empty set
+            return p - 1;
         }
-        uint32_t index;
-        if (!read_short_whole(p, size_t(colon - p), index))
-            index = uint32_t(read_whole(p, colon, std::numeric_limits<int32_t>::max() - 1, "an index"));
-        if (index < options.base) refuse(p, end, "indices begin at " + std::to_string(options.base));
-        Decimal value{};
-        const bool usual = read_short_number(colon + 1, size_t(at - colon - 1), value);
-        const double number = usual ? 0.0 : read_value(colon + 1, at, "a value");
-        if (options.names) {
-            const std::string digits = std::to_string(index);
-            const char* const name = row.keep(digits);
-            if (usual) row.add(name, digits.size(), value);
-            else row.add(name, digits.size(), number);
+        if (options_.sets) {
+            members = read_members(p, after);
+            label = double(members.size());
         } else {
-            const uint32_t column = row.hashed() ? index : index - options.base;
-            if (usual) row.add_made(column, value);
-            else row.add_made(column, number);
+            label = read_value(p, after, "the label");
+        }
+        return after;
+    }
+
+    // index:value, qid:n or nothing, after the blank at `at`; returns the separator after it.
+    const char* read_item(const char* at) {
+        if (!is_blank(*at)) refuse(at, end_, "expected a blank");
+        const char* const name = at + 1;
+        const char* const colon = line_ + *++separator_;
+        if (name == colon) return colon;
+        if (colon == end_ || *colon != ':') refuse(name, end_, "expected index:value");
+        const char* const after = line_ + *++separator_;
+        if (colon - name == 3 && std::memcmp(name, "qid", 3) == 0)
+            query = read_whole(colon + 1, after, std::numeric_limits<int64_t>::max() / 2, "qid");
+        else read_feature(name, colon, after);
+        return after;
+    }
+
+    void read_feature(const char* name, const char* colon, const char* after) {
+        uint32_t index;
+        if (!read_short_whole(name, size_t(colon - name), index))
+            index = uint32_t(read_whole(name, colon, std::numeric_limits<int32_t>::max() - 1, "an index"));
+        if (index < options_.base) refuse(name, end_, "indices begin at " + std::to_string(options_.base));
+        Decimal value{};
+        if (read_short_number(colon + 1, size_t(after - colon - 1), value)) add(index, value);
+        else add(index, read_value(colon + 1, after, "a value"));
+    }
+
+    template <class Value>
+    void add(uint32_t index, Value value) {
+        if (options_.names) {
+            const std::string digits = std::to_string(index);
+            row_.add(row_.copy_name(digits), digits.size(), value);
+        } else {
+            row_.add_place(row_.hashed() ? index : index - options_.base, value);
         }
     }
-    row.finish();
-    rows.label.push(label);
-    for (const double member : members) rows.members.push(member);
-    rows.query.push(query);
-    rows.queried |= query != -1;
+
+    const char *const line_, *const end_;
+    RowBuilder& row_;
+    const ParseOptions& options_;
+    const uint32_t* separator_;
+};
+
+}  // namespace
+
+void parse_svmlight(const char* line, const char* end, RowBuilder& row, ParsedRows& rows, const ParseOptions& options) {
+    if (const void* comment = std::memchr(line, '#', size_t(end - line))) end = static_cast<const char*>(comment);
+    const char* begin = line;
+    while (begin < end && is_blank(*begin)) ++begin;
+    if (begin == end) return;
+    const SvmlightLine read(line, begin, end, row, options);
+    rows.label.push(read.label);
+    for (const double member : read.members) rows.members.push(member);
+    rows.query.push(read.query);
+    rows.queried |= read.query != -1;
 }
 
 }  // namespace onepass

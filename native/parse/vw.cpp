@@ -1,12 +1,13 @@
 // Vowpal Wabbit's text format, as VW 9 reads it: label [importance [initial]] ['tag]|namespace[:scale] feature[:value]
 // ...
 //
-// A feature is called namespace^name, as in VW's audit; in the nameless namespace just name. A value that is no number
-// is a string: a:xyz is the feature a=xyz. A feature without a name is called by its place among such: 0, 1, ...
-// Where VW warns and goes on with a guess (nan, 1x, 1 2 3 4 |, a label abc), the line is malformed here.
+// A feature's name is namespace^name, as in VW's audit; in the namespace without a name it is just name. A value that
+// is not a number is a string: a:xyz is the feature a=xyz. The name of a feature without one is its place among such
+// features: 0, 1, ... Where VW warns and goes on with a guess (nan, 1x, 1 2 3 4 |, a label abc), the line is malformed
+// here.
 #include <limits>
 
-#include "parse/rows.hpp"
+#include "parse/lines.hpp"
 
 namespace onepass {
 
@@ -19,7 +20,7 @@ inline const char* skip_blanks(const char* p) {
     return p;
 }
 
-// Does text that is not a number look as if it should be one?
+// Does text that is not a number look like one that was meant to be a number?
 bool like_a_number(const char* p, const char* end) {
     if (is_digit(*p) || *p == '.' || *p == '-' || *p == '+') return true;
     const std::string_view text(p, size_t(end - p));
@@ -45,46 +46,58 @@ double number_at(const char* p, const char* end, const char* what) {
 
 struct Head {
     double label = std::numeric_limits<double>::quiet_NaN(), weight = 1.0, base = 0.0;
-    std::vector<double> members;  // where the label is a set
+    std::vector<double> members;  // of a label that is a set
     std::string_view tag;
 };
 
-// What stands before the first bar.
-Head read_head(const char* p, const char* bar, bool sets) {
-    Head head;
-    if (const void* tab = std::memchr(p, '\t', size_t(bar - p))) p = static_cast<const char*>(tab) + 1;
+// The numbers before the bar: their words, at most three.
+struct HeadWords {
     struct Word {
         const char *begin, *end;
-    } words[4];
+    } at[3];
     int count = 0;
+};
+
+// The words before the first bar. The last one is the tag if it touches the bar, or begins with '.
+HeadWords read_words(const char* p, const char* bar, std::string_view& tag) {
+    HeadWords words;
     for (p = skip_blanks(p); p < bar; p = skip_blanks(p)) {
         const char* begin = p;
         while (p < bar && !is_blank(*p)) {
             if (uint8_t(*p) < ' ') throw Malformed{p, "a control character"};
             ++p;
         }
-        // The last word is a tag where it touches the bar, or begins with '.
         const char* next = p;
         while (next < bar && is_blank(*next)) ++next;
         if (next == bar && (p == bar || *begin == '\'')) {
             begin += *begin == '\'';
-            head.tag = {begin, size_t(p - begin)};
+            tag = {begin, size_t(p - begin)};
             break;
         }
-        if (count == 3) throw Malformed{begin, "expected at most a label, an importance and an initial prediction"};
-        words[count++] = {begin, p};
+        if (words.count == 3)
+            throw Malformed{begin, "expected at most a label, an importance and an initial prediction"};
+        words.at[words.count++] = {begin, p};
     }
-    if (count > 0 && sets) {
-        head.members = read_members(words[0].begin, words[0].end);
+    return words;
+}
+
+// The text before the first bar. What ends with a tab at its beginning is ignored, as VW does.
+Head read_head(const char* p, const char* bar, bool sets) {
+    Head head;
+    if (const void* tab = std::memchr(p, '\t', size_t(bar - p))) p = static_cast<const char*>(tab) + 1;
+    const HeadWords words = read_words(p, bar, head.tag);
+    const auto& [label, importance, base] = words.at;
+    if (words.count > 0 && sets) {
+        head.members = read_members(label.begin, label.end);
         head.label = double(head.members.size());
-    } else if (count > 0) {
-        head.label = number_at(words[0].begin, words[0].end, "the label");
+    } else if (words.count > 0) {
+        head.label = number_at(label.begin, label.end, "the label");
     }
-    if (count > 1) {
-        head.weight = number_at(words[1].begin, words[1].end, "the importance");
-        if (head.weight < 0.0) throw Malformed{words[1].begin, "the importance must be >= 0"};
+    if (words.count > 1) {
+        head.weight = number_at(importance.begin, importance.end, "the importance");
+        if (head.weight < 0.0) throw Malformed{importance.begin, "the importance must be >= 0"};
     }
-    if (count > 2) head.base = number_at(words[2].begin, words[2].end, "the initial prediction");
+    if (words.count > 2) head.base = number_at(base.begin, base.end, "the initial prediction");
     return head;
 }
 
@@ -95,49 +108,49 @@ class Body {
 
     void read(const char* bar) {
         for (const char* at = bar; at < end_;) {
-            at = enter(at + 1);
-            const char* const past = scale_ == 1.0 ? row_.add_many(at, end_) : nullptr;
-            at = past ? past : read_one_by_one(at);
+            at = read_namespace(at + 1);
+            const char* const next = scale_ == 1.0 ? row_.add_namespace(at, end_) : nullptr;
+            at = next ? next : read_one_by_one(at);
         }
     }
 
  private:
-    // A namespace's name and scale; returns the stop after it.
-    const char* enter(const char* begin) {
-        const char* at = find_stop(begin);
+    // A namespace's name and scale; returns the separator after them.
+    const char* read_namespace(const char* begin) {
+        const char* at = find_separator(begin);
         const std::string_view called(begin, size_t(at - begin));
         scale_ = 1.0;
         anonymous_ = 0;
-        row_.enter(called);
+        row_.enter_namespace(called);
         if (at == end_ || *at != ':') return at;
         if (called.empty()) throw Malformed{at, "a namespace's scale without a namespace"};
         const char* const text = at + 1;
-        at = find_stop(text);
+        at = find_separator(text);
         scale_ = number_at(text, at, "a namespace's scale");
         return at;
     }
 
-    const char* find_stop(const char* at) const {
+    const char* find_separator(const char* at) const {
         while (at < end_ && uint8_t(*at) > ' ' && *at != ':' && *at != '|') ++at;
         return at;
     }
 
-    // Features from a stop on, up to the next bar or the end.
+    // Features from a separator on, up to the next bar or the end.
     const char* read_one_by_one(const char* at) {
-        if (!stop_) stop_ = row_.stops.find(line_, size_t(end_ - line_));  // once a line
-        while (line_ + *stop_ < at) ++stop_;
+        if (!separator_) separator_ = row_.separators.find(line_, size_t(end_ - line_));  // once a line
+        while (line_ + *separator_ < at) ++separator_;
         while (at < end_ && *at != '|') {
             if (!is_blank(*at)) throw Malformed{at, *at == ':' ? "a misplaced ':'" : "a control character"};
             const char* const name = at + 1;
-            at = line_ + *++stop_;
+            at = line_ + *++separator_;
             const size_t length = size_t(at - name);
             if (*at == ':') {
                 const char* const text = at + 1;
-                at = line_ + *++stop_;
+                at = line_ + *++separator_;
                 Decimal value;
                 if (length > 0 && scale_ == 1.0 && read_short_number(text, size_t(at - text), value) && *at != ':')
                     row_.add(name, length, value);
-                else at = unusual(name, length, text);
+                else at = read_unusual(name, length, text);
             } else if (length > 0) {
                 row_.add(name, length, scale_);
             }
@@ -146,20 +159,20 @@ class Body {
     }
 
     // A value that is long, or scaled, or a string, or of a feature without a name.
-    const char* unusual(const char* name, size_t length, const char* text) {
+    const char* read_unusual(const char* name, size_t length, const char* text) {
         double value;
         const char* p = text;
-        if (read_number(p, value) == Number::good && p == line_ + *stop_ && *p != ':') {
+        if (read_number(p, value) == Number::good && p == line_ + *separator_ && *p != ':') {
             if (length == 0) {
                 const std::string place = std::to_string(anonymous_++);
-                name = row_.keep(place);
+                name = row_.copy_name(place);
                 length = place.size();
             }
             row_.add(name, length, scale_ * value);
             return p;
         }
-        while (line_[*stop_] == ':') ++stop_;  // a string may hold colons
-        const char* const end = line_ + *stop_;
+        while (line_[*separator_] == ':') ++separator_;  // a string may hold colons
+        const char* const end = line_ + *separator_;
         if (end == text) throw Malformed{text, "no value after ':'"};
         if (like_a_number(text, end)) {
             number_at(text, end, "a feature's value");
@@ -171,14 +184,14 @@ class Body {
 
     const char *const line_, *const end_;
     RowBuilder& row_;
-    const uint32_t* stop_ = nullptr;  // of the line: the next one, where features are read one by one
+    const uint32_t* separator_ = nullptr;  // the next one of the line, while features are read one by one
     double scale_ = 1.0;
     int anonymous_ = 0;
 };
 
 }  // namespace
 
-void parse_vw(const char* p, const char* end, RowBuilder& row, Rows& rows, const ParseOptions& options) {
+void parse_vw(const char* p, const char* end, RowBuilder& row, ParsedRows& rows, const ParseOptions& options) {
     if (skip_blanks(p) >= end) return;
     const char* bar = p;
     Head head;

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "parse/check_ahead.hpp"
+#include "parse/cache_records.hpp"
 
 using namespace onepass;
 

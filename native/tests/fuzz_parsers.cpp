@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "parse/file.hpp"
-#include "parse/records.hpp"
+#include "parse/csv_records.hpp"
+#include "parse/text_file.hpp"
 
 using namespace onepass;
 
@@ -44,21 +44,21 @@ static uint64_t executions = 0, rows_seen = 0, bad_seen = 0;
 }
 
 // As the user sees them: those that are listed apart among ones.
-static std::vector<double> values_of(const Rows& rows, const std::string& text) {
+static std::vector<double> values_of(const ParsedRows& rows, const std::string& text) {
     const double* const stored = rows.value.data();
     if (rows.value.size() > 0) return {stored, stored + rows.value.size()};
     std::vector<double> values(rows.index.size(), 1.0);
-    for (size_t i = 0; i < rows.others.size(); ++i) {
-        const ValueAt& other = rows.others.data()[i];
+    for (size_t i = 0; i < rows.not_ones.size(); ++i) {
+        const ValueAt& other = rows.not_ones.data()[i];
         if (other.at < 0 || size_t(other.at) >= values.size()) fail("a value has no feature", text);
         values[size_t(other.at)] = other.value;
     }
     return values;
 }
 
-static void check(const Rows& rows, int32_t columns, bool sets, const std::string& text) {
+static void check(const ParsedRows& rows, int32_t columns, bool sets, const std::string& text) {
     if (rows.starts.size() != rows.rows() + 1 || size_t(rows.starts.data()[rows.rows()]) != rows.index.size() ||
-        (rows.value.size() != 0 && (rows.value.size() != rows.index.size() || rows.others.size() != 0)))
+        (rows.value.size() != 0 && (rows.value.size() != rows.index.size() || rows.not_ones.size() != 0)))
         fail("the arrays do not fit together", text);
     for (size_t i = 0; i < rows.index.size(); ++i)
         if (rows.index.data()[i] < 0 || rows.index.data()[i] >= columns) fail("an index is wrong", text);
@@ -70,7 +70,7 @@ static void check(const Rows& rows, int32_t columns, bool sets, const std::strin
     if (double(rows.members.size()) != members) fail("the label sets do not fit together", text);
 }
 
-static void require_same(const Rows& a, const Rows& b, const std::string& text) {
+static void require_same(const ParsedRows& a, const ParsedRows& b, const std::string& text) {
     bool same = a.rows() == b.rows() && a.index.size() == b.index.size() && a.bad.size() == b.bad.size() &&
                 values_of(a, text) == values_of(b, text);
     for (size_t i = 0; same && i < a.index.size(); ++i) same = a.index.data()[i] == b.index.data()[i];
@@ -78,7 +78,7 @@ static void require_same(const Rows& a, const Rows& b, const std::string& text) 
 }
 
 // The buffer is exactly as long as promised, so that a read past the padding is seen.
-static void parse(const std::string& text, LineParser line, const ParseOptions& options, Rows& rows) {
+static void parse(const std::string& text, LineParser line, const ParseOptions& options, ParsedRows& rows) {
     const std::unique_ptr<char[]> buffer(new char[text.size() + padding]);
     std::memcpy(buffer.get(), text.data(), text.size());
     std::memset(buffer.get() + text.size(), '7', padding);
@@ -87,8 +87,8 @@ static void parse(const std::string& text, LineParser line, const ParseOptions& 
 
 // The options of a mode: hashes or names, of few or many bits, with products and runs of words.
 static ParseOptions choose_options(LineParser line, int mode, Names& names) {
-    static const Expansion expansion{{{{Term::any, ""}, {Term::initial, "a"}}, {{Term::named, "x"}, {Term::any, ""}}},
-                                     3};
+    static const FeatureExpansion expansion{
+        {{{Term::any, ""}, {Term::initial, "a"}}, {{Term::named, "x"}, {Term::any, ""}}}, 3};
     const bool vw = line == parse_vw;
     ParseOptions options;
     options.keep_going = true;
@@ -105,41 +105,41 @@ static ParseOptions choose_options(LineParser line, int mode, Names& names) {
 }
 
 // Names that are wanted are read one by one; packs are read many at a time, as are other processors' loops.
-static void check_other_ways(const Rows& rows, const std::string& text, LineParser line, ParseOptions options) {
+static void check_other_ways(const ParsedRows& rows, const std::string& text, LineParser line, ParseOptions options) {
     use_packs(false);
-    Rows unpacked;
+    ParsedRows unpacked;
     parse(text, line, options, unpacked);
     use_packs(true);
     require_same(rows, unpacked, text);
     Names names;
     options.names = &names;
-    Rows one_by_one;
+    ParsedRows one_by_one;
     parse(text, line, options, one_by_one);
     require_same(rows, one_by_one, text);
 }
 
-static void check_lines(const Rows& rows, const std::string& text, LineParser line, ParseOptions options) {
+static void check_lines(const ParsedRows& rows, const std::string& text, LineParser line, ParseOptions options) {
     Names names;
     if (options.names) options.names = &names;
-    Rows by_line;
+    ParsedRows by_line;
     for (size_t from = 0; from < text.size();) {
         const size_t end = text.find('\n', from) + 1;
         parse(text.substr(from, end - from), line, options, by_line);
         from = end;
     }
-    by_line.settle(names);
+    by_line.assign_columns(names);
     require_same(rows, by_line, text);
 }
 
-static void check_file(const Rows& rows, const std::string& text, LineParser line, ParseOptions options) {
+static void check_file(const ParsedRows& rows, const std::string& text, LineParser line, ParseOptions options) {
     std::rewind(file);
     std::fwrite(text.data(), 1, text.size(), file);
     std::fflush(file);
     Names names;
     if (options.names) options.names = &names;
-    Rows in_pieces;
+    ParsedRows in_pieces;
     TextFile(fileno(file), "fuzz").parse(0, text.size(), line, options, in_pieces, 1 + executions % 61);
-    in_pieces.settle(names);
+    in_pieces.assign_columns(names);
     require_same(rows, in_pieces, text);
 }
 
@@ -147,9 +147,9 @@ static void execute(const std::string& text, LineParser line, int mode) {
     ++executions;
     Names names;
     const ParseOptions options = choose_options(line, mode, names);
-    Rows rows;
+    ParsedRows rows;
     parse(text, line, options, rows);
-    rows.settle(names);
+    rows.assign_columns(names);
     const int32_t columns = options.hash_bits >= 0 ? 1 << options.hash_bits : rows.columns;
     check(rows, columns, options.sets, text);
     rows_seen += rows.rows();

@@ -1,6 +1,6 @@
 """Rows + skipped + header = the records of a CSV file, in any dialect, however it is cut; and time linear in the file.
 
-`records_of` says in Python what native/parse/records.hpp says: where records end, and which of them are malformed.
+`records_of` says in Python what native/parse/csv_records.hpp says: where records end, and which of them are malformed.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ __all__ = [
     "read_interactions",
 ]
 
-ANY, INITIAL, NAMED = range(3)  # as native/parse/expand.hpp counts
+ANY, INITIAL, NAMED = range(3)  # as native/parse/feature_expansion.hpp counts
 Term = tuple[int, str]
 MOST_TERMS = 8
 
@@ -70,7 +70,7 @@ def make_expansion(interactions: Any = None, ngram: int = 1) -> Any:
     terms = [] if interactions is None else read_interactions(interactions)
     if not terms and ngram == 1:
         return None
-    return _native.Expansion([list(each) for each in terms], ngram)
+    return _native.FeatureExpansion([list(each) for each in terms], ngram)
 
 
 def expand_one(expansion: Any, x: Mapping[Any, float]) -> dict[str, float]:
@@ -126,7 +126,7 @@ def expand_rows(expansion: Any, X: CSR, hash_bits: int | None = None) -> CSR:
     values = np.ascontiguousarray(X.data, dtype=np.float64)
     rows = expansion.rows(np.ascontiguousarray(X.indptr), np.ascontiguousarray(X.indices), values, X.table, bits, table)
     if table is not None:
-        rows.settle(table)
+        rows.assign_columns(table)
     index = rows.index
     width = int(index.max()) + 1 if len(index) else 0
     shape = (X.shape[0], width if hash_bits is None else 1 << hash_bits)

@@ -4,7 +4,7 @@
 
 A record is the shape of its rows, a JSON head (what else its part holds, lengths and kinds of its other arrays) and the
 arrays, each from a multiple of 8 bytes on, under a checksum. A native thread reads records ahead of their use
-(native/parse/check_ahead.hpp) and checks that they are whole and their rows well formed, since the loops do not check
+(native/parse/cache_records.hpp) and checks that they are whole and their rows well formed, since the loops do not check
 again; each lies in memory of its own, so that a file that is cut short or written over meanwhile is an error.
 A file without its closing record was not finished and is never used; it is written under another name and renamed at
 the end. The key has the sources' sizes, times and inodes and the options that shape rows: where it differs, the
@@ -199,7 +199,7 @@ class _Reader:
             with open(self.path, "rb") as file:
                 if file.read(len(self.begin)) != self.begin:
                     raise self._damaged()
-                checked = _native.CheckAhead(file.fileno(), len(self.begin))
+                checked = _native.CacheRecords(file.fileno(), len(self.begin))
         except OSError as error:
             raise InputError(f"cannot read the cache {self.path}: {error.strerror}") from error
         try:

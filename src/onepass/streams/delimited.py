@@ -1,4 +1,4 @@
-"""CSV and TSV: native/parse/records.hpp finds where records end, Arrow reads what they hold.
+"""CSV and TSV: native/parse/csv_records.hpp finds where records end, Arrow reads what they hold.
 
 A block of which Arrow refuses a record is read again in halves, until only the records that it refuses are left out:
 so a record is malformed or not whatever stands beside it, and however the file is cut.

@@ -166,7 +166,7 @@ def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list
         rows = parser.take()
         block, names = waiting.popleft()
         if names is not None:
-            rows.settle(names)
+            rows.assign_columns(names)
         part = _text_part(block, rows, names, parsing)
         if block.size and block.left_in is None:
             spare.append(block.buffer)

@@ -1,4 +1,4 @@
-"""Where the records of CSV and TSV files begin and end: what native/parse/records.hpp says of them."""
+"""Where the records of CSV and TSV files begin and end: what native/parse/csv_records.hpp says of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .blocks import Cut, Lines, too_long
 
 __all__ = ["Record", "Records"]
 
-ROW, TEXT_AFTER_QUOTE, OPEN_QUOTE, TOO_LONG = range(4)  # kinds, as in native/parse/records.hpp
+ROW, TEXT_AFTER_QUOTE, OPEN_QUOTE, TOO_LONG = range(4)  # kinds, as in native/parse/csv_records.hpp
 
 
 class Record(NamedTuple):

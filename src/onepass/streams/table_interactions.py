@@ -27,7 +27,7 @@ def crossed(coded: Coded, stream: Any, table: Any) -> tuple[Any, Coded]:
         coded = _without(coded, _overflowing(coded, stream.expansion))
         rows = _expanded(coded, stream.expansion, bits, table)
     if table is not None:
-        rows.settle(table)
+        rows.assign_columns(table)
     return rows, coded
 
 

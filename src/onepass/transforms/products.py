@@ -101,7 +101,7 @@ class Interactions(Stateless):
         table.intern(self._names_of(names))
         starts, indices, data = _nonzero(batch)
         rows = self._expansion().rows(starts, indices, data, names, -1, table)
-        rows.settle(table)
+        rows.assign_columns(table)
         return named_rows(CSR(rows.starts, rows.index, rows.value, (batch.rows, len(table)), True, table))
 
     def _names_of(self, names: list[str]) -> list[str]:

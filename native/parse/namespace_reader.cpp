@@ -1,4 +1,4 @@
-#include "parse/many.hpp"
+#include "parse/namespace_reader.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -14,19 +14,19 @@ namespace onepass {
 namespace {
 
 constexpr uint64_t ones = 0x0101010101010101u;
-constexpr uint32_t longest_name = 60;  // many names at a time take as long as the longest
-constexpr size_t piece = 64;           // features are read so many at a time
+constexpr uint32_t longest_name = 60;  // several names are hashed together: all take as long as the longest
+constexpr size_t piece = 64;           // features read together
 
 // Where a namespace's text has blanks and colons, and where it ends.
 struct Marks {
     uint32_t *blanks, *colons;
     size_t end;
-    bool odd = false;  // control characters, or names with namespaces of their own
+    bool unusual = false;  // control characters, or names with namespaces of their own
 };
 
-// 64 characters of it.
+// Where 64 characters have them: a bit for each.
 struct Masks {
-    uint64_t blank, colon, other;  // other: bars, and what is odd
+    uint64_t blank, colon, other;  // other: bars, and unusual characters
 };
 
 // Writes the places of a mask's bits, from `from` on, and returns the end of what was written. May write eight more.
@@ -49,8 +49,8 @@ __attribute__((always_inline)) inline void find_marks(const char* text, size_t l
         uint64_t inside = length - from < 64 ? (uint64_t(1) << (length - from)) - 1 : ~uint64_t(0);
         if (const uint64_t others = masks.other & inside) {  // the first of them decides
             const int at = std::countr_zero(others);
-            marks.odd = text[from + size_t(at)] != '|';
-            if (marks.odd) return;
+            marks.unusual = text[from + size_t(at)] != '|';
+            if (marks.unusual) return;
             inside = (uint64_t(1) << at) - 1;
             marks.end = from + size_t(at);
         }
@@ -87,12 +87,12 @@ inline Masks masks_of_64(const char* p) {
 }
 #endif
 
-void find_marks_anywhere(const char* text, size_t length, Marks& marks) {
+void find_marks_in_text(const char* text, size_t length, Marks& marks) {
     find_marks(text, length, masks_of_64, write_places, marks);
 }
 
 #ifdef ONEPASS_CLONED
-// The same with registers of 64 characters.
+// The same in registers of 64 characters.
 ONEPASS_PACKED void find_marks_packed(const char* text, size_t length, Marks& marks) {
     auto masks_of = [](const char* p) ONEPASS_PACKED {
         const __m512i c = _mm512_loadu_si512(p);
@@ -105,7 +105,8 @@ ONEPASS_PACKED void find_marks_packed(const char* text, size_t length, Marks& ma
 }
 #endif
 
-// The loops below have no branches: they are compiled to vectors. Each takes at most a `piece` of the features.
+// The loops below have no branches, so that the compiler makes vector instructions of them. Each takes at most `piece`
+// features.
 
 void load_eights(const char* from, const uint32_t* at, uint64_t* eights, size_t n) {
     for (size_t i = 0; i < n; ++i) std::memcpy(&eights[i], from + at[i], 8);
@@ -129,7 +130,7 @@ ONEPASS_CLONES bool make_whole(const uint64_t* eights, const uint32_t* blanks, c
     return bad == 0;
 }
 
-// All bits or none: is a number below 2^63 zero?
+// All bits where a number below 2^63 is zero, otherwise none.
 inline uint64_t if_zero(uint64_t x) { return -((x - 1) >> 63); }
 inline double exactly(uint64_t x) { return std::bit_cast<double>(x | 0x4330000000000000u) - 0x1p52; }  // below 2^52
 
@@ -153,7 +154,7 @@ ONEPASS_CLONES bool make_short(const uint64_t* eights, const uint32_t* colons, c
     return bad == 0;
 }
 
-// Two steps of murmur3 for n names of so many bytes: the next eight after those `done`, or what is left of them.
+// Two steps of murmur3 for n names of the given sizes: the eight bytes after those `done`, or what is left of them.
 ONEPASS_CLONES void mix_eights(const uint64_t* eights, const uint32_t* sizes, uint32_t done, uint32_t* hashes,
                                size_t n) {
     for (size_t i = 0; i < n; ++i) {
@@ -181,19 +182,20 @@ ONEPASS_CLONES void finish_hashes(const uint32_t* sizes, uint32_t more, const ui
     for (size_t i = 0; i < n; ++i) out[i] = int32_t(PrefixHash::mixed(hashes[i] ^ (sizes[i] + more)));
 }
 
-// The sizes of names with `more` bytes before each; the longest, or more than that where a name is empty.
+// The sizes of names with `more` bytes before each. Returns the longest, or more than `longest_name` where a name is
+// empty.
 ONEPASS_CLONES uint32_t measure(const uint32_t* blanks, const uint32_t* ends, uint32_t more, uint32_t* sizes,
                                 size_t n) {
     uint32_t longest = 0;
     for (size_t i = 0; i < n; ++i) {
-        const uint32_t after_first = ends[i] - blanks[i] - 2;  // of nothing it is huge
+        const uint32_t after_first = ends[i] - blanks[i] - 2;  // huge for an empty name
         sizes[i] = after_first + 1 + more;
         longest = std::max(longest, after_first);
     }
     return std::min(longest, longest_name) + 1 + more;
 }
 
-// What packed::whole_numbers, short_numbers and hash_names do, on any processor.
+// As packed::whole_numbers, short_numbers and hash_names, for any processor.
 bool whole_numbers(const char* text, const uint32_t* blanks, const uint32_t* ends, uint32_t origin, int32_t* out,
                    size_t n) {
     uint64_t eights[piece];
@@ -236,34 +238,34 @@ bool hash_names(const char* text, const uint32_t* blanks, const uint32_t* ends, 
     return true;
 }
 
-// Is there a colon between a blank and the next?
-ONEPASS_CLONES bool in_turn(const uint32_t* blanks, const uint32_t* colons, size_t n) {
+// Is there one colon between each blank and the next?
+ONEPASS_CLONES bool alternate(const uint32_t* blanks, const uint32_t* colons, size_t n) {
     uint32_t wrong = 0;
     for (size_t i = 0; i < n; ++i) wrong |= uint32_t(colons[i] < blanks[i]) | uint32_t(colons[i] > blanks[i + 1]);
     return wrong == 0;
 }
 
-// All of it, one way or the other.
-struct Way {
-    decltype(&find_marks_anywhere) find_marks = find_marks_anywhere;
+// The loops of one kind of processor.
+struct NamespaceLoops {
+    decltype(&find_marks_in_text) find_marks = find_marks_in_text;
     decltype(&whole_numbers) read_whole = whole_numbers;
     decltype(&short_numbers) read_short = short_numbers;
     decltype(&hash_names) hash = hash_names;
 };
-constexpr Way anywhere;
+constexpr NamespaceLoops any_processor;
 #ifdef ONEPASS_CLONED
-constexpr Way in_packs{find_marks_packed, packed::whole_numbers, packed::short_numbers, packed::hash_names};
-std::atomic<const Way*> way = packed::supported() ? &in_packs : &anywhere;
+constexpr NamespaceLoops in_packs{find_marks_packed, packed::whole_numbers, packed::short_numbers, packed::hash_names};
+std::atomic<const NamespaceLoops*> chosen_loops = packed::supported() ? &in_packs : &any_processor;
 #else
-std::atomic<const Way*> way = &anywhere;
+std::atomic<const NamespaceLoops*> chosen_loops = &any_processor;
 #endif
 
-// Features' names: numbers, if all are; otherwise hashes. False where one is empty or unusual.
-bool read_names(const Way& read, const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
+// The names of features: as numbers if all are numbers, otherwise as hashes. False where one is empty or unusual.
+bool read_names(const NamespaceLoops& loops, const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
                 const PrefixHash& prefix, int32_t* index) {
-    if (is_digit(text[blanks[0] + 1]) && read.read_whole(text, blanks, ends, prefix.origin(), index, n)) return true;
+    if (is_digit(text[blanks[0] + 1]) && loops.read_whole(text, blanks, ends, prefix.origin(), index, n)) return true;
     bool digits = false;
-    if (!read.hash(text, blanks, ends, n, prefix.begun(), index, digits)) return false;
+    if (!loops.hash(text, blanks, ends, n, prefix.begun(), index, digits)) return false;
     for (size_t i = 0; digits && i < n; ++i) {
         const char* const name = text + blanks[i] + 1;
         if (is_digit(*name)) index[i] = int32_t(prefix(name, ends[i] - blanks[i] - 1));
@@ -275,15 +277,34 @@ bool read_names(const Way& read, const char* text, const uint32_t* blanks, const
 
 void use_packs([[maybe_unused]] bool wanted) {
 #ifdef ONEPASS_CLONED
-    way = wanted && packed::supported() ? &in_packs : &anywhere;
+    chosen_loops = wanted && packed::supported() ? &in_packs : &any_processor;
 #endif
 }
 
-bool uses_packs() { return way.load(std::memory_order_relaxed) != &anywhere; }
+bool uses_packs() { return chosen_loops.load(std::memory_order_relaxed) != &any_processor; }
 
-const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash& prefix, int32_t* index, double* value,
-                               size_t& count, bool& valued) {
-    const Way& read = *way.load(std::memory_order_relaxed);
+// The values of names with values, and the names. False where one is unusual.
+bool NamespaceReader::read_pairs(const char* text, size_t n, const PrefixHash& prefix, int32_t* index, double* value,
+                                 size_t& count) const {
+    const NamespaceLoops& loops = *chosen_loops.load(std::memory_order_relaxed);
+    const uint32_t *const blanks = blanks_.data(), *const colons = colons_.data();
+    bool zeros = false;
+    if (!alternate(blanks, colons, n) || !read_names(loops, text, blanks, colons, n, prefix, index) ||
+        !loops.read_short(text, colons, blanks + 1, value, n, zeros))
+        return false;
+    if (!zeros) return true;
+    count = 0;
+    for (size_t i = 0; i < n; ++i) {
+        index[count] = index[i];
+        value[count] = value[i];
+        count += value[i] != 0.0;
+    }
+    return true;
+}
+
+const char* NamespaceReader::read(const char* at, const char* end, const PrefixHash& prefix, int32_t* index,
+                                  double* value, size_t& count, bool& valued) {
+    const NamespaceLoops& loops = *chosen_loops.load(std::memory_order_relaxed);
     const size_t length = size_t(end - at);
     if (length > 0 && *at != ' ' && *at != '|') return nullptr;
     if (blanks_.size() < length + 128) {
@@ -291,33 +312,20 @@ const char* ManyFeatures::read(const char* at, const char* end, const PrefixHash
         colons_.resize(2 * length + 128);
     }
     Marks marks{blanks_.data(), colons_.data(), 0};
-    read.find_marks(at, length, marks);
+    loops.find_marks(at, length, marks);
+    if (marks.unusual) return nullptr;
     size_t n = size_t(marks.blanks - blanks_.data()), last = marks.end;
     const size_t colons = size_t(marks.colons - colons_.data());
-    if (marks.odd) return nullptr;
-    while (n > 0 && blanks_[n - 1] == last - 1) last = blanks_[--n];  // at the end of the text
+    while (n > 0 && blanks_[n - 1] == last - 1) last = blanks_[--n];  // blanks at the end of the text
     count = n;
     valued = colons != 0;
     if (n == 0) return at + marks.end;
-    if (colons != 0 && colons != n) return nullptr;
-    std::fill_n(blanks_.data() + n, 17, uint32_t(last));  // packs read on
+    if (valued && colons != n) return nullptr;
+    std::fill_n(blanks_.data() + n, 17, uint32_t(last));  // packs read beyond the last one
     std::fill_n(colons_.data() + n, 16, uint32_t(last));
-    const uint32_t* const ends = colons ? colons_.data() : blanks_.data() + 1;
-    if (colons && !in_turn(blanks_.data(), colons_.data(), n)) return nullptr;
-    if (!read_names(read, at, blanks_.data(), ends, n, prefix, index)) return nullptr;
-    if (colons == 0) {
-        std::fill_n(value, n, 1.0);
-        return at + marks.end;
-    }
-    bool zeros = false;
-    if (!read.read_short(at, colons_.data(), blanks_.data() + 1, value, n, zeros)) return nullptr;
-    if (!zeros) return at + marks.end;
-    count = 0;
-    for (size_t i = 0; i < n; ++i) {
-        index[count] = index[i];
-        value[count] = value[i];
-        count += value[i] != 0.0;
-    }
+    if (valued) return read_pairs(at, n, prefix, index, value, count) ? at + marks.end : nullptr;
+    if (!read_names(loops, at, blanks_.data(), blanks_.data() + 1, n, prefix, index)) return nullptr;
+    std::fill_n(value, n, 1.0);
     return at + marks.end;
 }
 

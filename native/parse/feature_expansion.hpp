@@ -1,8 +1,9 @@
-// Features made of features: runs of neighbours in a namespace, and products across namespaces. Knows no Python.
+// Features made of other features: runs of neighbours in a namespace (n-grams), and products. Knows no Python.
 //
-// A feature called space^name is of that namespace; one without '^' of the nameless one. The product of p and q is the
-// feature called p*q, as in VW's audit, with the product of their values; a run of words is called space^one two and
-// has the value 1. The hash of a made feature is the hash of its name: rows of names and rows of hashes agree.
+// A feature named space^name belongs to that namespace, one without '^' to the namespace without a name. The product of
+// p and q is the feature named p*q, as in VW's audit, with the product of their values. A run of words is named
+// space^one two and has the value 1. The hash of a made feature is the hash of its name, so that rows of names and rows
+// of hashes agree.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -14,16 +15,16 @@
 
 namespace onepass {
 
-// One place in an interaction, and the features that may stand there.
+// One factor of an interaction, and the features that it takes.
 struct Term {
     enum Kind { any, initial, named };
     Kind kind = any;
-    std::string text;  // the namespace's first letter (empty: the nameless one), or the whole name
-    // A whole name also stands for the column of a table: for the features name=value, and name itself.
+    std::string text;  // the first letter of the namespace (empty: the one without a name), or the whole name
+    // A whole name also means the column of a table: it takes the features name=value, and name itself.
     bool takes(std::string_view name) const;
 };
 
-struct Expansion {
+struct FeatureExpansion {
     std::vector<std::vector<Term>> interactions;  // each of 2 to 8 terms
     size_t ngram = 1;                             // the longest run
 };
@@ -32,18 +33,18 @@ struct TooManyFeatures : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// One row at a time: note its features, expand, read what came out.
-class Expander {
+// For one row after another: `clear`, `note` each of its features, `expand`, read `features`.
+class FeatureExpander {
  public:
-    explicit Expander(const Expansion& what) : what_(what) {}
+    explicit FeatureExpander(const FeatureExpansion& what) : what_(what) {}
     void clear();
-    void note(std::string_view space, std::string_view name, double value);  // called space + name
-    // Equal features are added up where the first stood; then runs, then products. Names of products are only spelled
-    // out where they are wanted.
+    void note(std::string_view space, std::string_view name, double value);  // named space + name
+    // Adds runs, adds up equal features at the place of the first, then adds products. The names of products are made
+    // only if `spell`.
     void expand(bool spell);
 
     struct Made {
-        size_t begin;  // in the text; length 0: not spelled out
+        size_t begin;  // in the text; length 0: the name was not made
         uint32_t length, hash;
         double value;
     };
@@ -59,12 +60,12 @@ class Expander {
     bool is_taken_in_order(size_t term, size_t feature) const;
     void check_room() const;
 
-    const Expansion& what_;
+    const FeatureExpansion& what_;
     std::string text_;  // ends in padding, for the hash
     std::vector<Made> features_;
     std::vector<uint32_t> seen_;
-    // of the interaction in work
-    std::vector<std::vector<size_t>> takers_;  // by term: features that may stand there
+    // For the interaction that is being multiplied:
+    std::vector<std::vector<size_t>> takers_;  // by term: the features that it takes
     std::vector<uint8_t> fits_;                // by feature: a bit for every term that takes it
     std::vector<size_t> chosen_;
     std::string prefix_;  // the names chosen so far, each followed by '*'

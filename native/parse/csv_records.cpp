@@ -1,4 +1,4 @@
-#include "parse/records.hpp"
+#include "parse/csv_records.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace onepass {
 
-// A bit for each of 64 bytes: is it a quote or part of an end of a line?
+// A bit for each of 64 bytes: is it a quote, or part of an end of a line?
 static uint64_t marks_of(const char* text) {
     uint64_t found = 0;
 #ifdef __SSE2__
@@ -26,7 +26,7 @@ static uint64_t marks_of(const char* text) {
     return found;
 }
 
-void CsvRecords::Marks::look(size_t at) {
+void CsvRecords::Marks::search(size_t at) {
     base_ = at;
     const size_t left = text_.size() - at;
     if (left >= 64) {
@@ -41,12 +41,12 @@ void CsvRecords::Marks::look(size_t at) {
 size_t CsvRecords::Marks::from(size_t at) {
     if (at < base_ || at - base_ >= 64) {
         if (at >= text_.size()) return text_.size();
-        look(at / 64 * 64);
+        search(at / 64 * 64);
     }
     uint64_t found = found_ & (~uint64_t(0) << (at - base_));
     while (found == 0) {
         if (text_.size() - base_ <= 64) return text_.size();
-        look(base_ + 64);
+        search(base_ + 64);
         found = found_;
     }
     return base_ + size_t(std::countr_zero(found));
@@ -61,8 +61,8 @@ size_t CsvRecords::line_end(size_t from) {
     return end;
 }
 
-// A field that a quote opens: up to the next quote that is not doubled, or to the end of the text.
-CsvRecords::Quoted CsvRecords::quoted(size_t quote) {
+// The field that a quote opens: up to the next quote that is not doubled, or to the end of the text.
+CsvRecords::Quoted CsvRecords::read_quoted(size_t quote) {
     Quoted field{text_.size(), text_.size()};
     for (size_t mark = marks_.from(quote + 1); mark < text_.size(); mark = marks_.from(mark + 1)) {
         if (text_[mark] != '"') {
@@ -81,33 +81,33 @@ RecordFound CsvRecords::next(CsvRecord& record) {
     if (at_ == text_.size()) return RecordFound::nothing;
     record.begin = at_;
     bool one_line = true;
-    for (size_t from = at_;;) {  // the beginning of the record, what follows a quote in a field, or a closing quote
+    for (size_t from = at_;;) {  // the beginning of the record, or the place after a quote
         const size_t mark = marks_.from(from);
-        if (mark == text_.size() || text_[mark] != '"') return ended(record, mark, RecordKind::row, one_line);
+        if (mark == text_.size() || text_[mark] != '"') return end_record(record, mark, RecordKind::row, one_line);
         from = mark + 1;
         const bool begins = mark == at_ || text_[mark - 1] == dialect_.separator;
         if (!begins) continue;
-        const Quoted field = quoted(mark);
-        if (field.closing - at_ > dialect_.longest) return broken(record, field);
+        const Quoted field = read_quoted(mark);
+        if (field.closing - at_ > dialect_.longest) return end_malformed(record, field);
         from = field.closing + 1;
-        if (from >= text_.size()) {  // it is not closed; or what follows is not known
+        if (from >= text_.size()) {  // the quote is not closed, or the next character is not known
             if (!whole_) return RecordFound::nothing;
-            if (field.closing == text_.size()) return broken(record, field);
+            if (field.closing == text_.size()) return end_malformed(record, field);
         } else if (const char after = text_[from]; after != dialect_.separator && after != '\n' && after != '\r') {
-            return broken(record, field);
+            return end_malformed(record, field);
         }
         one_line = one_line && field.first_end == text_.size();
     }
 }
 
-// The record with the line of a quote that is not closed well.
-RecordFound CsvRecords::broken(CsvRecord& record, Quoted field) {
+// Ends the record with the line of a quote that is not closed as it should be.
+RecordFound CsvRecords::end_malformed(CsvRecord& record, Quoted field) {
     const bool closed = field.closing < field.first_end;  // on the same line
     const size_t end = closed ? line_end(field.closing + 1) : field.first_end;
-    return ended(record, end, closed ? RecordKind::text_after_quote : RecordKind::open_quote, false);
+    return end_record(record, end, closed ? RecordKind::text_after_quote : RecordKind::open_quote, false);
 }
 
-RecordFound CsvRecords::ended(CsvRecord& record, size_t end, RecordKind kind, bool one_line) {
+RecordFound CsvRecords::end_record(CsvRecord& record, size_t end, RecordKind kind, bool one_line) {
     const bool has_end = end < text_.size();
     const bool known = has_end && (text_[end] == '\n' || end + 1 < text_.size());  // \n may follow \r
     const bool too_long = end - at_ > dialect_.longest;

@@ -1,4 +1,4 @@
-#include "parse/expand.hpp"
+#include "parse/feature_expansion.hpp"
 
 #include <algorithm>
 
@@ -20,12 +20,12 @@ bool Term::takes(std::string_view name) const {
     return spaced ? space == text : name.substr(0, name.find('=')) == text;
 }
 
-void Expander::clear() {
+void FeatureExpander::clear() {
     text_.assign(slack, '\0');
     features_.clear();
 }
 
-void Expander::note(std::string_view space, std::string_view name, double value) {
+void FeatureExpander::note(std::string_view space, std::string_view name, double value) {
     if (value == 0.0) return;  // a zero is no feature
     text_.resize(text_.size() - slack);
     const size_t begin = text_.size();
@@ -35,11 +35,11 @@ void Expander::note(std::string_view space, std::string_view name, double value)
     text_.append(slack, '\0');
 }
 
-void Expander::check_room() const {
+void FeatureExpander::check_room() const {
     if (features_.size() >= most) throw TooManyFeatures("the row's interactions make more than 16,777,216 features");
 }
 
-void Expander::expand(bool spell) {
+void FeatureExpander::expand(bool spell) {
     if (what_.ngram > 1) add_runs();
     add_up();
     const size_t single = features_.size();
@@ -50,7 +50,7 @@ void Expander::expand(bool spell) {
 }
 
 // Runs of 2 to `ngram` neighbours of each namespace, in the order of the row.
-void Expander::add_runs() {
+void FeatureExpander::add_runs() {
     std::vector<std::pair<std::string, std::vector<size_t>>> spaces;
     for (size_t i = 0; i < features_.size(); ++i) {
         const std::string_view space = space_of(name(features_[i]));
@@ -71,7 +71,7 @@ void Expander::add_runs() {
     }
 }
 
-void Expander::add_up() {
+void FeatureExpander::add_up() {
     size_t slots = 64;
     while (slots < 2 * features_.size()) slots *= 2;
     seen_.assign(slots, none);
@@ -90,7 +90,7 @@ void Expander::add_up() {
     features_.resize(kept);
 }
 
-void Expander::multiply(const std::vector<Term>& terms, bool spell) {
+void FeatureExpander::multiply(const std::vector<Term>& terms, bool spell) {
     takers_.resize(terms.size());
     hashes_.resize(terms.size());
     for (size_t term = 0; term < terms.size(); ++term) {
@@ -107,8 +107,9 @@ void Expander::multiply(const std::vector<Term>& terms, bool spell) {
     choose(0, 1.0, spell);
 }
 
-// Of the ways to put the same features into terms that take either, one is enough: the one in the order of names.
-bool Expander::is_taken_in_order(size_t term, size_t feature) const {
+// Terms that take the same features would make the same product several times: only the product whose features are in
+// the order of their names is made.
+bool FeatureExpander::is_taken_in_order(size_t term, size_t feature) const {
     for (size_t earlier = 0; earlier < term; ++earlier) {
         const size_t other = chosen_[earlier];
         if ((fits_[other] >> term & 1) && (fits_[feature] >> earlier & 1) &&
@@ -118,7 +119,7 @@ bool Expander::is_taken_in_order(size_t term, size_t feature) const {
     return true;
 }
 
-void Expander::choose(size_t term, double value, bool spell) {
+void FeatureExpander::choose(size_t term, double value, bool spell) {
     const bool last = term + 1 == takers_.size();
     PrefixHash& hash = hashes_[term];
     if (last) hash.set(prefix_.data(), prefix_.size());

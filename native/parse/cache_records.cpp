@@ -1,4 +1,4 @@
-#include "parse/check_ahead.hpp"
+#include "parse/cache_records.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "core/clones.hpp"
 #include "core/without_signals.hpp"
-#include "parse/rows.hpp"
+#include "parse/growing_array.hpp"
 
 namespace onepass {
 
@@ -94,7 +94,7 @@ Record check_record(const char* file, size_t size, size_t at) {
     return record;
 }
 
-CheckAhead::CheckAhead(int descriptor, size_t start)
+CacheRecords::CacheRecords(int descriptor, size_t start)
     : descriptor_(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)),
       at_(start),
       taken_(start),
@@ -104,11 +104,11 @@ CheckAhead::CheckAhead(int descriptor, size_t start)
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {
-        // Whoever takes a record checks it.
+        // `take` checks the records itself.
     }
 }
 
-CheckAhead::~CheckAhead() {
+CacheRecords::~CacheRecords() {
     {
         std::lock_guard guard(lock_);
         closing_ = true;
@@ -118,9 +118,9 @@ CheckAhead::~CheckAhead() {
     if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool CheckAhead::forked() const { return int(getpid()) != process_; }
+bool CacheRecords::forked() const { return int(getpid()) != process_; }
 
-Record CheckAhead::take() {
+Record CacheRecords::take() {
     std::unique_lock guard(lock_);
     taken_ = handed_;
     if (at_ - taken_ <= most / 2) room_.notify_one();
@@ -134,7 +134,7 @@ Record CheckAhead::take() {
     return record;
 }
 
-void CheckAhead::run() {
+void CacheRecords::run() {
     std::unique_lock guard(lock_);
     while (checked_.empty() || checked_.back().kind == Record::Kind::rows) {
         if (at_ - taken_ >= most) room_.wait(guard, [this] { return closing_ || at_ - taken_ <= most / 2; });
@@ -149,7 +149,7 @@ void CheckAhead::run() {
     }
 }
 
-Record CheckAhead::read_record(size_t at) const {
+Record CacheRecords::read_record(size_t at) const {
     struct stat status;
     uint64_t front[3];  // as in check_record
     const size_t least = sizeof front + 4 * sizeof(uint64_t);
@@ -160,18 +160,18 @@ Record CheckAhead::read_record(size_t at) const {
     if (whole > left || whole > largest) return {};
     try {
         const size_t room = std::bit_ceil(size_t(whole));
-        const std::shared_ptr<char> bytes(static_cast<char*>(take_memory(room)),
-                                          [room](char* memory) { give_memory(memory, room); });
+        const std::shared_ptr<char> bytes(static_cast<char*>(acquire_memory(room)),
+                                          [room](char* memory) { release_memory(memory, room); });
         if (!read(bytes.get(), size_t(whole), at)) return {};
         Record record = check_record(bytes.get(), size_t(whole), 0);
         record.bytes = bytes;
         return record;
     } catch (const std::bad_alloc&) {
-        return {};  // a file with holes may claim any size
+        return {};  // a damaged file, or one with holes, may claim any size
     }
 }
 
-bool CheckAhead::read(void* into, size_t size, size_t offset) const {
+bool CacheRecords::read(void* into, size_t size, size_t offset) const {
     char* to = static_cast<char*>(into);
     while (size > 0) {
         const ssize_t got = pread(descriptor_, to, size, off_t(offset));

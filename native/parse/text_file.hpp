@@ -1,11 +1,11 @@
-// A file of lines that is read in pieces, each parsed at once: its text is still in the processor's cache then.
-// Knows no Python.
+// A file of lines that is read and parsed in pieces: the text of a piece is still in the processor's cache when it is
+// parsed. Knows no Python.
 #pragma once
-#include "parse/rows.hpp"
+#include "parse/lines.hpp"
 
 namespace onepass {
 
-// Why a file could not be read.
+// A file cannot be read; why.
 struct Unreadable {
     std::string what;
 };
@@ -14,14 +14,14 @@ constexpr size_t usual_piece = size_t(1) << 18;  // with its rows it fits the ca
 
 class TextFile {
  public:
-    // Keeps the file open for itself. The name is for errors.
+    // Opens the file once more for itself. The name is for error messages.
     TextFile(int descriptor, std::string name);
     ~TextFile();
     TextFile(const TextFile&) = delete;
     TextFile& operator=(const TextFile&) = delete;
 
-    // All lines of the `size` bytes from `offset` on, which begin and end with lines of their own.
-    void parse(size_t offset, size_t size, LineParser line, const ParseOptions& options, Rows& rows,
+    // All lines of the `size` bytes from `offset` on, which begin where a line begins and end where one ends.
+    void parse(size_t offset, size_t size, LineParser line, const ParseOptions& options, ParsedRows& rows,
                size_t piece = usual_piece) const;
 
  private:

@@ -1,4 +1,4 @@
-#include "parse/file.hpp"
+#include "parse/text_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,17 +34,17 @@ void TextFile::read(char* into, size_t size, size_t offset) const {
     }
 }
 
-void TextFile::parse(size_t offset, size_t size, LineParser line, const ParseOptions& options, Rows& rows,
+void TextFile::parse(size_t offset, size_t size, LineParser line, const ParseOptions& options, ParsedRows& rows,
                      size_t piece) const {
     RowBuilder builder(rows, options);
-    rows.expect(size);
+    rows.reserve_for(size);
     bool stopped = false;
-    Stack<char> text;  // between pieces: the beginning of a line, whose end is yet to be read
+    GrowingArray<char> text;  // between pieces: the beginning of a line whose end is not read yet
     while (size > 0) {
         const size_t more = std::min(piece, size);
-        read(text.room(more + padding), more, offset);
+        read(text.reserve(more + padding), more, offset);
         rows.crc = crc32c(text.data() + text.size(), more, rows.crc);
-        text.take(more);
+        text.commit(more);
         offset += more;
         size -= more;
         if (stopped) {
@@ -54,8 +54,8 @@ void TextFile::parse(size_t offset, size_t size, LineParser line, const ParseOpt
         const size_t held = text.size() - more, last = std::string_view(text.data() + held, more).rfind('\n');
         const size_t lines = last == std::string_view::npos ? 0 : held + last + 1;
         parse_lines(text.data(), lines, line, options, builder, rows);
-        stopped = !rows.bad.empty() && !options.keep_going;  // the rest counts for the checksum alone
-        text.drop(lines);
+        stopped = !rows.bad.empty() && !options.keep_going;  // the rest is only read for the checksum
+        text.remove_front(lines);
     }
     if (text.size() > 0 && !stopped) changed();
 }

@@ -1,4 +1,4 @@
-#include "parse/ahead.hpp"
+#include "parse/parser_threads.hpp"
 
 #include <unistd.h>
 
@@ -8,16 +8,16 @@
 
 namespace onepass {
 
-ParseAhead::ParseAhead(size_t threads) : process_(int(getpid())) {
+ParserThreads::ParserThreads(size_t threads) : process_(int(getpid())) {
     const WithoutSignals here;
     try {
         for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
     } catch (const std::system_error&) {
-        // As many as there are must do.
+        // Go on with the threads that there are.
     }
 }
 
-ParseAhead::~ParseAhead() {
+ParserThreads::~ParserThreads() {
     {
         std::lock_guard guard(lock_);
         closing_ = true;
@@ -26,9 +26,9 @@ ParseAhead::~ParseAhead() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-bool ParseAhead::forked() const { return int(getpid()) != process_; }
+bool ParserThreads::forked() const { return int(getpid()) != process_; }
 
-void ParseAhead::submit(const Work& work) {
+void ParserThreads::submit(const Work& work) {
     {
         std::lock_guard guard(lock_);
         jobs_.push_back(std::make_unique<Job>(Job{work, nullptr, nullptr, false}));
@@ -36,7 +36,7 @@ void ParseAhead::submit(const Work& work) {
     more_.notify_one();
 }
 
-std::unique_ptr<Rows> ParseAhead::take() {
+std::unique_ptr<ParsedRows> ParserThreads::take() {
     std::unique_lock guard(lock_);
     while (!jobs_.front()->done) {
         if (next_ < jobs_.size()) parse_next(guard);
@@ -50,11 +50,11 @@ std::unique_ptr<Rows> ParseAhead::take() {
     return std::move(job->rows);
 }
 
-void ParseAhead::parse_next(std::unique_lock<std::mutex>& guard) {
+void ParserThreads::parse_next(std::unique_lock<std::mutex>& guard) {
     Job& job = *jobs_[next_++];
     guard.unlock();
     try {
-        job.rows = std::make_unique<Rows>();
+        job.rows = std::make_unique<ParsedRows>();
         job.work.parse(*job.rows);
     } catch (...) {
         job.error = std::current_exception();
@@ -63,7 +63,7 @@ void ParseAhead::parse_next(std::unique_lock<std::mutex>& guard) {
     job.done = true;
 }
 
-void ParseAhead::run() {
+void ParserThreads::run() {
     std::unique_lock guard(lock_);
     while (true) {
         more_.wait(guard, [this] { return closing_ || next_ < jobs_.size(); });
