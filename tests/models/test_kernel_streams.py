@@ -16,7 +16,6 @@ import onepass as op
 from onepass.errors import InputError
 from onepass.models.kernel import KernelModel
 from onepass.persistence import store
-from onepass.streams.chunk import take
 
 BUDGETS = ["unlimited", "oldest:B=20", "bpann:B=20", "bpap:B=20"]
 
@@ -59,7 +58,7 @@ def parts(stream: Any, sizes: list[int]) -> Iterator[tuple[Any, Any]]:
         rows = np.arange(start, min(start + size, len(chunk)))
         if len(rows) == 0:
             return
-        yield take(chunk.X, rows), chunk.y[rows]
+        yield chunk.X.take(rows), chunk.y[rows]
         start += size
 
 

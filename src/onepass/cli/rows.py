@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..evaluation.examples import Rows, equal_runs
 from ..rows.batches import as_base
-from ..streams.chunk import COLUMNS, join, known
+from ..streams.chunk import join, known
 from ..streams.row_stream import BLOCK
 from .tasks import as_labels
 
@@ -69,20 +69,12 @@ def part_of(chunk: Chunk, start: int, stop: int) -> Chunk:
     """Some of the rows, with the position where they end."""
     if stop - start == len(chunk):
         return chunk
-    return _part(chunk, start, stop, _back(chunk.position, len(chunk) - stop))
+    return chunk.part(start, stop, _back(chunk.position, len(chunk) - stop))
 
 
 def split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk]:
     """The first rows, and the others."""
     return part_of(chunk, 0, rows), part_of(chunk, rows, len(chunk))
-
-
-def _part(chunk: Chunk, start: int, stop: int, position: Position) -> Chunk:
-    columns: dict[str, Any] = {}
-    for name in COLUMNS:
-        values = getattr(chunk, name)
-        columns[name] = None if values is None else values[start:stop]
-    return dataclasses.replace(chunk, X=chunk.X[start:stop], position=position, **columns)
 
 
 def rows_of(chunk: Chunk, kind: str) -> Rows:
@@ -128,7 +120,7 @@ def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chu
     there = known(chunk.y)
     runs = itertools.pairwise(range(len(chunk) + 1)) if one_by_one else equal_runs(there)
     for start, stop in runs:
-        yield _part(chunk, start, stop, chunk.position), bool(there[start])
+        yield chunk.part(start, stop, chunk.position), bool(there[start])
 
 
 def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
@@ -145,9 +137,9 @@ def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
         for stop in ends.tolist():
             due = every and (first + stop) // every > (first + start) // every
             if due or stop == ends[-1]:
-                yield join([*held, _part(chunk, start, stop, _back(chunk.position, len(chunk) - stop))])
+                yield join([*held, chunk.part(start, stop, _back(chunk.position, len(chunk) - stop))])
                 held, start = [], stop
-        held.append(_part(chunk, start, len(chunk), chunk.position))
+        held.append(chunk.part(start, len(chunk), chunk.position))
         if sum(map(len, held)) > LONGEST:
             raise InputError(f"a query of more than {LONGEST:,} examples; ranking holds a query in memory")
     if held:

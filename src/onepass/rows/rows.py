@@ -14,7 +14,7 @@ from ..errors import ParameterError
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["CSR", "cut", "dicts", "join", "mark_validated", "take"]
+__all__ = ["CSR", "cut", "dicts", "join", "mark_validated", "stream_rows", "take"]
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,8 @@ class CSR:
     data: Array
     shape: tuple[int, int]
     # Rows of an `op.stream`. No column is twice in a row, so a row keeps its order. Columns are those of a growing
-    # `table` of names, or hashes of names (`hash_bits`), or plain numbers, of which larger ones may follow.
+    # `table` of names, or hashes of names (`hash_bits`), or plain numbers, of which larger ones may follow. While a
+    # block of a table is parsed, `table` is the list of its own names.
     distinct: bool = False
     table: Any = None
     hash_bits: int | None = None
@@ -77,9 +78,18 @@ class CSR:
     def take(self, rows: NDArray[Any]) -> CSR:
         """Some rows in some order, copied."""
         lengths = (self.indptr[1:] - self.indptr[:-1])[rows]
-        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        at = np.repeat(self.indptr[:-1][rows] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=np.int32)
-        return CSR(ends, self.indices[at], self.data[at], (len(rows), self.shape[1]))
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(self.indptr.dtype)
+        at = np.repeat(self.indptr[:-1][rows] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=ends.dtype)
+        shape = (len(rows), self.shape[1])
+        return dataclasses.replace(self, indptr=ends, indices=self.indices[at], data=self.data[at], shape=shape)
+
+    def narrow_part(self, start: int, stop: int) -> CSR:
+        """Some rows of a stream, with as many columns as they reach."""
+        if stop - start == len(self):
+            return self
+        part = self[start:stop]
+        narrow = dataclasses.replace(part, shape=(len(part), reach(part.indices, self.hash_bits)))
+        return mark_validated(narrow) if self.validated else narrow
 
     def csr_matrix(self) -> csr_matrix:
         """The same rows as SciPy's matrix (the arrays are shared)."""
@@ -87,6 +97,16 @@ class CSR:
 
         matrix: csr_matrix = csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
         return matrix
+
+
+def stream_rows(starts: Any, index: Any, value: Any, table: Any, hash_bits: int | None) -> CSR:
+    """Rows of a stream, with as many columns as they reach."""
+    return CSR(starts, index, value, (len(starts) - 1, reach(index, hash_bits)), True, table, hash_bits)
+
+
+def reach(index: NDArray[np.int32], hash_bits: int | None) -> int:
+    """How many columns rows with these indices have: all that hashes may have, otherwise up to the largest index."""
+    return 1 << hash_bits if hash_bits is not None else int(index.max()) + 1 if len(index) else 0
 
 
 def mark_validated(rows: CSR) -> CSR:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .blocks import Block
+from .blocks import BadLine, Block
+from .chunk import Chunk
 from .labels import LabelKind, kind_of_column
-from .parts import BadLine, Part
 from .roles import Roles
 from .sources import Source
-from .tables import Coded, coded_of, coded_part, finite
+from .tables import assign_columns, finite, rows_of
 
 __all__ = ["of_arrow"]
 
@@ -23,7 +23,7 @@ TOGETHER = 1 << 16  # rows of a record batch taken at once
 CROSSED = 1 << 10  # the same with interactions, which make many features of few
 
 
-def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
+def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Block]:
     """Record batches; offsets of positions count rows."""
     wanted = Roles.of(stream)
     labels = LabelKind(stream.start.labels)
@@ -40,9 +40,10 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Part]:
             batch = whole.slice(max(0, skip - at))
             at += len(whole)
             if at > skip:
-                coded = _coded(batch, roles)
-                coded.labels = labels.kind
-                yield coded_part(coded, stream, table, Block(number, at - len(batch), bytearray(), len(batch)))
+                block = Block(number, at - len(batch), bytearray(), len(batch), lines=len(batch), labels=labels.kind)
+                _parse(block, batch, roles)
+                assign_columns(block, stream, table)
+                yield block
         if at < skip:
             raise InputError(f"{source.name} has {at:,} rows; the position to resume from is behind {skip:,} of them")
 
@@ -65,25 +66,25 @@ def _require_label_kind(schema: Any, roles: Roles, labels: LabelKind, name: str)
         )
 
 
-def _coded(batch: Any, roles: Roles) -> Coded:
-    """The rows of a batch; malformed ones as bad lines."""
+def _parse(block: Block, batch: Any, roles: Roles) -> None:
+    """Add the rows of the record batch to the block; malformed ones as malformed lines."""
     try:
-        coded = coded_of(batch, roles)
-        well_formed = finite(coded) and not _has_nul(batch, roles, coded)
+        chunk = rows_of(batch, roles)
+        well_formed = finite(chunk) and not _has_nul(batch, roles, chunk)
     except UnicodeDecodeError:
         well_formed = False
-    if not well_formed:
-        return _sieved(batch, roles)
-    coded.line_of = partial(_row_text, batch)
-    return coded
+    if well_formed:
+        block.chunk, block.line_of = chunk, partial(_row_text, batch)
+    else:
+        _sieve(block, batch, roles)
 
 
-def _has_nul(batch: Any, roles: Roles, coded: Coded) -> bool:
-    """NumPy's strings end before the NULs at their end, so that labels would become equal."""
+def _has_nul(batch: Any, roles: Roles, chunk: Chunk) -> bool:
+    """NumPy's strings lose NULs at their end, so that different labels would become equal."""
     from pyarrow import compute
 
     columns = (batch.column(name) for name in (roles.label, roles.id, roles.time) if name)
-    return any("\0" in name for name in coded.names) or any(
+    return any("\0" in name for name in chunk.X.table) or any(
         bool(compute.any(compute.match_substring(_texts(column), "\0")).as_py())
         for column in columns
         if _texts(column) is not None
@@ -98,35 +99,33 @@ def _texts(column: Any) -> Any:
     return column.cast(kind) if types.is_string(kind) or types.is_large_string(kind) else None
 
 
-def _sieved(batch: Any, roles: Roles) -> Coded:
-    """The valid rows, and what is wrong with the others."""
+def _sieve(block: Block, batch: Any, roles: Roles) -> None:
+    """Add the valid rows to the block, and what is wrong with the others."""
     import pyarrow
 
     wrong = _wrong_texts(batch, roles)
     legible = [row for row in range(len(batch)) if row not in wrong]
-    numbers = coded_of(batch.take(pyarrow.array(legible, pyarrow.int64())), roles)
+    numbers = rows_of(batch.take(pyarrow.array(legible, pyarrow.int64())), roles)
     what = "a number is infinite, or a weight below 0"
     wrong |= {legible[row]: what for row in np.flatnonzero(_not_finite(numbers)).tolist()}
-    kept = [row for row in legible if row not in wrong]
-    result = coded_of(batch.take(pyarrow.array(kept, pyarrow.int64())), roles)
-    for row in sorted(wrong):
-        before = int(np.searchsorted(kept, row))
-        result.bad.append(BadLine(before, row, 0, _row_text(batch, row)[1], wrong[row]))
-    result.lines = len(batch)
-    result.line_of = lambda row: _row_text(batch, kept[row])
-    return result
+    kept = [row for row in range(len(batch)) if row not in wrong]
+    block.chunk = rows_of(batch.take(pyarrow.array(kept, pyarrow.int64())), roles)
+    block.bad = [
+        BadLine(int(np.searchsorted(kept, row)), row, 0, _row_text(batch, row)[1], wrong[row]) for row in sorted(wrong)
+    ]
+    block.line_of = lambda row: _row_text(batch, kept[row])
 
 
-def _not_finite(coded: Coded) -> NDArray[np.bool_]:
+def _not_finite(chunk: Chunk) -> NDArray[np.bool_]:
     """Of every row: is a number infinite, or its weight below 0?"""
-    rows = np.repeat(np.arange(len(coded.y)), np.diff(coded.starts))
-    wrong = np.zeros(len(coded.y), dtype=bool)
-    wrong[rows[~np.isfinite(coded.values)]] = True
-    for column in (coded.y, coded.weight):
+    rows = np.repeat(np.arange(len(chunk)), np.diff(chunk.X.indptr))
+    wrong = np.zeros(len(chunk), dtype=bool)
+    wrong[rows[~np.isfinite(chunk.X.data)]] = True
+    for column in (chunk.y, chunk.weight):
         if column is not None and column.dtype.kind == "f":
             wrong |= np.isinf(column)
-    if coded.weight is not None:
-        wrong |= coded.weight < 0
+    if chunk.weight is not None:
+        wrong |= chunk.weight < 0
     return wrong
 
 

@@ -1,25 +1,41 @@
-"""Sources as blocks: whole lines, or whole records, that are parsed together."""
+"""Sources as blocks: whole lines, or whole records, that are parsed together; and what was parsed from them."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _native
 from ..errors import InputError
+from .chunk import Chunk
 from .formats import MARK
 from .sources import Ahead, Source
 
-__all__ = ["Block", "Cut", "Lines", "Sizes", "blocks", "too_long"]
+__all__ = ["BadLine", "Block", "Cut", "Lines", "Sizes", "blocks", "too_long"]
+
+
+@dataclass
+class BadLine:
+    """A malformed line, after `row` rows of its block. `line` from 0 in the block, `column` in bytes."""
+
+    row: int
+    line: int
+    column: int
+    text: bytes
+    what: str
 
 
 @dataclass
 class Block:
-    """Whole lines of one file, `size` bytes from `offset` on: in `buffer`, which is padded, or left in the file."""
+    """Whole lines of one file, `size` bytes from `offset` on: in `buffer`, which is padded, or left in the file.
+
+    In Parquet and Arrow files, rows are counted instead of bytes. The parser of the format adds the rows (`chunk`) and
+    the malformed lines; until then there are none.
+    """
 
     file: int
     offset: int
@@ -27,10 +43,31 @@ class Block:
     size: int
     idle: bool = False  # a followed file has nothing new for now
     overlong: int = 0  # instead of lines, one line of so many bytes was left out
-    left_in: Any = None  # the TextFile from which the parser reads them
+    left_in: Any = None  # the TextFile from which the parser reads the lines
     cut: Cut = field(default_factory=lambda: Cut(0))
     header: bool = False  # does it begin with the names of columns?
-    crc: int = 0  # of a line that was left out
+    crc: int | None = 0  # of the text; None where there is none
+    # Parsed:
+    chunk: Chunk = field(default_factory=Chunk.empty)  # all rows, without a position
+    bad: list[BadLine] = field(default_factory=list)
+    lines: int = 0
+    labels: str = ""  # the kind of all labels of the stream, up to the end of the block: see Position
+    line_of: Callable[[int], tuple[int, bytes]] = lambda row: (row, b"")  # the line of a row, and its text
+
+    @property
+    def length(self) -> int:
+        """In bytes, with a line that was left out."""
+        return self.size or (self.overlong and self.overlong + 1)
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+    def add_overlong(self) -> None:
+        """Add the line that was left out, if any, to the malformed ones."""
+        if self.overlong:
+            self.bad = [BadLine(0, 0, 0, bytes(self.buffer[: -_native.PADDING]), too_long(self.overlong))]
+            self.lines = self.cut.lines
 
 
 @dataclass(frozen=True)
@@ -86,11 +123,11 @@ def blocks(
 ) -> Iterator[Block]:  # fmt: skip
     """The sources as blocks of about so many bytes, from `offset` of source number `file` on.
 
-    A line above `max_line` bytes comes as an empty block that says how long it was.
+    A line longer than `max_line` bytes becomes an empty block that says how long it is.
     `how` says where blocks may end: by default after any line.
     `resume_point` (a fingerprint.ResumePoint) tells what was read before; a pipe must begin with the same bytes.
-    With `leave`, blocks may be in files still. Buffers that nobody uses any more may be put into `spare`: fresh memory
-    costs more than reading into it.
+    With `leave`, blocks may stay in their files. Buffers that are no longer used may be put into `spare`, to be used
+    again: new memory costs more time than reading into it.
     """
     for number in range(file, len(sources)):
         source = sources[number]
@@ -127,7 +164,7 @@ def _begin(file: Ahead, name: str, offset: int, resume_point: Any) -> int:
 
 
 def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int) -> Iterator[Block]:
-    """Blocks that the parser itself reads from the file, while line ends are found; `_read_blocks` reads the others."""
+    """Blocks that the parser itself reads from the file, as long as their line ends are found here."""
     descriptor = file.file.fileno()
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return

@@ -2,8 +2,8 @@
 
     magic · version · length and text of a JSON key · records · a closing record
 
-A record is the shape of its rows, a JSON head (what else its part holds, lengths and kinds of its other arrays) and the
-arrays, each from a multiple of 8 bytes on, under a checksum. A native thread reads records ahead of their use
+A record is the shape of its rows, a JSON head (what else its block holds, lengths and kinds of its other arrays) and
+the arrays, each from a multiple of 8 bytes on, under a checksum. A native thread reads records before they are needed
 (native/parse/cache_records.hpp) and checks that they are whole and their rows well formed, since the loops do not check
 again; each lies in memory of its own, so that a file that is cut short or written over meanwhile is an error.
 A file without its closing record was not finished and is never used; it is written under another name and renamed at
@@ -31,8 +31,9 @@ from ..errors import DamagedFileError, InputError, ParameterError
 from ..persistence import files
 from ..rows import hashing
 from ..rows.labels import as_labels, label_array
-from .chunk import COLUMNS, LABELS, Position, whole
-from .parts import BadLine, Part
+from ..rows.rows import mark_validated, stream_rows
+from .blocks import BadLine, Block
+from .chunk import COLUMNS, LABELS, Chunk, Position, whole
 
 __all__ = ["cached"]
 
@@ -41,7 +42,7 @@ VERSION = 5
 FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of all that follows
 SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
 UNBOUNDED = 1 << 31  # of numbers that are no names
-PLACES = ("file", "offset", "size", "lines")  # of a part in its sources
+PLACES = ("file", "offset", "size", "lines")  # of a block in its sources
 PLAIN = (str, int, float, bool, type(None))  # what a column of objects holds
 COLUMN_KINDS = {"y": "biufO", "weight": "f", "id": "biufMmO", "time": "biufMmO", "base": "f", "query": "i"}  # NumPy's
 SHAPING = (
@@ -50,16 +51,16 @@ SHAPING = (
 )  # fmt: skip
 
 
-def cached(stream: Any, parts: Iterator[Part], table: Any) -> Iterator[Part]:
-    """The parts from the cache; or parsed, and the cache written on the way."""
+def cached(stream: Any, parsed: Iterator[Block], table: Any) -> Iterator[Block]:
+    """The blocks from the cache; or as they are parsed, and then the cache is written."""
     path = os.fspath(stream.cache)
     key = _key(stream)
     reader = _Reader.open(path, key)
     if reader is not None:
-        return reader.parts(stream, table, parts)
+        return reader.blocks(stream, table, parsed)
     if stream.start != Position():
-        return parts  # the stream starts in the middle, and a cache holds all of it
-    return _writing(path, key, parts, table, stream)
+        return parsed  # the stream starts in the middle, and a cache holds all of it
+    return _write_blocks(path, key, parsed, table, stream)
 
 
 def _key(stream: Any) -> str:
@@ -88,16 +89,16 @@ class _SourcesChanged(Exception):
     """While their cache was made, which is then none."""
 
 
-def _writing(path: str, key: str, parts: Iterator[Part], table: Any, stream: Any) -> Iterator[Part]:
+def _write_blocks(path: str, key: str, parsed: Iterator[Block], table: Any, stream: Any) -> Iterator[Block]:
     known = 0
     text = key.encode()
     with suppress(_SourcesChanged), _said(path), files.replaced(path, special=False) as file:
         file.write(MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
-        for part in parts:
+        for block in parsed:
             names = [] if table is None else table.names(known, len(table))
             known += len(names)
-            _write_part(file, part, names, _width(part.hash_bits, None if table is None else known))
-            yield part
+            _write_block(file, block, names, _width(stream.hash_bits, None if table is None else known))
+            yield block
         _write(file, (0, 0, 0, 0), {}, [])
         if _key(stream) != key:
             raise _SourcesChanged
@@ -119,26 +120,28 @@ def _width(hash_bits: int | None, names: int | None) -> int:
     return 1 << hash_bits if hash_bits is not None else UNBOUNDED if names is None else names
 
 
-def _write_part(file: IO[bytes], part: Part, names: list[str], width: int) -> None:
-    head: dict[str, Any] = {"names": names, "arrays": {}, "objects": {}}
-    head |= {name: getattr(part, name) for name in (*PLACES, "labels", "crc", "hash_bits")}
-    head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in part.bad]
-    value: NDArray[Any] = np.asarray(part.value, dtype=np.float64)
+def _write_block(file: IO[bytes], block: Block, names: list[str], width: int) -> None:
+    X = block.chunk.X
+    head: dict[str, Any] = {"names": names, "arrays": {}, "objects": {}, "hash_bits": X.hash_bits}
+    head |= {"file": block.file, "offset": block.offset, "size": block.length, "lines": block.lines}
+    head |= {"labels": block.labels, "crc": block.crc}
+    head["bad"] = [{**asdict(bad), "text": bad.text.decode("latin-1")} for bad in block.bad]
+    value: NDArray[Any] = np.asarray(X.data, dtype=np.float64)
     narrow = value.astype(np.float32)
     value = narrow if np.array_equal(narrow, value) else value  # half the size, where float32 holds the values exactly
-    arrays = [np.asarray(part.starts, dtype=np.int32), np.asarray(part.index, dtype=np.int32), value]
+    arrays = [np.asarray(X.indptr, dtype=np.int32), np.asarray(X.indices, dtype=np.int32), value]
     for name in COLUMNS:
-        array = getattr(part, name)
+        array = getattr(block.chunk, name)
         if array is None:
             continue
         if name == "y":
-            array = whole(array)  # once, not whenever it is read
+            array = whole(array)  # once, not at every reading
         if array.dtype.kind in "OU":
             head["objects"][name] = array.tolist()
         else:
             head["arrays"][name] = [array.dtype.str, len(array)]
             arrays.append(array)
-    _write(file, (len(part.starts), len(value), value.itemsize, width), head, arrays)
+    _write(file, (len(X.indptr), len(value), value.itemsize, width), head, arrays)
 
 
 def _write(file: IO[bytes], shape: tuple[int, int, int, int], head: dict[str, Any], arrays: list[Any]) -> None:
@@ -171,26 +174,27 @@ class _Reader:
             raise InputError(f"{path} is not a cache of rows; name another file, or remove it")
         return reader if begin == reader.begin else None
 
-    def parts(self, stream: Any, table: Any, parsed: Iterator[Part]) -> Iterator[Part]:
-        """From the stream's start on; as they are `parsed`, where that lies within a block of the cache."""
+    def blocks(self, stream: Any, table: Any, parsed: Iterator[Block]) -> Iterator[Block]:
+        """From the stream's start on; where that is within a block of the cache, those that are `parsed`."""
         columns = np.empty(0, dtype=np.int32)  # of the cache's names in this stream's table
         hash_bits, start = stream.hash_bits, stream.start
-        met = start == Position()
+        found = start == Position()
         for width, head, arrays in self._records():
             if table is not None and head["names"]:
                 columns = np.concatenate([columns, np.array(table.intern(head["names"]), dtype=np.int32)])
             expected = _width(hash_bits, None if table is None else len(columns))
             if (head["hash_bits"], width) != (hash_bits, expected) or head["file"] >= len(stream.sources):
                 raise self._damaged()
-            met = met or (head["file"], head["offset"]) == (start.file, start.offset)
-            if not met:
+            found = found or (head["file"], head["offset"]) == (start.file, start.offset)
+            if not found:
                 continue
             names = table if hash_bits is None else None
             if names is not None:
                 _rename(arrays, columns)
             places = {name: head[name] for name in (*PLACES, "labels", "crc", "bad")}
-            yield Part(**places, **arrays, table=names, hash_bits=hash_bits, validated=True)
-        if not met:
+            X = stream_rows(arrays.pop("starts"), arrays.pop("index"), arrays.pop("value"), names, hash_bits)
+            yield Block(**places, buffer=bytearray(), chunk=Chunk(mark_validated(X), **arrays))
+        if not found:
             yield from parsed
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -57,7 +57,7 @@ class Position:
 
 def _wrong_place(values: dict[Any, Any]) -> str | None:
     """Why no stream has given such a position, if so."""
-    names = [field.name for field in fields(Position)]
+    names = [each.name for each in fields(Position)]
     if missing := [name for name in names if name not in values]:
         return f"{' and '.join(missing)} are missing" if len(missing) > 1 else f"{missing[0]} is missing"
     if unknown := [name for name in values if name not in names]:
@@ -85,12 +85,18 @@ class Chunk:
 
     X: Any
     y: NDArray[Any]
-    weight: NDArray[np.float64] | None
-    id: NDArray[Any] | None
-    time: NDArray[Any] | None
-    base: NDArray[np.float64] | None
-    query: NDArray[np.int64] | None
-    position: Position
+    weight: NDArray[np.float64] | None = None
+    id: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
+    base: NDArray[np.float64] | None = None
+    query: NDArray[np.int64] | None = None
+    position: Position = field(default_factory=Position)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows."""
+        X = CSR(np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0), (0, 0), True)
+        return cls(X, np.empty(0))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -129,18 +135,35 @@ class Chunk:
         """The number of a row among all examples of the stream, from 1."""
         return self.position.example - len(self) + row + 1
 
+    def part(self, start: int, stop: int, position: Position) -> Self:
+        """Some of the rows, which end at that position."""
+        return self._select(self.X[start:stop], slice(start, stop), position)
+
+    def narrow_part(self, start: int, stop: int, position: Position) -> Self:
+        """Some of the rows of a parsed block. They have as many columns as they reach, and labels of their own kind."""
+        part = self._select(self.X.narrow_part(start, stop), slice(start, stop), position)
+        return replace(part, y=whole(part.y))
+
     def labelled(self) -> Self:
         """The rows that have a label."""
         if not self.unlabelled:
             return self
         keep = np.flatnonzero(known(self.y))
-        parts: dict[str, Any] = {
-            name: None if (values := getattr(self, name)) is None else values[keep] for name in COLUMNS
+        X = [self.X[row] for row in keep] if isinstance(self.X, list) else self.X.take(keep)
+        kept = self._select(X, keep, self.position)
+        return replace(kept, y=label_array(kept.y.tolist()) if kept.y.dtype == object else whole(kept.y))
+
+    def selected(self, keep: NDArray[np.bool_]) -> Self:
+        """The rows that `keep` marks, as their columns are."""
+        rows = np.flatnonzero(keep)
+        return self._select(self.X.take(rows), rows, self.position)
+
+    def _select(self, X: Any, rows: Any, position: Position) -> Self:
+        """The rows X with the entries of all columns that belong to them."""
+        columns: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column[rows] for name in COLUMNS
         }
-        y = self.y[keep]
-        parts["y"] = label_array(y.tolist()) if y.dtype == object else whole(y)
-        X = [self.X[row] for row in keep] if isinstance(self.X, list) else take(self.X, keep)
-        return replace(self, X=X, **parts)
+        return replace(self, X=X, position=position, **columns)
 
 
 COLUMNS = ("y", "weight", "id", "time", "base", "query")
@@ -173,14 +196,6 @@ def exact(values: list[Any]) -> NDArray[Any]:
     if kinds <= {int, float} and (gaps or kinds != {int}) and largest <= 1 << 53:  # a float64 would round larger ones
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return label_array(values)
-
-
-def take(X: CSR, rows: NDArray[np.intp]) -> CSR:
-    """Some rows, copied."""
-    lengths = (X.indptr[1:] - X.indptr[:-1])[rows]
-    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(X.indptr.dtype)
-    at = np.repeat(X.indptr[:-1][rows] - ends[:-1], lengths) + np.arange(int(ends[-1]), dtype=X.indptr.dtype)
-    return replace(X, indptr=ends, indices=X.indices[at], data=X.data[at], shape=(len(rows), X.shape[1]))
 
 
 def mappings(X: Any, base: int = 0) -> Iterator[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Parts of files as chunks of rows, each with the position where it ends; and where malformed lines are written."""
+"""Parsed blocks as chunks of rows, each with the position where it ends; and where malformed lines are written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..persistence import files
+from .blocks import Block
 from .chunk import Chunk, Position, join
-from .parts import Part
 
 if TYPE_CHECKING:
     from .row_stream import Stream
@@ -19,35 +19,36 @@ __all__ = ["Cutter", "Quarantine"]
 
 
 class Cutter:
-    """Cuts the parts of a stream into chunks of `size` rows; without a size, at the ends of parts and bad lines."""
+    """Cuts the blocks of a stream into chunks of `size` rows; without a size, at the ends of blocks and bad lines."""
 
     def __init__(self, stream: Stream, size: int | None, quarantine: Quarantine) -> None:
         self.stream, self.size, self.quarantine = stream, size, quarantine
         self.at: Position = stream.start
         self.file, self.line, self.example, self.labels = self.at.file, self.at.line, self.at.example, self.at.labels
-        self.row = self.at.skip  # where the stream begins in the part
+        self.row = self.at.skip  # where the stream begins in the block
         self.pieces: list[Chunk] = []  # of the next chunk
         self.held = 0  # rows of them
 
-    def cut(self, part: Part) -> Iterator[Chunk]:
-        """The chunks that end in this part."""
-        if part.file != self.file:
+    def cut(self, block: Block) -> Iterator[Chunk]:
+        """The chunks that end in this block."""
+        if block.file != self.file:
             self._require_all_there()
-            self.file, self.line = part.file, 1
-        self.labels = part.labels or self.labels
-        self.stream.seen.add(part)
-        if self.row > len(part):  # the position came from a stream with larger blocks
-            self.row, self.line = self.row - len(part), self.line + part.lines
+            self.file, self.line = block.file, 1
+        self.labels = block.labels or self.labels
+        self.stream.seen.add(block)
+        rows = len(block.chunk)
+        if self.row > rows:  # the position is of a stream with larger blocks
+            self.row, self.line = self.row - rows, self.line + block.lines
             return
-        for bad in [bad for bad in part.bad if bad.row >= self.row]:
-            yield from self._rows(part, bad.row)
+        for bad in [bad for bad in block.bad if bad.row >= self.row]:
+            yield from self._rows(block, bad.row)
             if self.stream.on_error == "raise":
                 yield from self._rest()
-            self.stream._meet(bad, self.file, self.line, self.quarantine)
-        yield from self._rows(part, len(part))
-        self.line, self.row = self.line + part.lines, 0
-        self.at = self._position(part.offset + part.size, 0)
-        if part.idle:
+            self.stream._report(bad, self.file, self.line, self.quarantine)
+        yield from self._rows(block, rows)
+        self.line, self.row = self.line + block.lines, 0
+        self.at = self._position(block.end, 0)
+        if block.idle:
             yield from self._rest(self.at)
 
     def end(self) -> Iterator[Chunk]:
@@ -55,13 +56,13 @@ class Cutter:
         self._require_all_there()
         yield from self._rest(self.at)
 
-    def _rows(self, part: Part, stop: int) -> Iterator[Chunk]:
+    def _rows(self, block: Block, stop: int) -> Iterator[Chunk]:
         """The rows up to `stop`; full chunks come out."""
         while self.row < stop:
             until = stop if self.size is None else min(stop, self.row + self.size - self.held)
             self.example += until - self.row
-            self.at = self._position(part.offset, until)
-            self.pieces.append(part.cut(self.row, until, self.at))
+            self.at = self._position(block.offset, until)
+            self.pieces.append(block.chunk.narrow_part(self.row, until, self.at))
             self.held += until - self.row
             self.row = until
             if self.size is None or self.held == self.size:

@@ -1,7 +1,7 @@
 """CSV and TSV: native/parse/csv_records.hpp finds where records end, Arrow reads what they hold.
 
-A block of which Arrow refuses a record is read again in halves, until only the records that it refuses are left out:
-so a record is malformed or not whatever stands beside it, and however the file is cut.
+If Arrow refuses a record of a block, the block is read again in halves, until only the refused records are left out.
+Whether a record is malformed therefore does not depend on its neighbours, nor on how the file is cut.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .blocks import Block
-from .chunk import Position, exact
+from .blocks import BadLine, Block
+from .chunk import Chunk, Position, exact
 from .formats import MARK
-from .parts import BadLine, Part, in_order
 from .records import Record, Records
 from .roles import Roles
 from .sources import Source
-from .tables import Coded, coded_of, coded_part, finite
+from .tables import assign_columns, finite, rows_of
+from .threads import in_order
 
 __all__ = ["of_csv"]
 
@@ -45,17 +45,18 @@ WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*")
 EXACT = 2.0**53  # float64 holds all whole numbers below
 
 
-def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Part]:
+def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Block]:
     """CSV in blocks of whole records, read on several threads."""
     layout = _layout(stream, records)
 
-    def parse(block: Block) -> Coded:
+    def parse(block: Block) -> None:
         if block.header:
             _require_same_header(stream.sources[block.file], block, layout)
-        return _csv_rows(layout, block)
+        _parse(layout, block)
 
-    for block, coded in in_order(_with_headers(stream, blocks), parse, stream.threads):
-        yield coded_part(coded, stream, table, block)
+    for block in in_order(_with_headers(stream, blocks), parse, stream.threads):
+        assign_columns(block, stream, table)
+        yield block
 
 
 def _with_headers(stream: Any, blocks: Iterator[Block]) -> Iterator[Block]:
@@ -235,7 +236,8 @@ def _kind(name: str, there: Any, roles: Roles, pyarrow: Any) -> Any:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _csv_rows(layout: Layout, block: Block) -> Coded:
+def _parse(layout: Layout, block: Block) -> None:
+    """Add the rows and the malformed lines to the block."""
     header = int(block.header)
     begin = 0
     if header:
@@ -243,39 +245,38 @@ def _csv_rows(layout: Layout, block: Block) -> Coded:
         begin = first[1].begin if len(first) > 1 else block.size
     data = memoryview(block.buffer)[begin : block.size]
     found = cache(lambda: layout.records.of(block.buffer, block.size)[header:])
-    coded = _accepted(layout, data, block.cut.records - header) if block.cut.well_quoted else None
+    chunk = _accepted(layout, data, block.cut.records - header) if block.cut.well_quoted else None
     bad: list[BadLine] = []
-    if coded is None:
-        coded, bad = _sieved(layout, found())
-    coded.bad, coded.lines = bad, block.cut.lines
+    if chunk is None:
+        chunk, bad = _sieved(layout, found())
+    block.chunk, block.bad, block.lines = chunk, bad, block.cut.lines
     refused = {each.line for each in bad}
     rows = cache(lambda: [record for record in found() if record.line not in refused])
-    coded.line_of = lambda row: (rows()[row].line, rows()[row].text)
-    return coded
+    block.line_of = lambda row: (rows()[row].line, rows()[row].text)
 
 
-def _accepted(layout: Layout, data: Any, records: int) -> Coded | None:
+def _accepted(layout: Layout, data: Any, records: int) -> Chunk | None:
     """So many records as rows; None where one of them is malformed."""
     import pyarrow
 
     if records == 0:
         empty = {name: pyarrow.array([], kind) for name, kind in layout.kinds.items()}
-        return coded_of(pyarrow.table(empty), layout.roles)
+        return rows_of(pyarrow.table(empty), layout.roles)
     if not layout.columns or b"\0" in bytes(data):
         return None
     try:
         table = layout.table(data)
         if table.num_rows != records:
             return None
-        coded = coded_of(table, layout.roles)
-        if not finite(coded):
+        chunk = rows_of(table, layout.roles)
+        if not finite(chunk):
             return None
-        if coded.y.dtype.kind == "f" and bool(np.any(np.abs(coded.y) >= EXACT)):
+        if chunk.y.dtype.kind == "f" and bool(np.any(np.abs(chunk.y) >= EXACT)):
             label = layout.table(data, {layout.roles.label: pyarrow.string()}).column(0)
-            coded.y = _exactly(label.to_pylist())
+            chunk = replace(chunk, y=_exactly(label.to_pylist()))
     except pyarrow.ArrowInvalid:
         return None
-    return coded
+    return chunk
 
 
 def _exactly(texts: Sequence[str | None]) -> NDArray[Any]:
@@ -283,7 +284,7 @@ def _exactly(texts: Sequence[str | None]) -> NDArray[Any]:
     return exact([int(text) if text and WHOLE.fullmatch(text) else text and float(text) for text in texts])
 
 
-def _sieved(layout: Layout, found: list[Record]) -> tuple[Coded, list[BadLine]]:
+def _sieved(layout: Layout, found: list[Record]) -> tuple[Chunk, list[BadLine]]:
     """The valid rows of a block, and what is wrong with the other records."""
     good: list[Record] = []
     bad: list[BadLine] = []
@@ -294,10 +295,10 @@ def _sieved(layout: Layout, found: list[Record]) -> tuple[Coded, list[BadLine]]:
             good.append(record)
         else:
             bad.append(BadLine(len(good), record.line, 0, record.text, what))
-    coded = _accepted(layout, _joined(good), len(good))
-    if coded is None:
+    chunk = _accepted(layout, _joined(good), len(good))
+    if chunk is None:
         raise InputError("some rows of CSV can be read alone, but not together; please report the file as a bug")
-    return coded, bad
+    return chunk, bad
 
 
 def _joined(records: list[Record]) -> bytes:

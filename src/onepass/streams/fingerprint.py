@@ -14,9 +14,9 @@ from typing import Any
 
 from .. import _native
 from ..errors import InputError
+from .blocks import Block
 from .chunk import Position
 from .formats import FORMATS, MARK
-from .parts import Part
 from .sources import Ahead, Source
 
 __all__ = ["Extent", "ReadExtents", "ResumePoint", "require_unchanged"]
@@ -111,25 +111,25 @@ class ReadExtents:
     ) -> None:
         self.sources, self.format, self.how = sources, format, how
         self.resume_point, self.file = resume_point, file
-        self.ends: dict[int, tuple[int, int]] = {}  # of each file: bytes of the parts that came, and their checksum
-        self.parts: deque[tuple[Part, int]] = deque(maxlen=4)  # the last ones, and the checksum before each
+        self.ends: dict[int, tuple[int, int]] = {}  # of each file: bytes of the blocks so far, and their checksum
+        self.blocks: deque[tuple[Block, int]] = deque(maxlen=4)  # the last ones, and the checksum before each
         self.whole: dict[int, Extent] = {}  # of Parquet and Arrow files, which are not read in order
 
-    def add(self, part: Part) -> None:
-        """The next part of the stream. Its rows are not taken yet."""
-        if part.crc is None:
+    def add(self, block: Block) -> None:
+        """The next block of the stream, before its rows are used."""
+        if block.crc is None:
             return
-        if part.file in self.ends:
-            before = self.ends[part.file][1]
-        elif self.resume_point is not None and part.file == self.file and self.resume_point.offset:
+        if block.file in self.ends:
+            before = self.ends[block.file][1]
+        elif self.resume_point is not None and block.file == self.file and self.resume_point.offset:
             if self.resume_point.crc is None:
                 return
             before = self.resume_point.crc
         else:
-            before = _native.crc32c(MARK) if part.offset else 0
-        self.parts.append((part, before))
-        end = part.offset + part.size
-        self.ends[part.file] = end, _native.join_crc32c(before, part.crc, part.size)
+            before = _native.crc32c(MARK) if block.offset else 0
+        self.blocks.append((block, before))
+        end = block.end
+        self.ends[block.file] = end, _native.join_crc32c(before, block.crc, block.length)
 
     def of(self, number: int, at: Position | None) -> Extent:
         """Of a source up to a position, or to the end of what was read."""
@@ -139,9 +139,9 @@ class ReadExtents:
             return self._of_whole(number)
         if at is None or number < at.file:
             return list(self.ends[number]) if number in self.ends else None
-        for part, before in self.parts:
-            if (part.file, part.offset) == (at.file, at.offset) and at.skip <= len(part):
-                return self._within(part, before, at.skip)
+        for block, before in self.blocks:
+            if (block.file, block.offset) == (at.file, at.offset) and at.skip <= len(block.chunk):
+                return self._within(block, before, at.skip)
         end = self.ends.get(number)
         return list(end) if end is not None and end[0] == at.offset else None
 
@@ -157,42 +157,42 @@ class ReadExtents:
             self.whole[number] = [size, crc] if _read_twice(source) else None
         return self.whole[number]
 
-    def _within(self, part: Part, before: int, rows: int) -> Extent:
-        """Up to the end of so many rows of a part."""
-        if rows == 0 or part.crc is None:
-            return [part.offset, before]
-        if rows == len(part) and all(bad.row < rows for bad in part.bad):
-            return [part.offset + part.size, _native.join_crc32c(before, part.crc, part.size)]
-        text = self._text(part)
+    def _within(self, block: Block, before: int, rows: int) -> Extent:
+        """Up to the end of so many rows of a block."""
+        if rows == 0 or block.crc is None:
+            return [block.offset, before]
+        if rows == len(block.chunk) and all(bad.row < rows for bad in block.bad):
+            return [block.end, _native.join_crc32c(before, block.crc, block.length)]
+        text = self._text(block)
         if text is None:
-            return [part.offset, before]
-        end = self._end_of(part, text, rows)
-        return [part.offset + end, _native.crc32c(text[:end], before)]
+            return [block.offset, before]
+        end = self._end_of(block, text, rows)
+        return [block.offset + end, _native.crc32c(text[:end], before)]
 
-    def _text(self, part: Part) -> bytes | None:
-        """What a part was parsed from, where that can still be had."""
-        source, block = self.sources[part.file], part.text
+    def _text(self, block: Block) -> bytes | None:
+        """The text that a block was parsed from, if it is still available."""
+        source = self.sources[block.file]
         text = None
-        if block is not None and block.left_in is None:
+        if block.buffer and block.left_in is None:
             text = bytes(memoryview(block.buffer)[: block.size])
         elif _read_twice(source):
             opened = source.open()
             try:
                 if opened.plain:
-                    opened.skip(part.offset)
-                    text = opened.read(part.size)
+                    opened.skip(block.offset)
+                    text = opened.read(block.length)
             finally:
                 opened.close()
-            if text is not None and len(text) + 1 == part.size:
+            if text is not None and len(text) + 1 == block.length:
                 text += b"\n"
-        return text if text is not None and _native.crc32c(text) == part.crc else None
+        return text if text is not None and _native.crc32c(text) == block.crc else None
 
-    def _end_of(self, part: Part, text: bytes, rows: int) -> int:
-        """Where so many rows of a part end. Other lines are malformed, or hold no row."""
-        bad = {each.line for each in part.bad}
+    def _end_of(self, block: Block, text: bytes, rows: int) -> int:
+        """Where so many rows of a block end. Other lines are malformed, or hold no row."""
+        bad = {each.line for each in block.bad}
         ends = _record_ends(self.how, text) if self.how is not None else _line_ends(text, self.format == "svmlight")
         good = [end for line, end in ends if line not in bad]
-        header = 0 if self.how is None else max(0, len(good) - len(part))  # the names of columns
+        header = 0 if self.how is None else max(0, len(good) - len(block.chunk))  # the names of columns
         return good[min(header + rows, len(good)) - 1]
 
 

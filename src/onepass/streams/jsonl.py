@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import short
-from .blocks import Block, too_long
-from .chunk import exact
+from ..rows.rows import CSR
+from .blocks import BadLine, Block, too_long
+from .chunk import Chunk, exact
 from .labels import LabelKind, kind_of
-from .parts import BadLine, Part, in_order
 from .roles import USUAL_LABELS, Roles, words
-from .tables import Coded, coded_part
+from .tables import assign_columns
+from .threads import in_order
 
 __all__ = ["of_jsonl"]
 
@@ -24,12 +25,13 @@ __all__ = ["of_jsonl"]
 NESTED = 100  # objects and lists within each other
 
 
-def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Part]:
+def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Block]:
     roles, labels = Roles.of(stream), LabelKind(stream.start.labels)
     # One thread: Python's JSON parser holds the interpreter's lock, so that other threads would only wait.
     # Besides, each block must know the kind of labels in the blocks before it.
-    for block, coded in in_order(blocks, lambda block: _rows(block, roles, labels, stream.max_line), 1):
-        yield coded_part(coded, stream, table, block)
+    for block in in_order(blocks, lambda block: _parse(block, roles, labels, stream.max_line), 1):
+        assign_columns(block, stream, table)
+        yield block
 
 
 class _Wrong(Exception):
@@ -40,7 +42,8 @@ class _Wrong(Exception):
         self.column = column
 
 
-def _rows(block: Block, roles: Roles, labels: LabelKind, max_line: int) -> Coded:
+def _parse(block: Block, roles: Roles, labels: LabelKind, max_line: int) -> None:
+    """Add the rows and the malformed lines to the block."""
     codes: dict[str, int] = {}
     starts, flat, values = [0], [], []
     answers: dict[str, list[Any]] = {"label": [], "weight": [], "id": [], "time": []}
@@ -54,7 +57,7 @@ def _rows(block: Block, roles: Roles, labels: LabelKind, max_line: int) -> Coded
         if not line.strip():
             continue
         try:
-            row, answer = _row(line, roles)
+            row, answer = _parse_line(line, roles)
             _require_kind(answer["label"], labels)
         except _Wrong as wrong:
             bad.append(BadLine(len(starts) - 1, number, wrong.column, line.rstrip(b"\r"), str(wrong)))
@@ -67,20 +70,22 @@ def _rows(block: Block, roles: Roles, labels: LabelKind, max_line: int) -> Coded
         for key, value in answer.items():
             answers[key].append(value)
     arrays = {role: exact(values) for role, values in answers.items()}
-    return Coded(
+    X = CSR(
         np.array(starts, dtype=np.int32),
         np.array(flat, dtype=np.int32),
         np.array(values, dtype=np.float64),
-        list(codes),
-        arrays["label"],
-        arrays["weight"].astype(np.float64) if roles.weight else None,
-        arrays["id"] if roles.id else None,
-        arrays["time"] if roles.time else None,
-        bad,
-        len(lines),
-        labels=labels.kind,
-        line_of=lambda row: (numbers[row], lines[numbers[row]].rstrip(b"\r")),
+        (len(numbers), len(codes)),
+        table=list(codes),
     )
+    block.chunk = Chunk(
+        X,
+        arrays["label"],
+        weight=arrays["weight"].astype(np.float64) if roles.weight else None,
+        id=arrays["id"] if roles.id else None,
+        time=arrays["time"] if roles.time else None,
+    )
+    block.bad, block.lines, block.labels = bad, len(lines), labels.kind
+    block.line_of = lambda row: (numbers[row], lines[numbers[row]].rstrip(b"\r"))
 
 
 def _require_kind(label: Any, labels: LabelKind) -> None:
@@ -89,10 +94,10 @@ def _require_kind(label: Any, labels: LabelKind) -> None:
         raise _Wrong(f"the labels before are {labels.kind}, and {short(label)} is one of {kind}")
 
 
-def _row(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, Any]]:
+def _parse_line(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, Any]]:
     if b"\0" in line:
         raise _Wrong("a NUL byte", line.index(b"\0"))
-    given = _parsed(line)
+    given = _object_in(line)
     if not isinstance(given, dict):
         raise _Wrong(f"expected an object {{…}}, got {type(given).__name__}")
     if line.count(b"{") + line.count(b"[") > NESTED:
@@ -118,13 +123,13 @@ def _row(line: bytes, roles: Roles) -> tuple[list[tuple[str, float]], dict[str, 
     return row, answer
 
 
-def _parsed(line: bytes) -> Any:
+def _object_in(line: bytes) -> Any:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise _Wrong("not UTF-8 text", error.start) from None
     try:
-        return json.loads(text.removeprefix("\ufeff"), parse_constant=_no_constant, object_pairs_hook=_object)
+        return json.loads(text.removeprefix("\ufeff"), parse_constant=_no_constant, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
         raise _Wrong(f"not JSON: {error.msg}", len(text[: error.pos].encode())) from None
     except RecursionError:
@@ -133,7 +138,7 @@ def _parsed(line: bytes) -> Any:
         raise _Wrong(f"a number of more than {sys.get_int_max_str_digits():,} digits") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]

@@ -17,14 +17,15 @@ from ..errors import InputError, ParameterError
 from ..persistence import files
 from ..rows.expansion import expand_one, make_expansion, numbers_of
 from ..rows.labels import label_array, plain
-from .blocks import Block, Sizes, blocks
-from .chunk import COLUMNS, Chunk, Position, mappings
+from .blocks import BadLine, Block, Sizes, blocks
+from .chunk import Chunk, Position, mappings
 from .cutter import Cutter, Quarantine
 from .fingerprint import ReadExtents, ResumePoint
 from .formats import FORMATS, detect
-from .parts import BadLine, Parsing, Part, in_this_process, of_text
 from .records import Records
 from .sources import Source, line_error, sources_of
+from .text import Parsing, of_text
+from .threads import in_this_process
 
 __all__ = ["Stream", "stream"]
 
@@ -224,7 +225,7 @@ class Stream:
         # Names instead of hashes, and only those of one block, not all names of the stream.
         unhashed = replace_options(self, hash_bits=None)
         try:
-            for chunk in unhashed._cut(unhashed._parts(local=True), None) if self.sources else self.batches():
+            for chunk in unhashed._cut(unhashed._parsed_blocks(local=True), None) if self.sources else self.batches():
                 chunk.require_no_base(NO_PLACE + "base")
                 yield from zip(mappings(chunk.X, self.base), chunk.answers(), strict=True)
         finally:
@@ -243,17 +244,17 @@ class Stream:
             _whole("size", size, 1, 1 << 31)
         if not self.sources:
             return self._of_examples(size or 4096)
-        return self._cut(self._parts(), size)
+        return self._cut(self._parsed_blocks(), size)
 
-    def _parts(self, local: bool = False) -> Iterator[Part]:
-        """What the sources hold, in order. `local`: every part has names of its own."""
+    def _parsed_blocks(self, local: bool = False) -> Iterator[Block]:
+        """All blocks of the sources with their rows, in order. `local`: every block has names of its own."""
         if self.cache is not None and not local:
             from .cache import cached
 
-            return cached(self, self._parsed(self.names), self.names)
-        return self._parsed(None if local else self.names)
+            return cached(self, self._parse(self.names), self.names)
+        return self._parse(None if local else self.names)
 
-    def _parsed(self, table: Any) -> Iterator[Part]:
+    def _parse(self, table: Any) -> Iterator[Block]:
         assert self.threads is not None and self.format is not None
         if self.format in ("vw", "svmlight"):
             keep_going = self.on_error == "skip"
@@ -280,8 +281,8 @@ class Stream:
             *where, file=start.file, offset=start.offset, follow=self.follow, resume_point=self.resume_point, **options
         )
 
-    def _cut(self, parts: Iterator[Part], size: int | None) -> Iterator[Chunk]:
-        """Parts as chunks of `size` rows; malformed lines raise, or are counted and written to the quarantine."""
+    def _cut(self, blocks: Iterator[Block], size: int | None) -> Iterator[Chunk]:
+        """Blocks as chunks of `size` rows; malformed lines raise, or are counted and written to the quarantine."""
         at = self.start
         assert self.format is not None
         how = Records("\t" if self.format == "tsv" else ",", self.max_line) if self.format in ("csv", "tsv") else None
@@ -290,11 +291,11 @@ class Stream:
         with Quarantine(self.quarantine, append=at != Position()) as quarantine:
             self._quarantined = array("q", [quarantine.length])
             cutter = Cutter(self, size, quarantine)
-            for part in in_this_process(parts):
-                yield from cutter.cut(part)
+            for block in in_this_process(blocks):
+                yield from cutter.cut(block)
             yield from cutter.end()
 
-    def _meet(self, bad: BadLine, file: int, first_line: int, quarantine: Quarantine) -> None:
+    def _report(self, bad: BadLine, file: int, first_line: int, quarantine: Quarantine) -> None:
         name, line = self.sources[file].name, first_line + bad.line
         error = line_error(name, line, bad.column, bad.text, bad.what)
         if self.on_error == "raise":
@@ -322,8 +323,7 @@ class Stream:
             labels = [plain(y) for _, y in rows]
             y = label_array(labels)
             X = [x if self.expansion is None else expand_one(self.expansion, numbers_of(x)) for x, _ in rows]
-            nothing: dict[str, Any] = dict.fromkeys(COLUMNS)
-            yield Chunk(**{**nothing, "X": X, "y": y, "position": at})
+            yield Chunk(X, y, position=at)
 
     @property
     def columns(self) -> list[str]:

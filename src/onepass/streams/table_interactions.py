@@ -3,74 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
-from .parts import BadLine
-
-if TYPE_CHECKING:
-    from .tables import Coded
+from ..rows.rows import CSR
+from .blocks import BadLine, Block
 
 __all__ = ["crossed"]
 
 
-def crossed(coded: Coded, stream: Any, table: Any) -> tuple[Any, Coded]:
-    """Rows with their interactions, and the labels of those whose products are all finite."""
+def crossed(block: Block, stream: Any, table: Any) -> tuple[Any, Any, Any]:
+    """The arrays of the rows with their interactions. Rows whose products are not all finite leave the block."""
     bits = -1 if stream.hash_bits is None else stream.hash_bits
     try:
-        rows = _expanded(coded, stream.expansion, bits, table)
+        rows = _expanded(block.chunk.X, stream.expansion, bits, table)
     except InputError:
-        coded = _without(coded, _overflowing(coded, stream.expansion))
-        rows = _expanded(coded, stream.expansion, bits, table)
+        _remove(block, _overflowing(block.chunk.X, stream.expansion))
+        rows = _expanded(block.chunk.X, stream.expansion, bits, table)
     if table is not None:
         rows.assign_columns(table)
-    return rows, coded
+    return rows.starts, rows.index, rows.value
 
 
-def _expanded(coded: Coded, expansion: Any, bits: int, table: Any) -> Any:
-    return expansion.rows(coded.starts, coded.codes, coded.values, coded.names, bits, table)
+def _expanded(X: CSR, expansion: Any, bits: int, table: Any) -> Any:
+    return expansion.rows(X.indptr, X.indices, X.data, X.table, bits, table)
 
 
-def _overflowing(coded: Coded, expansion: Any) -> dict[int, str]:
+def _overflowing(X: CSR, expansion: Any) -> dict[int, str]:
     """The rows that cannot be expanded, each with the reason."""
     wrong: dict[int, str] = {}
-    for row in range(len(coded.y)):
-        low, high = coded.starts[row : row + 2].tolist()
-        starts = np.array([0, high - low], dtype=np.int32)
+    for row in range(len(X)):
         try:
-            expansion.rows(starts, coded.codes[low:high], coded.values[low:high], coded.names, -1, _native.Names())
+            _expanded(X[row : row + 1], expansion, -1, _native.Names())
         except InputError as error:
             wrong[row] = str(error).removeprefix("row 0: ").split(". Nothing")[0]
     return wrong
 
 
-def _without(coded: Coded, wrong: dict[int, str]) -> Coded:
-    """The other rows; the rows in `wrong` become bad lines, in order among those there already are."""
-    keep = np.ones(len(coded.y), dtype=bool)
+def _remove(block: Block, wrong: dict[int, str]) -> None:
+    """Make the rows in `wrong` malformed lines, in order among those that the block has."""
+    keep = np.ones(len(block.chunk), dtype=bool)
     keep[list(wrong)] = False
-    before = np.concatenate([[0], np.cumsum(~keep)])  # rows left out before each
-    bad = [replace(each, row=each.row - int(before[each.row])) for each in coded.bad]
+    before = np.concatenate([[0], np.cumsum(~keep)])  # rows removed before each
+    bad = [replace(each, row=each.row - int(before[each.row])) for each in block.bad]
     for row, what in wrong.items():
-        line, text = coded.line_of(row)
+        line, text = block.line_of(row)
         bad.append(BadLine(row - int(before[row]), line, 0, text, what))
-    counts = np.diff(coded.starts)
-    elements = np.repeat(keep, counts)
-
-    def some(column: NDArray[Any] | None) -> Any:
-        return None if column is None else column[keep]
-
-    return replace(
-        coded,
-        starts=np.concatenate([[0], np.cumsum(counts[keep])]).astype(np.int32),
-        codes=coded.codes[elements],
-        values=coded.values[elements],
-        y=some(coded.y),
-        weight=some(coded.weight),
-        id=some(coded.id),
-        time=some(coded.time),
-        bad=sorted(bad, key=lambda each: each.line),
-    )
+    block.chunk = block.chunk.selected(keep)
+    block.bad = sorted(bad, key=lambda each: each.line)

@@ -6,8 +6,7 @@ all: what a model makes of the same row as a mapping.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,67 +14,30 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import InputError
-from .blocks import Block, too_long
-from .chunk import exact
-from .parts import BadLine, Part
+from ..rows.rows import CSR, stream_rows
+from .blocks import Block
+from .chunk import Chunk, exact
 from .roles import Roles, words
 from .table_interactions import crossed
 
-__all__ = ["Coded", "coded_of", "coded_part", "finite"]
+__all__ = ["assign_columns", "finite", "rows_of"]
 
 
-@dataclass
-class Coded:
-    """Sparse rows over names of their own: feature `names[codes[k]]` with `values[k]`, k in starts[i]..starts[i+1]."""
+def assign_columns(block: Block, stream: Any, table: Any) -> None:
+    """Give the rows of a block, whose columns are names of its own, those of the stream's table, or hashes.
 
-    starts: NDArray[np.int32]
-    codes: NDArray[np.int32]
-    values: NDArray[np.float64]
-    names: list[str]
-    y: NDArray[Any]
-    weight: NDArray[np.float64] | None
-    id: NDArray[Any] | None
-    time: NDArray[Any] | None
-    bad: list[BadLine]
-    lines: int
-    distinct: bool = False  # no row has a code twice
-    labels: str = ""  # what they are: see Position
-    line_of: Callable[[int], tuple[int, bytes]] = lambda row: (row, b"")  # a row's line in its block, and its text
-
-
-def coded_part(coded: Coded, stream: Any, table: Any, block: Block) -> Part:
-    """Rows with the columns of the stream's table, or hashes. Called in the order of the stream."""
-    hashed = stream.hash_bits is not None
-    if table is None and not hashed:
+    Called in the order of the stream.
+    """
+    hash_bits = stream.hash_bits
+    if table is None and hash_bits is None:
         table = _native.Names()
     if stream.expansion is not None:
-        rows, coded = crossed(coded, stream, table)
-        starts, index, value = rows.starts, rows.index, rows.value
+        arrays = crossed(block, stream, table)
     else:
-        starts, index, value = _placed(coded, _columns(coded, stream.hash_bits, table))
-    if block.overlong:
-        coded.bad = [BadLine(0, 0, 0, bytes(block.buffer[: -_native.PADDING]), too_long(block.overlong))]
-        coded.lines = block.cut.lines
-    return Part(
-        block.file,
-        block.offset,
-        block.size or (block.overlong and block.overlong + 1),
-        coded.lines,
-        starts,
-        index,
-        value,
-        coded.y,
-        weight=coded.weight,
-        id=coded.id,
-        time=coded.time,
-        bad=coded.bad,
-        idle=block.idle,
-        labels=coded.labels,
-        crc=crc_of(block),
-        text=block,
-        table=None if hashed else table,
-        hash_bits=stream.hash_bits,
-    )
+        arrays = _placed(block.chunk.X, _columns(block.chunk.X, hash_bits, table))
+    block.chunk = replace(block.chunk, X=stream_rows(*arrays, table if hash_bits is None else None, hash_bits))
+    block.add_overlong()
+    block.crc = crc_of(block)
 
 
 def crc_of(block: Block) -> int | None:
@@ -85,34 +47,35 @@ def crc_of(block: Block) -> int | None:
     return _native.crc32c(memoryview(block.buffer)[: block.size])
 
 
-def _columns(coded: Coded, hash_bits: int | None, table: Any) -> NDArray[np.int32]:
+def _columns(X: CSR, hash_bits: int | None, table: Any) -> NDArray[np.int32]:
     """The column of every name: its hash, or its place in the table (which remembers the names behind hashes)."""
-    columns = np.full(len(coded.names), -1, dtype=np.int32)
+    names: list[str] = X.table
+    columns = np.full(len(names), -1, dtype=np.int32)
     if table is not None:
-        # Names get their columns in the order in which rows meet them, however the rows are cut.
-        met = _native.first_met(coded.codes, len(coded.names))
-        columns[met] = table.intern([coded.names[code] for code in met.tolist()])
+        # Names get their columns in the order in which they first stand in rows, however the rows are cut.
+        used = _native.first_met(X.indices, len(names))
+        columns[used] = table.intern([names[code] for code in used.tolist()])
     if hash_bits is None:
         return columns
-    hashes: NDArray[np.int32] = _native.hash_names(coded.names, hash_bits)
+    hashes: NDArray[np.int32] = _native.hash_names(names, hash_bits)
     return hashes
 
 
-def _placed(coded: Coded, columns: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """The rows with columns[code] for each code; values of a row that share a column are added up."""
+def _placed(X: CSR, columns: NDArray[np.int32]) -> tuple[Any, Any, Any]:
+    """The arrays of the rows with columns[j] for each column j; values of a row that share a column are added up."""
     used = columns[columns >= 0]
-    if coded.distinct and len(np.unique(used)) == len(used):
+    if X.distinct and len(np.unique(used)) == len(used):
         same = np.array_equal(columns, np.arange(len(columns)))
-        return coded.starts, coded.codes if same else columns[coded.codes], coded.values
-    rows = _native.gather(coded.starts, coded.codes, coded.values, columns)
+        return X.indptr, X.indices if same else columns[X.indices], X.data
+    rows = _native.gather(X.indptr, X.indices, X.data, columns)
     return rows.starts, rows.index, rows.value
 
 
 # -- any Arrow table --------------------------------------------------------------------------------------------------
 
 
-def coded_of(table: Any, roles: Roles) -> Coded:
-    """The columns of an Arrow table as sparse rows."""
+def rows_of(table: Any, roles: Roles) -> Chunk:
+    """The columns of an Arrow table as sparse rows over names of their own: the list `X.table`."""
     import pyarrow
 
     rows = table.num_rows
@@ -131,10 +94,9 @@ def coded_of(table: Any, roles: Roles) -> Coded:
     starts, codes, values = flat.starts, flat.index, flat.value
     if texts:
         starts, codes, values = _with_texts(starts, codes, values, texts, names, roles.ngram)
-    return Coded(
-        starts, codes, values, names, _labels(table, roles, rows), _weights(table, roles.weight),
-        _plain(table, roles.id), _plain(table, roles.time), [], rows, distinct=not texts,
-    )  # fmt: skip
+    X = CSR(starts, codes, values, (rows, len(names)), distinct=not texts, table=names)
+    id, time = _plain(table, roles.id), _plain(table, roles.time)
+    return Chunk(X, _labels(table, roles, rows), _weights(table, roles.weight), id, time)
 
 
 def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, int]:
@@ -223,10 +185,11 @@ def _plain(table: Any, name: str | None) -> NDArray[Any] | None:
     return None if name is None else _column(table.column(name))
 
 
-def finite(coded: Coded) -> bool:
+def finite(chunk: Chunk) -> bool:
     """Is no number infinite, nor a weight below 0?"""
-    numbers = [coded.values, *([coded.weight] if coded.weight is not None else [])]
-    if coded.y.dtype.kind == "f":
-        numbers.append(coded.y[~np.isnan(coded.y)])
-    positive = coded.weight is None or bool(np.all(coded.weight >= 0))
+    y, weight = chunk.y, chunk.weight
+    numbers = [chunk.X.data, *([weight] if weight is not None else [])]
+    if y.dtype.kind == "f":
+        numbers.append(y[~np.isnan(y)])
+    positive = weight is None or bool(np.all(weight >= 0))
     return positive and all(bool(np.all(np.isfinite(each))) for each in numbers)
