@@ -23,10 +23,10 @@ STYLE = """<style>
 <defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">
   <path d="M1,1 L7,4 L1,7" style="marker-end: none" /></marker></defs>"""
 STEPS = [
-    ("a line of a CSV", "1.5,red,spam", "streams/blocks.py: blocks of whole lines", False),
-    ("a sparse row", "indices, values", "streams/tables.py; for VW and svmlight native/parse/, in threads", False),
-    ("Chunk", "rows, labels, position", "streams/row_stream.py: rows and their place; bad lines are reported", False),
+    ("Block", "1.5,red,spam", "streams/blocks.py: whole lines of a file", False),
+    ("Chunk", "sparse rows, labels, position", "streams/tables.py; for VW and svmlight native/parse/, in threads", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),
+    ("CsrBatch", "pointers to the rows", "native/bind/engine_batches.cpp: one call of the native loops", True),
     ("Scalars", "m, target, ‖φ‖², …", "native/loops/round.hpp: the task's direction φ and the score", True),
     ("Step", "add, scale, decay, …", "native/core/rules.cpp: the rule's formula", True),
     ("a weight", "w ← scale·w + add·φ", "native/loops/moves.hpp: checked, then written", True),
