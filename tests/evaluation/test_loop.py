@@ -11,11 +11,11 @@ import pytest
 import onepass as op
 from onepass import metrics
 from onepass.evaluation.answers import Asker, needs_of
-from onepass.evaluation.examples import Rows
 from onepass.evaluation.loop import Loop
 from onepass.evaluation.model_loop import ModelLoop
 from onepass.evaluation.run import Run
 from onepass.models.linear import LinearModel
+from onepass.rows.examples import Examples
 
 METRICS = ["error", "auc", "f1:average=macro"]
 generator = np.random.default_rng(5)
@@ -35,7 +35,7 @@ def go_on(loop: Loop, start: int, stop: int, nth: int) -> None:
         here = slice(at, min(at + 20, stop))
         held = loop.is_held_out(nth, here.stop - at) if nth else None
         weight = None if held is None else np.where(held, 0.0, 1.0)
-        rows = Rows(X[here], Y[here], weight)
+        rows = Examples(X[here], Y[here], weight)
         loop.record(loop.judge(rows, loop.predict_then_learn(rows)), 0.0, held)
         loop.examples += rows.size()
 
@@ -68,7 +68,7 @@ def test_the_command_s_loop_gives_the_figures_of_prequential() -> None:
     loop = ModelLoop(LinearModel("pa1:C=0.1"), needs_of(made, False))
     loop.begin(Run(every=70, window_size=50), made)
     for at in range(0, len(X), 33):
-        outcomes, said = loop.learn(Rows(X[at : at + 33], np.array(Y[at : at + 33], dtype=object)))
+        outcomes, said = loop.learn(Examples(X[at : at + 33], np.array(Y[at : at + 33], dtype=object)))
         assert len(said()) == len(outcomes)
         loop.record(outcomes, 0.0)
     loop.recording.close()

@@ -156,7 +156,7 @@ class Judged:
     def add(self, chunk: Chunk, said: Any) -> None:
         import numpy as np
 
-        from ..evaluation.examples import Rows
+        from ..rows.examples import Examples
         from ..streams.chunk import known
         from .tasks import as_labels
 
@@ -174,7 +174,7 @@ class Judged:
         )
         if self.kind == "rankings":
             keys = np.full(len(chunk), -1) if chunk.query is None else chunk.query
-            self._ranked(self.queries.add(Rows(None, y, None, None, keys[there]), np.asarray(picked)))
+            self._ranked(self.queries.add(Examples(None, y, None, None, keys[there]), np.asarray(picked)))
             return
         for meter in self.meters:
             meter.add(as_labels(y) if self.kind == "classes" else y, picked, weight=weight)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..evaluation.examples import Rows, equal_runs
+from ..evaluation.examples import equal_runs
 from ..rows.batches import as_base
 from ..streams.chunk import join, known
 from ..streams.row_stream import BLOCK
 from .tasks import as_labels
 
 if TYPE_CHECKING:
-    from ..streams import Chunk, Position
+    from ..streams import Chunk
 
 __all__ = [
     "check_bases",
@@ -69,7 +69,7 @@ def part_of(chunk: Chunk, start: int, stop: int) -> Chunk:
     """Some of the rows, with the position where they end."""
     if stop - start == len(chunk):
         return chunk
-    return chunk.part(start, stop, _back(chunk.position, len(chunk) - stop))
+    return chunk.part(start, stop)
 
 
 def split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk]:
@@ -77,10 +77,10 @@ def split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk]:
     return part_of(chunk, 0, rows), part_of(chunk, rows, len(chunk))
 
 
-def rows_of(chunk: Chunk, kind: str) -> Rows:
+def rows_of(chunk: Chunk, kind: str) -> Chunk:
     """The rows as the loop takes them; `kind`: of what is judged."""
     y = as_labels(chunk.y) if kind == "classes" else chunk.y
-    return Rows(chunk.X, y, chunk.weight, None, chunk.query, as_base(chunk.base, len(chunk)))
+    return dataclasses.replace(chunk, y=y, time=None, base=as_base(chunk.base, len(chunk)))
 
 
 def inside(chunk: Chunk) -> Chunk:
@@ -137,9 +137,9 @@ def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
         for stop in ends.tolist():
             due = every and (first + stop) // every > (first + start) // every
             if due or stop == ends[-1]:
-                yield join([*held, chunk.part(start, stop, _back(chunk.position, len(chunk) - stop))])
+                yield join([*held, chunk.part(start, stop)])
                 held, start = [], stop
-        held.append(chunk.part(start, len(chunk), chunk.position))
+        held.append(chunk.part(start, len(chunk)))
         if sum(map(len, held)) > LONGEST:
             raise InputError(f"a query of more than {LONGEST:,} examples; ranking holds a query in memory")
     if held:
@@ -148,8 +148,3 @@ def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
 
 def _queries(chunk: Chunk) -> Any:
     return np.full(len(chunk), -1) if chunk.query is None else chunk.query
-
-
-def _back(position: Position, rows: int) -> Position:
-    """The position so many rows before; the rows of a chunk are consecutive in one block of their file."""
-    return dataclasses.replace(position, skip=position.skip - rows, example=position.example - rows)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, ParameterError
 from ..metrics import Labels, Metric, Outcomes
 from ..metrics.meters import as_numbers
-from .examples import Rows
+from ..rows.examples import Examples
 
 __all__ = ["Answer", "Asker", "StreamModel", "answer_kind"]
 
@@ -126,7 +126,7 @@ class Asker:
 
     # -- many ------------------------------------------------------------------------------------------------------
 
-    def predict_then_learn(self, rows: Rows) -> Any:
+    def predict_then_learn(self, rows: Examples) -> Any:
         """Predictions (or scored parts) for rows, each made before its row was learned."""
         more = {} if rows.weight is None else {self._weighted(self._chunk_weight): rows.weight}
         more |= self._based("predict_then_learn", rows.base)

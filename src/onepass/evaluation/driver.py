@@ -11,11 +11,11 @@ import numpy as np
 from .. import metrics as metrics_module
 from ..errors import InputError
 from ..metrics import Metric, Outcomes
+from ..rows.examples import Examples
 from .answers import Answer, Rounds, answer_kind
 from .delays import DelayedStream, PendingLabels
 from .examples import (
     CHUNK,
-    Rows,
     as_chunks,
     as_examples,
     chunks_of,
@@ -87,7 +87,7 @@ class Driver:
         self.close()
         self.run.dropped, self.run.late = store.dropped, store.late
 
-    def by_chunk(self, chunks: Iterator[Rows]) -> None:
+    def by_chunk(self, chunks: Iterator[Examples]) -> None:
         queries: Queries | None = None
         for rows in chunks:
             count = rows.size()
@@ -125,7 +125,7 @@ class Driver:
                 yield start, until, learned
                 start = until
 
-    def learn_rows(self, rows: Rows, learn: bool) -> None:
+    def learn_rows(self, rows: Examples, learn: bool) -> None:
         if not learn:
             columns = single(rows.X, named=False), _listed(rows.y), _weights(rows), _bases(rows)
             for x, y, weight, base in zip(*columns, strict=True):
@@ -145,7 +145,7 @@ class Driver:
         self.loop.examples += len(outcomes)
         self.account(outcomes, seconds)
 
-    def learn_mappings(self, rows: Rows) -> None:
+    def learn_mappings(self, rows: Examples) -> None:
         """A list of mappings whose scores are needed: one by one, as there is no call for many."""
         if self.loop.recorder is None:
             self.begin(rows.y[0], None)
@@ -163,7 +163,7 @@ class Driver:
         self.loop.examples += len(rounds)
         self.account(rounds.take(), seconds)
 
-    def chunk_of_queries(self, rows: Rows, queries: Queries) -> None:
+    def chunk_of_queries(self, rows: Examples, queries: Queries) -> None:
         """Rows of a ranking: each query is judged when it is complete."""
         if unlabelled(rows.y, rows.size(), self.loop.examples) is not None:
             raise InputError("rows of a query need a relevance each; some have none")
@@ -175,7 +175,7 @@ class Driver:
         self.loop.examples += rows.size()
         self.add_queries(queries.add(rows, np.asarray(said, dtype=np.float64)), seconds)
 
-    def chunk_of_label_sets(self, rows: Rows) -> None:
+    def chunk_of_label_sets(self, rows: Examples) -> None:
         """Rows whose y is a row of relevances, one for each label (multilabel): the ranking of the labels is judged."""
         if getattr(rows.y, "ndim", 1) != 2 or not hasattr(self.model, "score_then_learn"):
             raise InputError(f"{self.metrics[0].label} {RANKINGS}")  # type: ignore[index]
@@ -338,11 +338,11 @@ def _labels_of(outcomes: Outcomes) -> list[Any]:
     return [outcomes.labels.values[code] for code in outcomes.predicted.tolist()]
 
 
-def _weights(rows: Rows) -> list[Any]:
+def _weights(rows: Examples) -> list[Any]:
     return [None] * rows.size() if rows.weight is None else rows.weight.tolist()
 
 
-def _bases(rows: Rows) -> list[float]:
+def _bases(rows: Examples) -> list[float]:
     return [0.0] * rows.size() if rows.base is None else rows.base.tolist()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, ParameterError
 from ..rows.batches import as_base, as_batch, as_importance
+from ..rows.examples import Examples
 
-__all__ = ["Example", "Rows", "as_chunks", "as_examples", "is_event", "unlabelled"]
+__all__ = ["Example", "as_chunks", "as_examples", "is_event", "unlabelled"]
 
 CHUNK = 4096  # rows of a call: enough that its cost does not count, few enough to stay in the processor's cache
 
@@ -33,26 +35,7 @@ class Example(NamedTuple):
     base: float = 0.0  # what its score begins at
 
 
-class Rows(NamedTuple):
-    """Consecutive examples. `y` is None where no row has a label."""
-
-    X: Any
-    y: Any
-    weight: NDArray[np.float64] | None = None
-    time: Any = None
-    query: Any = None
-    base: NDArray[np.float64] | None = None  # None where all scores begin at 0
-
-    def size(self) -> int:
-        return len(self.X) if not hasattr(self.X, "shape") else int(self.X.shape[0])
-
-    def part(self, start: int, stop: int) -> Rows:
-        cut = slice(start, stop)
-        columns = (None if column is None else column[cut] for column in self[1:])
-        return Rows(self.X.iloc[cut] if hasattr(self.X, "iloc") else self.X[cut], *columns)
-
-
-def as_chunks(stream: Any, size: int, no_base: str = "") -> Iterator[Rows] | None:
+def as_chunks(stream: Any, size: int, no_base: str = "") -> Iterator[Examples] | None:
     """The stream in chunks, or None where it comes one by one. `no_base`: why there may be no initial predictions."""
     if hasattr(stream, "batches"):
         return (_rows(chunk, no_base) for chunk in stream.batches(size))
@@ -78,7 +61,7 @@ def is_chunk(item: Any) -> bool:
     return len(getattr(item[0], "shape", ())) == 2 and hasattr(item[1], "__len__") and not isinstance(item[1], str)
 
 
-def chunks_of(items: Iterator[Any], size: int) -> Iterator[Rows]:
+def chunks_of(items: Iterator[Any], size: int) -> Iterator[Examples]:
     """The chunks of a stream, cut to at most `size` rows each."""
     for item in items:
         rows = _rows(item)
@@ -96,18 +79,20 @@ def is_event(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) in (3, 4, 5) and isinstance(item[0], str) and item[0] in ("x", "y")
 
 
-def _rows(chunk: Any, no_base: str = "") -> Rows:
+def _rows(chunk: Any, no_base: str = "") -> Examples:
     if no_base and hasattr(chunk, "require_no_base"):
         chunk.require_no_base(no_base)
-    if isinstance(chunk, tuple | list) and not hasattr(chunk, "X"):
-        X, y, weight, time, query, base = chunk[0], chunk[1], chunk[2] if len(chunk) > 2 else None, None, None, None
+    if isinstance(chunk, Examples):
+        rows = chunk
+    elif isinstance(chunk, tuple | list) and not hasattr(chunk, "X"):
+        rows = Examples(chunk[0], chunk[1], chunk[2] if len(chunk) > 2 else None)
     else:
-        X, y = chunk.X, chunk.y
-        weight, time, query, base = (getattr(chunk, name, None) for name in ("weight", "time", "query", "base"))
-    rows = Rows(X, y, None, time, query)
-    if y is not None and len(y) != rows.size():
-        raise InputError(f"a chunk has {rows.size()} rows but {len(y)} labels")
-    return rows._replace(weight=as_importance(weight, rows.size()), base=as_base(base, rows.size()))
+        columns = {name: getattr(chunk, name, None) for name in ("weight", "time", "query", "base")}
+        rows = Examples(chunk.X, chunk.y, **columns)
+    count = rows.size()
+    if rows.y is not None and len(rows.y) != count:
+        raise InputError(f"a chunk has {count} rows but {len(rows.y)} labels")
+    return replace(rows, weight=as_importance(rows.weight, count), base=as_base(rows.base, count))
 
 
 def as_examples(stream: Any, named: bool, no_base: str = "") -> Iterator[Example]:
@@ -134,7 +119,7 @@ def as_examples(stream: Any, named: bool, no_base: str = "") -> Iterator[Example
         yield Example(item[0], item[1], weight)
 
 
-def _one_by_one(chunks: Iterator[Rows], named: bool) -> Iterator[Example]:
+def _one_by_one(chunks: Iterator[Examples], named: bool) -> Iterator[Example]:
     for rows in chunks:
         count = rows.size()
         nothing = [None] * count
@@ -168,7 +153,7 @@ def single(X: Any, named: bool) -> Iterator[Any]:
 
 
 def _as_mappings(X: Any) -> Iterator[dict[Any, Any]]:
-    """Rows of numbers as mappings from the column to the value."""
+    """Examples of numbers as mappings from the column to the value."""
     if hasattr(X, "dicts"):
         yield from X.dicts()
     elif hasattr(X, "tocsr"):

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import Labels, Metric, Outcomes
+from ..rows.examples import Examples
 from .answers import Asker
-from .examples import Rows
 from .recorder import Progress, RunRecorder
 from .run import Run
 
@@ -74,7 +74,7 @@ class Loop:
         number = self.examples + np.arange(1, rows + 1)
         return np.asarray(number % nth == 0)
 
-    def predict_then_learn(self, rows: Rows) -> Any:
+    def predict_then_learn(self, rows: Examples) -> Any:
         """Predictions (or scored parts), each made before its row was learned."""
         if self.regret is not None:
             self.regret.require_no_base(rows)
@@ -83,7 +83,7 @@ class Loop:
             self.regret.add(rows, said)
         return said
 
-    def judge(self, rows: Rows, said: Any) -> Outcomes:
+    def judge(self, rows: Examples, said: Any) -> Outcomes:
         """Predictions beside the labels."""
         return self.asker.outcomes_of(self.kind, self.labels, said, rows.y, rows.weight)
 

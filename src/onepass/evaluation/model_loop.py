@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from ..errors import InputError, NumericalError
 from ..metrics import Outcomes
 from ..metrics.outcomes import of_sets
 from ..rows.batches import as_batch
+from ..rows.examples import Examples
 from .answers import Asker, Scored
-from .examples import Rows
 from .loop import Loop
 from .queries import Queries
 
@@ -42,12 +43,12 @@ class ModelLoop(Loop):
         self.model = model
 
     def learn(
-        self, rows: Rows, held: NDArray[np.bool_] | None = None, *, test_only: bool = False
+        self, rows: Examples, held: NDArray[np.bool_] | None = None, *, test_only: bool = False
     ) -> tuple[Outcomes, Predictions]:
         """Judge labelled rows and learn those that are not `held` out; none with `test_only`."""
         learned = rows
         if held is not None:
-            learned = rows._replace(weight=np.where(held, 0.0, 1.0 if rows.weight is None else rows.weight))
+            learned = replace(rows, weight=np.where(held, 0.0, 1.0 if rows.weight is None else rows.weight))
         if self.model.task == "multilabel":
             outcomes, predictions = self._label_sets(learned, rows.weight, test_only)
         elif self.model.task == "ranking":
@@ -59,11 +60,11 @@ class ModelLoop(Loop):
         self.examples += rows.size()
         return outcomes, predictions
 
-    def _test(self, rows: Rows) -> Any:
+    def _test(self, rows: Examples) -> Any:
         scores = scores_of(self.model, rows.X, rows.base)
         return Scored([(self.model.classes, scores)]) if self.asker.asks_more else self.model._predictions(scores)
 
-    def _label_sets(self, rows: Rows, judged_weight: Any, test_only: bool) -> tuple[Outcomes, Predictions]:
+    def _label_sets(self, rows: Examples, judged_weight: Any, test_only: bool) -> tuple[Outcomes, Predictions]:
         """Consecutive rows whose labels are all known are learned at once, a row that brings a new label by itself."""
         model, truth, weight = self.model, rows.y.tolist(), rows.weight
         said: list[tuple[Any, ...]] = []
@@ -91,7 +92,7 @@ class ModelLoop(Loop):
             stop += 1
         return max(stop, start + 1)
 
-    def _queries(self, rows: Rows, test_only: bool) -> tuple[Outcomes, Predictions]:
+    def _queries(self, rows: Examples, test_only: bool) -> tuple[Outcomes, Predictions]:
         """Whole queries: each row is scored, then paired with the rows of its query before it."""
         relevance = np.ascontiguousarray(rows.y, dtype=np.float64)
         queries = np.full(len(relevance), -1) if rows.query is None else rows.query
@@ -100,7 +101,7 @@ class ModelLoop(Loop):
         else:
             scores = rank_then_learn(self.model, rows.X, relevance, queries, rows.weight)
         gathered = Queries()
-        parts = [gathered.add(Rows(rows.X, relevance, None, None, queries), scores), gathered.close()]
+        parts = [gathered.add(Examples(rows.X, relevance, None, None, queries), scores), gathered.close()]
         return Outcomes.join([part for part in parts if part is not None]), lambda: scores
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import Outcomes
-from .examples import Rows
+from ..rows.examples import Examples
 
 __all__ = ["Queries"]
 
@@ -22,7 +22,7 @@ class Queries:
         self._key: Any = None
         self._open: list[tuple[Array, Array]] = []  # relevances and scores of the query that is still coming
 
-    def add(self, rows: Rows, scores: Array) -> Outcomes | None:
+    def add(self, rows: Examples, scores: Array) -> Outcomes | None:
         """Take rows with the scores they had; the queries that are complete now, if any."""
         relevance = np.asarray(rows.y, dtype=np.float64)
         keys = list(rows.query)

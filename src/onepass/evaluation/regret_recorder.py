@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ..convex.regret.curves import Regret
 from ..errors import InputError, ParameterError
 from ..rows.batches import as_batch, is_mappings
+from ..rows.examples import Examples
 from ..scheme.parameters import Parameters, number
 from ..scheme.readouts import Last
-from .examples import Rows
 
 __all__ = ["Hindsight", "RegretRecorder"]
 
@@ -53,7 +53,7 @@ class RegretRecorder:
         self.kept = 0
         self.missed = 0  # rows that came after the limit
 
-    def add(self, rows: Rows, said: Any) -> None:
+    def add(self, rows: Examples, said: Any) -> None:
         """Record rows with their predictions before learning: parts (classes, scores), or numbers."""
         self.require_no_base(rows)
         count = rows.size()
@@ -81,7 +81,7 @@ class RegretRecorder:
         self.weights.append((np.ones(count) if rows.weight is None else np.asarray(rows.weight, float))[:fits])
 
     @staticmethod
-    def require_no_base(rows: Rows) -> None:
+    def require_no_base(rows: Examples) -> None:
         if rows.base is not None:
             raise InputError(
                 "the stream has initial predictions (base), but regret compares with fixed weights, whose scores begin "
@@ -92,7 +92,7 @@ class RegretRecorder:
         """One example, before the model learns it."""
         X: Any = [x] if isinstance(x, Mapping) else np.atleast_2d(np.asarray(x, dtype=np.float64))
         c = None if weight is None else np.array([weight])
-        rows = Rows(X, [y], c, base=np.array([base]) if base else None)
+        rows = Examples(X, [y], c, base=np.array([base]) if base else None)
         if self.regression:
             said: Any = np.array([float(model.predict_one(x) or 0.0)])
         else:

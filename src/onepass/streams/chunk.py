@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, ParameterError, short
+from ..rows.examples import Examples
 from ..rows.labels import label_array
 from ..rows.rows import CSR
 
@@ -40,6 +41,10 @@ class Position:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def back(self, rows: int) -> Self:
+        """The position so many rows before, in the same block of the file."""
+        return replace(self, skip=self.skip - rows, example=self.example - rows)
 
     @classmethod
     def of(cls, given: Position | Mapping[str, Any] | None) -> Self:
@@ -74,7 +79,7 @@ def _wrong_place(values: dict[Any, Any]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class Chunk(Examples):
     """Rows in the order of the stream.
 
     `X` has the rows' features (a `CSR`; a list of mappings where the source is Python's own objects), `y` their labels:
@@ -83,13 +88,8 @@ class Chunk:
     `op.stream(..., start=position)` goes on from there.
     """
 
-    X: Any
     y: NDArray[Any]
-    weight: NDArray[np.float64] | None = None
     id: NDArray[Any] | None = None
-    time: NDArray[Any] | None = None
-    base: NDArray[np.float64] | None = None
-    query: NDArray[np.int64] | None = None
     position: Position = field(default_factory=Position)
 
     @classmethod
@@ -135,8 +135,10 @@ class Chunk:
         """The number of a row among all examples of the stream, from 1."""
         return self.position.example - len(self) + row + 1
 
-    def part(self, start: int, stop: int, position: Position) -> Self:
-        """Some of the rows, which end at that position."""
+    def part(self, start: int, stop: int, position: Position | None = None) -> Self:
+        """Some of the rows. They end at `position`, by default so many rows before the end of these."""
+        if position is None:
+            position = self.position.back(len(self) - stop)
         return self._select(self.X[start:stop], slice(start, stop), position)
 
     def narrow_part(self, start: int, stop: int, position: Position) -> Self:

@@ -95,8 +95,8 @@ def rows_of(table: Any, roles: Roles) -> Chunk:
     if texts:
         starts, codes, values = _with_texts(starts, codes, values, texts, names, roles.ngram)
     X = CSR(starts, codes, values, (rows, len(names)), distinct=not texts, table=names)
-    id, time = _plain(table, roles.id), _plain(table, roles.time)
-    return Chunk(X, _labels(table, roles, rows), _weights(table, roles.weight), id, time)
+    y, weight = _labels(table, roles, rows), _weights(table, roles.weight)
+    return Chunk(X, y, weight=weight, id=_plain(table, roles.id), time=_plain(table, roles.time))
 
 
 def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, int]:
