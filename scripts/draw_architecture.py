@@ -24,7 +24,7 @@ STYLE = """<style>
   <path d="M1,1 L7,4 L1,7" style="marker-end: none" /></marker></defs>"""
 STEPS = [
     ("Block", "1.5,red,spam", "streams/blocks.py: whole lines of a file", False),
-    ("Chunk", "sparse rows, labels, position", "streams/tables.py; for VW and svmlight native/parse/, in threads", False),
+    ("Chunk", "sparse rows, labels, position", "streams/tables.py; VW and svmlight: native/parse/, in threads", False),
     ("Batch", "checked rows", "rows/batches.py, models/learning.py: labels and names; all or nothing", False),
     ("CsrBatch", "pointers to the rows", "native/bind/engine_batches.cpp: one call of the native loops", True),
     ("Scalars", "m, target, ‖φ‖², …", "native/loops/round.hpp: the task's direction φ and the score", True),

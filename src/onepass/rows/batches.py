@@ -26,13 +26,13 @@ class Batch:
     dense: NDArray[Any] | None = None
     csr: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     names: list[Any] | None = None
-    # Rows of a stream: `distinct`, no column twice in a row; and what the columns mean (see rows.CSR).
-    # `named`: columns are the model's own features, by name or by hash.
+    # Rows of a stream: `distinct` if no row has a column twice; `table` and `hash_bits` as in rows.CSR.
+    # `named`: the columns are the model's own features, by name or by hash.
     distinct: bool = False
     table: Any = None
     hash_bits: int | None = None
     named: bool = False
-    # All rows are known to be well formed. Not an argument: a batch made from this one is validated again.
+    # Are all rows known to be well formed? Not an argument: a batch made of this one is validated again.
     validated: bool = field(default=False, init=False)
 
     def part(self, start: int, stop: int) -> Batch:
@@ -52,7 +52,7 @@ class Batch:
         if self.dense is not None:
             return self.dense[0].astype(np.float64)
         assert self.csr is not None
-        if self.columns == 0:  # a stream that has shown no feature yet
+        if self.columns == 0:  # of a stream without features so far
             return {}
         import scipy.sparse
 
@@ -196,7 +196,7 @@ def as_batch(X: Any, *, inside: bool = True) -> Batch:
 
 
 def _require_columns(columns: int, what: str = "X") -> None:
-    """Refuse rows without columns: they do not even say how wide the next rows may be."""
+    """Refuse rows without columns: they do not say how many columns later rows may have."""
     if columns == 0:
         raise FeatureError(f"{what} has 0 features; expected at least one column (a mapping may be empty)")
 

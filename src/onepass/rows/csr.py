@@ -1,7 +1,7 @@
 """Validate sparse rows as users give them, before anything reads them.
 
-SciPy, NumPy and the loops trust the arrays of a sparse matrix: a wrong one crashes the process. Only this module
-validates them, in the format in which they came, before SciPy converts them.
+SciPy, NumPy and the loops trust the arrays of a sparse matrix: a wrong array crashes the process. Only this module
+validates them, in the format that the user gave, before SciPy converts them.
 """
 
 from __future__ import annotations

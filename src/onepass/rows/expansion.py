@@ -1,8 +1,8 @@
 """Interactions and n-grams as the native parsers take them.
 
-An interaction is "ab", a letter for each namespace as in VW (":" is any namespace, " " the nameless one), or
-"user*item", whole names of namespaces or of a table's columns. A feature called space^name is of namespace `space`;
-the product of p and q is the feature called p*q.
+An interaction is "ab", a letter for each namespace as in VW (":" is any namespace, " " the one without a name), or
+"user*item", whole names of namespaces or of a table's columns. A feature named space^name is of namespace `space`; the
+product of p and q is the feature named p*q.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def expand_rows(expansion: Any, X: CSR, hash_bits: int | None = None) -> CSR:
     if X.table is None:
         raise FeatureError("interactions need names; hashes and numbers have none: give op.stream the interactions")
     bits = -1 if hash_bits is None else hash_bits
-    # Not in the stream's own table, which is only read here: other rows may use it without interactions.
+    # The products get a table of their own: other rows may use the stream's table without interactions.
     table = _native.Names() if hash_bits is None else None
     values = np.ascontiguousarray(X.data, dtype=np.float64)
     rows = expansion.rows(np.ascontiguousarray(X.indptr), np.ascontiguousarray(X.indices), values, X.table, bits, table)

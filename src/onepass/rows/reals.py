@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 __all__ = ["as_reals", "is_real", "require_real"]
 
-NO_REALS = (complex, datetime.date, datetime.time, datetime.timedelta)  # pandas' are of these
-KINDS = "biuf"  # of NumPy's: booleans, whole numbers, floats
+NO_REALS = (complex, datetime.date, datetime.time, datetime.timedelta)  # those of pandas are subclasses
+KINDS = "biuf"  # kinds of NumPy types: booleans, whole numbers, floats
 
 
 def is_real(value: Any) -> bool:

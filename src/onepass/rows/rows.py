@@ -33,7 +33,7 @@ class CSR:
     distinct: bool = False
     table: Any = None
     hash_bits: int | None = None
-    # Not an argument: rows made from these, by hand or with `replace`, are validated again.
+    # Not an argument: rows made of these, also by `replace`, are validated again.
     _validated: bool = dataclasses.field(default=False, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -45,12 +45,12 @@ class CSR:
 
     @property
     def validated(self) -> bool:
-        """Are the rows known to be well formed (`mark_validated`)? Not if they can be written to, as a copy can."""
+        """Are the rows known to be well formed (`mark_validated`)? Not if they can be written to, as copies can."""
         arrays = (self.indptr, self.indices, self.data)
         return self._validated and not any(array.flags.writeable for array in arrays)
 
     def tocsr(self) -> CSR:
-        """Itself: so `LinearModel`, which takes SciPy's matrices, takes these rows too, without SciPy."""
+        """Itself, so that `LinearModel`, which takes SciPy's matrices, takes these rows too."""
         return self
 
     def __getitem__(self, rows: slice) -> CSR:

@@ -35,7 +35,7 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Block]:
         at = 0
         for whole in _record_batches(source, stream.format, together):
             if roles is None:
-                roles = wanted.settle(whole.schema.names, source.name)
+                roles = wanted.resolve(whole.schema.names, source.name)
                 _require_label_kind(whole.schema, roles, labels, source.name)
             batch = whole.slice(max(0, skip - at))
             at += len(whole)
@@ -49,7 +49,7 @@ def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Block]:
 
 
 def _require_label_kind(schema: Any, roles: Roles, labels: LabelKind, name: str) -> None:
-    """Refuse a file whose labels are of another kind than in the files before: they would become new classes."""
+    """Refuse a file whose labels are of another kind than in earlier files: they would become new classes."""
     if not roles.label:
         return
     type = schema.field(roles.label).type
@@ -92,7 +92,7 @@ def _has_nul(batch: Any, roles: Roles, chunk: Chunk) -> bool:
 
 
 def _texts(column: Any) -> Any:
-    """A column of strings, taken out of its dictionary; None where it holds something else."""
+    """A column of strings, without its dictionary; None where it holds something else."""
     from pyarrow import types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type

@@ -13,7 +13,7 @@ from .. import _native
 from ..errors import InputError
 from .chunk import Chunk
 from .formats import MARK
-from .sources import Ahead, Source
+from .sources import PeekableFile, Source
 
 __all__ = ["BadLine", "Block", "Cut", "Lines", "Sizes", "blocks", "too_long"]
 
@@ -72,29 +72,29 @@ class Block:
 
 @dataclass(frozen=True)
 class Cut:
-    """What a buffer has before the end of its last whole line, or record. Only records are counted."""
+    """How much of a buffer is whole lines, or records. Lines and records are counted only in CSV."""
 
     size: int
     records: int = 0
     lines: int = 0  # physical lines
-    well_quoted: bool = True  # is every record so?
+    well_quoted: bool = True  # are the quotes of all records well formed?
 
 
 class Lines:
-    """How text is cut into blocks: behind the end of a line."""
+    """Cuts text into blocks after the end of a line."""
 
-    beyond = 1  # bytes after max_line that show whether a line is longer
+    beyond = 1  # bytes after max_line that are needed to see whether a line is longer
 
     def cut(self, buffer: bytearray | bytes, filled: int, whole: bool) -> Cut:
-        """What the buffer has before the end of its last whole line. `whole`: the text ends there."""
+        """The whole lines of the buffer. `whole`: the text ends with it."""
         return Cut(buffer.rfind(b"\n", 0, filled) + 1)
 
     def line_end(self, buffer: bytearray, start: int, filled: int, whole: bool) -> int:
-        """The last byte of the first end of a line from `start` on; below 0 where there is none that is whole."""
+        """The last byte of the first line end from `start` on; below 0 if there is none, or only a part of one."""
         return buffer.find(b"\n", start, filled)
 
     def partial_line_end(self, buffer: bytearray, filled: int, whole: bool) -> int:
-        """How many of the last bytes may be the beginning of an end of a line."""
+        """How many of the last bytes may be the beginning of a line end."""
         return 0
 
     def lines_within(self, buffer: bytearray, size: int) -> int:
@@ -113,7 +113,7 @@ class Sizes:
     later: int
 
     def at(self, offset: int) -> int:
-        """Of the block at this offset. Only the offset decides, so that a resumed stream reads the same blocks."""
+        """The size of a block. It depends on the offset alone, so that a resumed stream reads the same blocks."""
         return self.first if 2 * offset < self.first else self.later
 
 
@@ -151,8 +151,8 @@ def blocks(
         offset = 0
 
 
-def _begin(file: Ahead, name: str, offset: int, resume_point: Any) -> int:
-    """Go to `offset`, or behind the byte order mark of a file that is read from the beginning."""
+def _begin(file: PeekableFile, name: str, offset: int, resume_point: Any) -> int:
+    """Skip to `offset`, or over the byte order mark of a file that is read from the beginning."""
     if resume_point is not None and resume_point.unread:
         resume_point.resume(file, name)
     elif offset:
@@ -163,7 +163,7 @@ def _begin(file: Ahead, name: str, offset: int, resume_point: Any) -> int:
     return offset
 
 
-def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int) -> Iterator[Block]:
+def _left_in_file(file: PeekableFile, name: str, number: int, sizes: Sizes, offset: int) -> Iterator[Block]:
     """Blocks that the parser itself reads from the file, as long as their line ends are found here."""
     descriptor = file.file.fileno()
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -186,7 +186,7 @@ def _left_in_file(file: Ahead, name: str, number: int, sizes: Sizes, offset: int
 
 
 def _read_blocks(
-    file: Ahead, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, how: Lines,
+    file: PeekableFile, number: int, sizes: Sizes, max_line: int, offset: int, follow: bool, how: Lines,
     spare: list[bytearray],
 ) -> Iterator[Block]:  # fmt: skip
     limit = max_line + how.beyond
@@ -232,15 +232,15 @@ def _room_for(size: int, capacity: int, limit: int) -> int:
 
 
 def _end_last_line(buffer: bytearray, filled: int, how: Lines) -> int:
-    """Give the last line of the text an end, where it has none; how many bytes there are then."""
+    """Give the last line of the text an end, if it has none. Returns how many bytes there are then."""
     if filled and not how.ends_line(buffer[filled - 1]):
         buffer[filled] = 10
         return filled + 1
     return filled
 
 
-def _fill(file: Ahead, buffer: bytearray, kept: bytes, capacity: int) -> tuple[int, bool]:
-    """How many bytes there are now, after those that were kept; and whether the file has no more."""
+def _fill(file: PeekableFile, buffer: bytearray, kept: bytes, capacity: int) -> tuple[int, bool]:
+    """Fill the buffer after the bytes that were kept. Returns how many bytes it has, and whether the file has ended."""
     buffer[: len(kept)] = kept
     filled = len(kept)
     view = memoryview(buffer)
@@ -263,7 +263,7 @@ class _Overlong:
         self.ended = False
 
     def take(self, buffer: bytearray, start: int, filled: int, whole: bool) -> int:
-        """How many bytes of the buffer belong to it. Its end is not before `start`."""
+        """Take the bytes of the buffer that belong to the line, and return how many. Its end is not before `start`."""
         end = self.how.line_end(buffer, start, filled, whole)
         used = end + 1 if end >= 0 else filled - self.how.partial_line_end(buffer, filled, whole)
         self.ended = end >= 0 or whole

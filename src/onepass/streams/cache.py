@@ -5,9 +5,9 @@
 A record is the shape of its rows, a JSON head (what else its block holds, lengths and kinds of its other arrays) and
 the arrays, each from a multiple of 8 bytes on, under a checksum. A native thread reads records before they are needed
 (native/parse/cache_records.hpp) and checks that they are whole and their rows well formed, since the loops do not check
-again; each lies in memory of its own, so that a file that is cut short or written over meanwhile is an error.
+again; each has memory of its own, so that a file that is truncated or overwritten meanwhile is an error.
 A file without its closing record was not finished and is never used; it is written under another name and renamed at
-the end. The key has the sources' sizes, times and inodes and the options that shape rows: where it differs, the
+the end. The key has the sizes, times and inodes of the sources, and the options that change rows. If it differs, the
 sources are parsed again and the cache is replaced.
 """
 
@@ -41,7 +41,7 @@ MAGIC = b"onepass rows\n\0\0\0"
 VERSION = 5
 FRONT = struct.Struct("<QQQ")  # length of the JSON head, of the arrays, checksum of all that follows
 SHAPE = struct.Struct("<QQQQ")  # starts (0: the closing record), nonzeros, bytes of a value, a bound of the indices
-UNBOUNDED = 1 << 31  # of numbers that are no names
+UNBOUNDED = 1 << 31  # of indices that are not names
 PLACES = ("file", "offset", "size", "lines")  # of a block in its sources
 PLAIN = (str, int, float, bool, type(None))  # what a column of objects holds
 COLUMN_KINDS = {"y": "biufO", "weight": "f", "id": "biufMmO", "time": "biufMmO", "base": "f", "query": "i"}  # NumPy's
@@ -86,13 +86,13 @@ def _padded(length: int) -> int:
 
 
 class _SourcesChanged(Exception):
-    """While their cache was made, which is then none."""
+    """The sources changed while their cache was written."""
 
 
 def _write_blocks(path: str, key: str, parsed: Iterator[Block], table: Any, stream: Any) -> Iterator[Block]:
     known = 0
     text = key.encode()
-    with suppress(_SourcesChanged), _said(path), files.replaced(path, special=False) as file:
+    with suppress(_SourcesChanged), _naming(path), files.replaced(path, special=False) as file:
         file.write(MAGIC + struct.pack("<QQ", VERSION, len(text)) + text.ljust(_padded(len(text))))
         for block in parsed:
             names = [] if table is None else table.names(known, len(table))
@@ -105,8 +105,8 @@ def _write_blocks(path: str, key: str, parsed: Iterator[Block], table: Any, stre
 
 
 @contextmanager
-def _said(path: str) -> Iterator[None]:
-    """Where the cache cannot be written; errors of reading bear other names."""
+def _naming(path: str) -> Iterator[None]:
+    """Raise an error that names the cache where it cannot be written; errors of other files pass."""
     try:
         yield
     except OSError as error:
@@ -116,7 +116,7 @@ def _said(path: str) -> Iterator[None]:
 
 
 def _width(hash_bits: int | None, names: int | None) -> int:
-    """What indices are below: hashes of so many bits, one of so many names, or any number."""
+    """The bound of all indices: of hashes of so many bits, of so many names, or of any number."""
     return 1 << hash_bits if hash_bits is not None else UNBOUNDED if names is None else names
 
 
@@ -154,7 +154,7 @@ def _write(file: IO[bytes], shape: tuple[int, int, int, int], head: dict[str, An
 
 
 class _Reader:
-    """A cache file whose beginning, up to its key, is as it should be."""
+    """A cache file with the expected key."""
 
     def __init__(self, path: str, begin: bytes) -> None:
         self.path, self.begin = path, begin
@@ -217,7 +217,7 @@ class _Reader:
     def _read(
         self, data: NDArray[np.uint8], at: int, length: int, starts: int, nonzeros: int, value_bytes: int, width: int
     ) -> tuple[int, dict[str, Any], dict[str, Any]]:
-        """Check all that the checksum cannot: a forged file may be refused, but must not do harm."""
+        """Check what the checksum cannot: a forged file may be refused, but must not do harm."""
         try:
             head = _checked(json.loads(data[at : at + length].tobytes()), starts - 1)
             arrays: dict[str, Any] = {
@@ -246,7 +246,7 @@ class _Reader:
 
 
 def _rename(arrays: dict[str, Any], columns: NDArray[np.int32]) -> None:
-    """From the numbers that names have in the cache to `columns`, those that they have in the stream."""
+    """Replace the columns that names have in the cache by `columns`, those that they have in the stream."""
     if not np.array_equal(columns, np.arange(len(columns))):
         arrays["index"] = columns[arrays["index"]]
         arrays["index"].flags.writeable = False

@@ -18,17 +18,17 @@ from ..rows.rows import CSR
 __all__ = ["LABELS", "Chunk", "Position", "exact", "known", "whole"]
 
 
-LABELS = ("numbers", "strings", "truth values")  # what all labels of a stream are
+LABELS = ("numbers", "strings", "truth values")  # kinds: all labels of a stream are of one kind
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a stream: behind `skip` rows, counted from `offset` of file number `file` on.
+    """A place in a stream: after `skip` rows, counted from `offset` of file number `file` on.
 
-    At byte `offset` of the text (of what it is unpacked, where it is compressed) a line begins; in Parquet and Arrow
-    `offset` counts rows. `line` is the line there, from 1; `example` and `skipped` count the rows and the malformed
-    lines before this place. `labels` is what JSON Lines, Parquet and Arrow have shown by then of what labels are: one
-    of LABELS, or nothing. It means the same however the stream is cut into blocks. JSON-able: `to_dict`.
+    A line begins at byte `offset` of the decompressed text; in Parquet and Arrow, `offset` counts rows. `line` is the
+    number of that line, from 1; `example` and `skipped` count the rows and the malformed lines before this place.
+    `labels` is the kind of the labels so far, one of LABELS, in JSON Lines, Parquet and Arrow. A position does not
+    depend on how the stream is cut into blocks. `to_dict` gives it in a form for JSON.
     """
 
     file: int = 0
@@ -48,7 +48,7 @@ class Position:
 
     @classmethod
     def of(cls, given: Position | Mapping[str, Any] | None) -> Self:
-        """From a position, or from its `to_dict`; None is the beginning."""
+        """From a position, or from its `to_dict()`; None: the beginning."""
         if given is None:
             return cls()
         if not isinstance(given, Position | Mapping):
@@ -61,7 +61,7 @@ class Position:
 
 
 def _wrong_place(values: dict[Any, Any]) -> str | None:
-    """Why no stream has given such a position, if so."""
+    """What is wrong with a position that no stream can have given."""
     names = [each.name for each in fields(Position)]
     if missing := [name for name in names if name not in values]:
         return f"{' and '.join(missing)} are missing" if len(missing) > 1 else f"{missing[0]} is missing"
@@ -191,7 +191,7 @@ def whole(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def exact(values: list[Any]) -> NDArray[Any]:
-    """Labels or the like of one kind as an array that holds each as it is: NaN or None where there is none."""
+    """Values of one kind as an array that holds each unchanged; NaN or None where there is none."""
     there = [value for value in values if value is not None]
     gaps, kinds = len(there) < len(values), {type(value) for value in there}
     largest = max((abs(value) for value in there if type(value) is int), default=0)
@@ -201,7 +201,7 @@ def exact(values: list[Any]) -> NDArray[Any]:
 
 
 def mappings(X: Any, base: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Each row as a mapping of names to numbers; columns that are numbers are called as the file calls them."""
+    """Each row as a mapping of names to numbers; columns without names have the numbers of the file."""
     if isinstance(X, list):
         yield from X
         return
@@ -213,7 +213,7 @@ def mappings(X: Any, base: int = 0) -> Iterator[Mapping[str, Any]]:
 
 
 def join(parts: list[Chunk]) -> Chunk:
-    """Consecutive pieces as one chunk; the columns of the last are the widest."""
+    """Consecutive pieces as one chunk."""
     if len(parts) == 1:
         return parts[0]
     X: Any
@@ -233,8 +233,8 @@ def join(parts: list[Chunk]) -> Chunk:
     return replace(parts[-1], X=X, **joined)
 
 
-# What a row has where its piece says nothing.
-SILENT = {"weight": 1.0, "base": 0.0, "query": -1, "id": None, "time": None}
+# What a row has where its piece has no such column.
+DEFAULTS = {"weight": 1.0, "base": 0.0, "query": -1, "id": None, "time": None}
 
 
 def _joined(parts: list[Chunk], name: str) -> Any:
@@ -242,7 +242,7 @@ def _joined(parts: list[Chunk], name: str) -> Any:
     if all(value is None for value in values):
         return None
     filled = [
-        value if value is not None else np.full(len(part), SILENT[name], dtype=object if name == "id" else None)
+        value if value is not None else np.full(len(part), DEFAULTS[name], dtype=object if name == "id" else None)
         for value, part in zip(values, parts, strict=True)
     ]
     kinds = {each.dtype.kind for each in filled}

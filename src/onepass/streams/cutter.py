@@ -32,7 +32,7 @@ class Cutter:
     def cut(self, block: Block) -> Iterator[Chunk]:
         """The chunks that end in this block."""
         if block.file != self.file:
-            self._require_all_there()
+            self._require_rows()
             self.file, self.line = block.file, 1
         self.labels = block.labels or self.labels
         self.stream.seen.add(block)
@@ -52,12 +52,12 @@ class Cutter:
             yield from self._rest(self.at)
 
     def end(self) -> Iterator[Chunk]:
-        """What is left at the end of the stream."""
-        self._require_all_there()
+        """The last rows, at the end of the stream."""
+        self._require_rows()
         yield from self._rest(self.at)
 
     def _rows(self, block: Block, stop: int) -> Iterator[Chunk]:
-        """The rows up to `stop`; full chunks come out."""
+        """Add the rows up to `stop`; yields each chunk that becomes full."""
         while self.row < stop:
             until = stop if self.size is None else min(stop, self.row + self.size - self.held)
             self.example += until - self.row
@@ -69,7 +69,7 @@ class Cutter:
                 yield from self._rest()
 
     def _rest(self, position: Position | None = None) -> Iterator[Chunk]:
-        """The pieces as a chunk, if there are some; it ends at `position`, by default where the last of them does."""
+        """The pieces as a chunk, if there are any. It ends at `position`, by default where the last piece does."""
         if self.pieces:
             chunk = join(self.pieces)
             self.pieces, self.held = [], 0
@@ -78,8 +78,8 @@ class Cutter:
     def _position(self, offset: int, row: int) -> Position:
         return Position(self.file, offset, self.line, row, self.example, self.stream.skipped, self.labels)
 
-    def _require_all_there(self) -> None:
-        """Refuse a position behind the end of its file."""
+    def _require_rows(self) -> None:
+        """Refuse a position beyond the end of its file."""
         if self.row:
             raise InputError(
                 f"start={self.at}: its file ends {self.row:,} rows before that place; give the same files, unchanged"

@@ -34,7 +34,7 @@ MISSING = ["", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "Null"]
 SAMPLE = 1 << 20  # bytes of a file that show what kinds its columns hold
 NUMBER = r"^\s*-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 TRUTH = r"^(true|True|TRUE|false|False|FALSE)$"
-# What Arrow takes for numbers and truth values, and more; and what undecodable bytes become.
+# All that Arrow reads as numbers and truth values, and more; and the characters that undecodable bytes become.
 NUMBERS = re.compile(
     r"[ \t]*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan(\(\w*\))?)[ \t]*", re.IGNORECASE | re.ASCII
 )
@@ -71,7 +71,7 @@ def _with_headers(stream: Any, blocks: Iterator[Block]) -> Iterator[Block]:
 
 
 def _begun(stream: Any) -> bool:
-    """Does the stream start behind the names of the columns, not only behind empty lines?"""
+    """Does the stream start after the names of the columns, not only after empty lines?"""
     start: Position = stream.start
     if not 0 < start.offset < SAMPLE:
         return start.offset > 0
@@ -84,7 +84,7 @@ def _begun(stream: Any) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of CSV files, the kinds that the first rows show, and what each is for."""
+    """The columns of CSV files: the kinds that the first rows show, and their roles."""
 
     columns: list[str]
     kinds: dict[str, Any]  # of the columns that are read
@@ -112,18 +112,18 @@ def _dialect(records: Records, **more: Any) -> Any:
 
 
 def _layout(stream: Any, records: Records) -> Layout:
-    """From the beginnings of the files, without using them up: the first names, and the first file that has rows."""
+    """The layout, from the beginnings of the files: the first line with names, and the first file that has rows."""
     import pyarrow
 
     columns = list(stream.header) if not isinstance(stream.header, bool) else []
-    roles = Roles.of(stream).settle(columns, stream.sources[0].name) if columns else Roles(label=False)
+    roles = Roles.of(stream).resolve(columns, stream.sources[0].name) if columns else Roles(label=False)
     there: dict[str, Any] = {}
     for source in stream.sources:
         last = source is stream.sources[-1]
         first, rows = _beginning(source, stream.header is True, records, wait=stream.follow and last)
         if first is not None and not columns:
             columns = _header(source, first, records) if stream.header else _numbered(rows, records)
-            roles = Roles.of(stream).settle(columns, source.name) if columns else roles
+            roles = Roles.of(stream).resolve(columns, source.name) if columns else roles
         there = _values(rows, columns, records)
         if there:
             break
@@ -133,7 +133,7 @@ def _layout(stream: Any, records: Records) -> Layout:
 
 
 def _beginning(source: Source, header: bool, records: Records, wait: bool) -> tuple[Record | None, bytes]:
-    """The first record, and the rows of a megabyte; of more where that has not even one. `wait`: one will come."""
+    """The first record, and the rows of the first megabyte, or of more if it has none. `wait`: rows will come."""
     size = SAMPLE
     while True:
         data = source.beginning(size)
@@ -198,7 +198,7 @@ def _require_same_header(source: Source, block: Block, layout: Layout) -> None:
 
 
 def _values(rows: bytes, columns: list[str], records: Records) -> dict[str, Any]:
-    """The values of the columns that are not missing, as bytes; records that have more or fewer are left out."""
+    """The values of the columns that are not missing, as bytes, from records with as many fields as columns."""
     import pyarrow
     from pyarrow import compute
     from pyarrow import csv as reader
@@ -217,7 +217,7 @@ def _values(rows: bytes, columns: list[str], records: Records) -> dict[str, Any]
 
 
 def _kind(name: str, there: Any, roles: Roles, pyarrow: Any) -> Any:
-    """What a column holds: what most of its values look like; a value that does not is then malformed."""
+    """The kind of a column: that of most of its values. Values of another kind are malformed."""
     if name == roles.id or name in roles.text or name in roles.categorical:
         return pyarrow.string()
     if name == roles.weight:

@@ -1,7 +1,7 @@
 """How much of every source was read, and a checksum of it, so that a resumed stream is known to be the same.
 
-Checksums are CRC-32C of the text (of what is unpacked, where it is compressed) from its beginning up to the end of the
-last row. Those of blocks are made where blocks are parsed, and joined here; so they do not depend on how it is cut.
+Checksums are CRC-32C of the decompressed text, from its beginning up to the end of the last row. Those of blocks are
+computed where blocks are parsed, and joined here, so that they do not depend on how the text is cut.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import InputError
 from .blocks import Block
 from .chunk import Position
 from .formats import FORMATS, MARK
-from .sources import Ahead, Source
+from .sources import PeekableFile, Source
 
 __all__ = ["Extent", "ReadExtents", "ResumePoint", "require_unchanged"]
 
@@ -28,10 +28,10 @@ BLANKS = b" \t\r\n\v\f"
 
 @dataclass
 class ResumePoint:
-    """Where a stream is resumed in a file, and what was read of that file before."""
+    """Where a stream is resumed in a file, and how much of that file an earlier run read."""
 
     offset: int  # in the file, where the stream goes on
-    known: Extent = None  # what was read of it
+    known: Extent = None  # what the earlier run read of it
     crc: int | None = None  # up to `offset`, where the file was read again and compared
 
     @property
@@ -39,8 +39,8 @@ class ResumePoint:
         """Must the file still be compared with what was read before?"""
         return self.known is not None and self.crc is None
 
-    def resume(self, opened: Ahead, name: str) -> None:
-        """Read a pipe up to the position, and compare it and the bytes behind with what was read before."""
+    def resume(self, opened: PeekableFile, name: str) -> None:
+        """Read a pipe up to the position. Compare it, and the bytes after it, with what was read before."""
         assert self.known is not None
         length, checksum = self.known
         there, self.crc = _sum(opened, self.offset)
@@ -51,8 +51,8 @@ class ResumePoint:
 
 
 def require_unchanged(source: Source, known: Extent, offset: int = 0) -> int | None:
-    """Raise unless a source still begins with what was read of it; the checksum up to `offset`. None where nothing is
-    known, or where the source can be read only once."""
+    """Raise unless a source still begins with what was read of it. Returns the checksum up to `offset`; None where
+    nothing is known, or where the source can be read only once."""
     if known is None or not _read_twice(source):
         return None
     length, checksum = known
@@ -80,13 +80,13 @@ def changed(name: str, there: int, length: int) -> InputError:
     if there < length:
         what = f"has {there:,} bytes, of which {length:,} were read"
     return InputError(
-        f"--resume: {name} is not the stream that run read: it {what}; give the same stream, or --start-from to begin "
-        "anew with its weights"
+        f"--resume: {name} is not the stream that run read: it {what}; give the same stream, or use --start-from to "
+        "begin a new run with its weights"
     )
 
 
-def _sum(opened: Ahead, size: int, crc: int = 0) -> tuple[int, int]:
-    """Read up to `size` bytes: how many there were, and the checksum with them."""
+def _sum(opened: PeekableFile, size: int, crc: int = 0) -> tuple[int, int]:
+    """Read up to `size` bytes. Returns how many there were, and the checksum `crc` continued over them."""
     buffer = memoryview(bytearray(min(PIECE, max(size, 1))))
     there = 0
     while there < size:
@@ -113,7 +113,7 @@ class ReadExtents:
         self.resume_point, self.file = resume_point, file
         self.ends: dict[int, tuple[int, int]] = {}  # of each file: bytes of the blocks so far, and their checksum
         self.blocks: deque[tuple[Block, int]] = deque(maxlen=4)  # the last ones, and the checksum before each
-        self.whole: dict[int, Extent] = {}  # of Parquet and Arrow files, which are not read in order
+        self.whole: dict[int, Extent] = {}  # of Parquet and Arrow files, which are not read in the order of their bytes
 
     def add(self, block: Block) -> None:
         """The next block of the stream, before its rows are used."""

@@ -1,4 +1,4 @@
-"""The formats that streams read: their names, how files of each are called and begin, and which one a file has."""
+"""The formats that streams read: the names and first bytes of their files, and how the format of a file is found."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORMATS = {
 }
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".zstd")
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-# What is no text: how it begins, what it is, what to do.
+# Data that is not text: its first bytes, what it is, what to do.
 BINARY = (
     (b"PK\x03\x04", "a zip archive (or an .xlsx, .npz)", "unpack it, or save the table as CSV"),
     (b"BZh", "compressed by bzip2", "unpack it; .gz and .zst are read as they are"),
@@ -49,13 +49,13 @@ BINARY = (
     (b"\x93NUMPY", "a NumPy array", "op.prequential and partial_fit take arrays"),
     (b"SQLite format 3", "an SQLite database", "export a table as CSV"),
 )
-MARK = b"\xef\xbb\xbf"  # of a byte order, before UTF-8 text
+MARK = b"\xef\xbb\xbf"  # the byte order mark, which may stand before UTF-8 text
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
 SVMLIGHT = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+(qid|\d+):\S+)*\s*(#.*)?\r?")
 
 
 def format_of_name(name: str) -> Format | None:
-    """The format that a file's name says, compressed or not."""
+    """The format that belongs to a file's name, compressed or not."""
     stem, suffix = os.path.splitext(name.lower())
     if suffix in COMPRESSED_SUFFIXES:
         suffix = os.path.splitext(stem)[1]
@@ -66,7 +66,7 @@ def detect(source: Source) -> str:
     """The format of a source, by its name or else by its first bytes."""
     named = format_of_name(source.name)
     if named is not None:
-        if named.name in ("csv", "tsv"):  # the names of columns must be text; the rows are checked one by one
+        if named.name in ("csv", "tsv"):  # the names of columns must be text; rows are checked later
             _require_text(source.name, source.beginning(1 << 12).split(b"\n", 1)[0])
         return named.name
     first = source.beginning(1 << 12)
@@ -112,7 +112,7 @@ def _format_of_bytes(first: bytes) -> str | None:
 
 
 def shorten(text: bytes, at: int = 0, width: int = 120) -> str:
-    """A long line, shortened to what is around `at`."""
+    """A line, shortened to the text around `at`."""
     start = max(0, min(at - width // 2, len(text) - width))
     part = text[start : start + width].decode("utf-8", "replace")
     return ("…" if start else "") + part + ("…" if start + width < len(text) else "")

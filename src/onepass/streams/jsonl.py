@@ -1,4 +1,4 @@
-"""JSON Lines: one object per line; what is inside an object is called outer.inner."""
+"""JSON Lines: one object per line. A value inside an inner object has the name outer.inner."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _no_constant(name: str) -> float:
 
 
 def _flattened(given: dict[str, Any], whole: Container[str | None]) -> dict[str, Any]:
-    """With the values of the objects within; one that is called as one of `whole` is not taken apart."""
+    """The object with the values of its inner objects, except of those whose names are in `whole`."""
     out: dict[str, Any] = {}
     for name, value in _flat(given, "", whole):
         if name in out:

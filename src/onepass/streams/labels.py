@@ -12,27 +12,27 @@ NUMBERS, STRINGS, TRUTH_VALUES = LABELS
 
 
 class LabelKind:
-    """Decided by the first label of the stream. Formats with typed columns do not need it."""
+    """The kind of the first label of the stream, which all later labels must have."""
 
     def __init__(self, before: str) -> None:
-        """`before`: the kind of the labels before, where the stream is resumed; else the empty text."""
+        """`before`: the kind of the earlier labels, if the stream is resumed; otherwise the empty text."""
         self.kind = before
         self.where = "in the rows before"
 
     def take(self, kind: str, where: str = "") -> bool:
-        """Are labels of this kind like all labels before?"""
+        """Have all earlier labels this kind?"""
         if not self.kind:
             self.kind, self.where = kind, where or self.where
         return self.kind == kind
 
 
 def kind_of(label: Any) -> str:
-    """Of a number, string or truth value."""
+    """The kind of a number, string or truth value."""
     return STRINGS if isinstance(label, str) else TRUTH_VALUES if isinstance(label, bool) else NUMBERS
 
 
 def kind_of_column(type: Any) -> str | None:
-    """Of a column of Arrow's; None where it can have no labels, the empty text where it has none."""
+    """The kind of the labels in an Arrow column; None if it cannot hold labels, the empty text if all are missing."""
     from pyarrow import types
 
     if types.is_dictionary(type):

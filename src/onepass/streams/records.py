@@ -1,4 +1,4 @@
-"""Where the records of CSV and TSV files begin and end: what native/parse/csv_records.hpp says of them."""
+"""Where the records of CSV and TSV files begin and end, as native/parse/csv_records.hpp finds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW, TEXT_AFTER_QUOTE, OPEN_QUOTE, TOO_LONG = range(4)  # kinds, as in native/pa
 
 
 class Record(NamedTuple):
-    """`text`, from byte `begin` on, without the end of its line; `line` from 0; `what` is wrong with its quotes."""
+    """`text` begins at byte `begin` and has no line end; `line` counts from 0; `what` is wrong with its quotes."""
 
     begin: int
     line: int
@@ -65,7 +65,7 @@ class Records(Lines):
 
     def _wrong(self, kind: int, view: memoryview, begin: int, end: int, size: int) -> str:
         if kind == TEXT_AFTER_QUOTE:
-            return "text after the quote that closes a field; inside of quotes, a quote is doubled"
+            return "text after the quote that closes a field; inside quotes, a quote must be doubled"
         if kind == OPEN_QUOTE:
             return "a quote opens a field, and none closes it before the next separator or end of a line"
         carriage = bytes(view[end : min(end + 2, size)]) == b"\r\n"

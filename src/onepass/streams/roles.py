@@ -1,4 +1,4 @@
-"""Which column of a table is what: label, weight, id, time, text, feature, or nothing."""
+"""The role of each column of a table: label, weight, id, time, text, feature, or none."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that the user named; `settle` compares them with those of the table."""
+    """The columns that the user named; `resolve` finds them in a table."""
 
-    label: Any = None  # None: whichever of USUAL_LABELS there is; False: none
+    label: Any = None  # None: the one of USUAL_LABELS that the table has; False: none
     weight: str | None = None
     id: str | None = None
     time: str | None = None
@@ -41,8 +41,8 @@ class Roles:
             lists["text"] or (), lists["categorical"] or (), stream.ngram,
         )  # fmt: skip
 
-    def settle(self, columns: list[str], where: str) -> Roles:
-        """With the label found; columns that are not there, or there twice, are an error."""
+    def resolve(self, columns: list[str], where: str) -> Roles:
+        """The roles with the name of the label. Raises for columns that are missing, or that stand twice."""
         if len(set(columns)) != len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
             raise InputError(

@@ -71,17 +71,17 @@ def stream(
     label, weight, id, time, features, drop   columns of a table; label=False: it has none
     text, ngram   columns that become words, and runs of up to `ngram` words (VW: of features of a namespace)
     interactions  products of features: ["ab"], namespaces by their first letters; ["user*item"], by their names
-    categorical   columns whose numbers are names (a postcode): strings, as what is no number always is
+    categorical   columns whose numbers are names (a postcode); strings always are names
     hash_bits  features are hashes of their names, as in LinearModel(hash_bits=…); None: every name has its own column
     keep_names with hash_bits: remember the names behind the hashes (`hashes`, `collisions`); takes memory for each name
     multilabel VW and svmlight: a label is a set of numbers, 1,3,5, and y has tuples
     base       svmlight: the index that becomes column 0
-    header     CSV: is the first line names? A list: the names, and there is no such line
+    header     CSV: is the first line the names of columns? A list: these are the names, and there is no such line
     on_error   "raise" at a malformed line, or "skip" it: counted, and written to the file `quarantine`
-    cache      a file that keeps the parsed rows for the next time
-    follow     wait for more at the end of the last file, as it grows
+    cache      a file that stores the parsed rows for the next time
+    follow     at the end of the last file, wait until it grows
     start      the Position to go on from
-    threads    that parse; by default one per core
+    threads    how many threads parse; by default one per core, at most 4
     """
     options = {name: value for name, value in locals().items() if name != "source"}
     return Stream(source, **options)
@@ -89,7 +89,7 @@ def stream(
 
 @dataclass(repr=False)
 class Stream:
-    """A stream of examples. Every `iter`, `chunks` or `batches` reads it from `start` again, where it can be."""
+    """A stream of examples. Every `iter`, `chunks` or `batches` reads it from `start` again, if its sources can be."""
 
     source: Any
     format: str | None
@@ -121,7 +121,7 @@ class Stream:
     _quarantined: array[int] = field(default_factory=lambda: array("q"), init=False)  # bytes after each of them
     resume_point: ResumePoint | None = field(
         default=None, init=False
-    )  # where another stream has read the file up to `start`
+    )  # what another stream has read of the file before `start`
     seen: ReadExtents = field(init=False)  # how much of each source has been read, once it is
     names: Any = field(default=None, init=False)  # the growing table of names, where there is one
 
@@ -173,7 +173,7 @@ class Stream:
                 _whole(name, getattr(self, name), low, high)
 
     def _check_combinations(self) -> None:
-        """Options that need others, or exclude them."""
+        """Refuse options that lack another option, or exclude each other."""
         if self.keep_names and (self.hash_bits is None or _is_examples(self.source)):
             raise ParameterError(
                 "keep_names=True keeps the names behind the hashes of a file's features: give files, and hash_bits"
@@ -232,14 +232,14 @@ class Stream:
             self.skipped = unhashed.skipped
 
     def chunks(self, size: int = 4096) -> Iterator[tuple[Any, Any]]:
-        """(X, y), `size` rows at a time, where all rows count alike: what `learn_many` takes."""
+        """(X, y) of `size` rows each, as `learn_many` takes them. Raises where a row has an importance other than 1."""
         for chunk in self.batches(size):
             chunk.require_no_base(NO_PLACE + "base")
             chunk.require_no_weight(NO_PLACE + "weight")
             yield chunk.X, chunk.y
 
     def batches(self, size: int | None = None) -> Iterator[Chunk]:
-        """Chunks of `size` rows (the last has what is left); without a size, as they come, without copying."""
+        """Chunks of `size` rows, the last perhaps of fewer; without a size, as they are parsed, without copying."""
         if size is not None:
             _whole("size", size, 1, 1 << 31)
         if not self.sources:
@@ -327,12 +327,12 @@ class Stream:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the features met so far, by column; empty where they are hashes or numbers."""
+        """The names of all features so far, by column; empty if features are hashes or numbers."""
         return [] if self.names is None or self.hash_bits is not None else self._known_names()
 
     @property
     def hashes(self) -> dict[int, list[str]]:
-        """With `keep_names`: each hash met so far, and the names that share it, in the order in which they were met."""
+        """With `keep_names`: each hash so far, and the names that share it, in the order of the stream."""
         if not self.keep_names or self.hash_bits is None:
             raise ParameterError("the names behind hashes were not kept: op.stream(…, hash_bits=…, keep_names=True)")
         names = self._known_names()
@@ -343,7 +343,7 @@ class Stream:
 
     @property
     def collisions(self) -> int:
-        """With `keep_names`: how many names met so far share their hash with a name met before them."""
+        """With `keep_names`: how many names so far share their hash with an earlier name."""
         return sum(len(names) - 1 for names in self.hashes.values())
 
     def _known_names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where a stream's bytes come from: files plain or compressed, pipes, files that grow."""
+"""The bytes of a stream: from files, plain or compressed, from pipes, from files that grow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Source:
 
     name: str
     file: IO[bytes] | None = None
-    _once: Ahead | None = None  # an opened pipe of which only the first bytes were peeked at
+    _once: PeekableFile | None = None  # an opened pipe, of which only the first bytes were peeked at
 
     @property
     def reopens(self) -> bool:
@@ -29,7 +29,7 @@ class Source:
         return self.file is None and self.name not in ("-", "<stdin>")
 
     def beginning(self, size: int) -> bytes:
-        """The first bytes, decompressed, without using them up."""
+        """The first bytes, decompressed; they can still be read."""
         file = self.open()
         try:
             return file.peek(size)
@@ -40,7 +40,7 @@ class Source:
                 file.close()
 
     def random_access(self) -> Any:
-        """A file one can seek in: what Parquet and Arrow need."""
+        """A file that can seek, as Parquet and Arrow need."""
         file = self.open()
         if self.reopens and file.plain:
             file.close()
@@ -51,7 +51,7 @@ class Source:
             if self.reopens:
                 file.close()
 
-    def open(self) -> Ahead:
+    def open(self) -> PeekableFile:
         """Its bytes, decompressed."""
         if self.reopens:
             return self._open()
@@ -59,7 +59,7 @@ class Source:
             self._once = self._open()
         return self._once
 
-    def _open(self) -> Ahead:
+    def _open(self) -> PeekableFile:
         raw = self.file
         if raw is None:
             if self.name == "-":
@@ -70,47 +70,47 @@ class Source:
                 except OSError as error:
                     raise InputError(f"cannot read {self.name}: {error.strerror}") from error
         try:
-            ahead = Ahead(raw)
-            kind = next((kind for magic, kind in COMPRESSED.items() if ahead.peek(4).startswith(magic)), None)
+            file = PeekableFile(raw)
+            kind = next((kind for magic, kind in COMPRESSED.items() if file.peek(4).startswith(magic)), None)
         except OSError as error:
             raise InputError(f"cannot read {self.name}: {error.strerror or error}") from error
-        return ahead if kind is None else Ahead(_decompressed(ahead, kind), under=ahead)
+        return file if kind is None else PeekableFile(_decompressed(file, kind), under=file)
 
 
-class Ahead:
-    """A binary file with `peek`: the first bytes, before they are read."""
+class PeekableFile:
+    """A binary file with `peek`, which returns the next bytes without reading past them."""
 
-    def __init__(self, file: Any, under: Ahead | None = None) -> None:
+    def __init__(self, file: Any, under: PeekableFile | None = None) -> None:
         self.file = file
         self.under = under  # the compressed file
-        self.plain = under is None  # not compressed: offsets are those of the file, and it can be read from any of them
-        self._ahead = b""
+        self.plain = under is None  # not compressed: it can be read from any offset
+        self._peeked = b""
 
     def peek(self, size: int) -> bytes:
-        while len(self._ahead) < size:
-            more = self.file.read(size - len(self._ahead))
+        while len(self._peeked) < size:
+            more = self.file.read(size - len(self._peeked))
             if not more:
                 break
-            self._ahead += bytes(more)
-        return self._ahead[:size]
+            self._peeked += bytes(more)
+        return self._peeked[:size]
 
     def readinto(self, view: memoryview) -> int:
-        if self._ahead:
-            part, self._ahead = self._ahead[: len(view)], self._ahead[len(view) :]
+        if self._peeked:
+            part, self._peeked = self._peeked[: len(view)], self._peeked[len(view) :]
             view[: len(part)] = part
             return len(part)
         return self.file.readinto(view) or 0
 
     def read(self, size: int = -1) -> bytes:
         if size < 0:
-            rest, self._ahead = self._ahead, b""
+            rest, self._peeked = self._peeked, b""
             return rest + bytes(self.file.read())
-        part = self._ahead[:size]
-        self._ahead = self._ahead[size:]
+        part = self._peeked[:size]
+        self._peeked = self._peeked[size:]
         return part if len(part) == size else part + bytes(self.file.read(size - len(part)))
 
     def resume(self, offset: int, name: str) -> None:
-        """Go on at a byte where a line begins: behind the end of another, or of a last one that was not ended."""
+        """Skip to a byte where a line begins: after a line end, or after a last line without one."""
         where = f"the position to resume from is byte {offset:,} of {name}"
         if offset == len(MARK) and self.peek(offset) == MARK:
             self.read(offset)
@@ -120,13 +120,13 @@ class Ahead:
             before = self.read(1)
         except EOFError:
             before = None
-        if before is None or (not before and self.plain and self._behind_end()):
-            raise InputError(f"{where}, which is behind its end; give the same file")
+        if before is None or (not before and self.plain and self._is_beyond_end()):
+            raise InputError(f"{where}, which is beyond its end; give the same file")
         if before not in (b"", b"\n", b"\r"):
             raise InputError(f"{where}, where no line begins; give the same file, unchanged or with more lines")
 
-    def _behind_end(self) -> bool:
-        """Was a place sought that the file does not have?"""
+    def _is_beyond_end(self) -> bool:
+        """Is the place beyond the end of the file?"""
         if not self._seeks():
             return False
         at = self.file.seek(0, os.SEEK_CUR)
@@ -141,10 +141,10 @@ class Ahead:
             return False  # a pipe
 
     def skip(self, size: int) -> None:
-        """Go on `size` bytes further: by seeking where one can, else by reading. EOFError where there are fewer."""
+        """Skip `size` bytes: seek if the file can, otherwise read. EOFError if there are fewer."""
         if self.plain and self._seeks():
-            self.file.seek(size - len(self._ahead), os.SEEK_CUR)
-            self._ahead = b""
+            self.file.seek(size - len(self._peeked), os.SEEK_CUR)
+            self._peeked = b""
             return
         while size > 0:
             part = self.read(min(size, 1 << 20))
@@ -158,7 +158,7 @@ class Ahead:
         if self.under is not None:
             self.under.close()
 
-    # What gzip and pyarrow ask of a file.
+    # What gzip and pyarrow need of a file.
     closed = False
 
     def readable(self) -> bool:
@@ -168,7 +168,7 @@ class Ahead:
         return False
 
 
-def _decompressed(file: Ahead, kind: str) -> Any:
+def _decompressed(file: PeekableFile, kind: str) -> Any:
     if kind == "gzip":
         import gzip
 
@@ -197,5 +197,5 @@ def sources_of(given: Any) -> list[Source]:
 
 
 def line_error(name: str, line: int, column: int, text: bytes, what: str) -> LineError:
-    """`column` in bytes from 0."""
+    """The error for a malformed line; `column` in bytes, from 0."""
     return LineError(what, name, line, len(text[:column].decode("utf-8", "replace")) + 1, shorten(text, column))

@@ -1,7 +1,7 @@
 """Arrow tables as sparse rows: those of Parquet and Arrow IPC, and what CSV is read as (delimited.py).
 
-A number is the feature of its column's name, a string the feature name=value, a missing value or a zero no feature at
-all: what a model makes of the same row as a mapping.
+A number is the feature named as its column, a string is the feature name=value, a missing value or a zero is no
+feature: the same row as a model makes of a mapping.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def rows_of(table: Any, roles: Roles) -> Chunk:
 
 
 def _feature(name: str, column: Any, names: list[str], roles: Roles) -> tuple[Any, int]:
-    """What `tabulate` takes: numbers and their code; or codes, below 0 where there is none, and what to add to them."""
+    """A column for `_native.tabulate`: numbers and their code; or codes (below 0: missing) and what to add to them."""
     import pyarrow
 
     types, kind = pyarrow.types, column.type

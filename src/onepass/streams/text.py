@@ -23,9 +23,9 @@ AHEAD = 1  # blocks parsed ahead beyond one for each thread, so that no thread w
 
 @dataclass(frozen=True)
 class Parsing:
-    """How text becomes rows: `names` is the stream's growing table of names; without one, every block has its own.
+    """How text becomes rows. `names` is the stream's growing table of names; without one, every block has its own.
 
-    Where features are hashes there is a table only if the names are to be kept.
+    If features are hashes, there is a table only if the names behind them are wanted.
     """
 
     format: str
@@ -43,7 +43,7 @@ class Parsing:
         return _native.Parser(self.format, bits, *how)
 
     def table(self) -> Any:
-        """Where the names of the next block go."""
+        """The table for the names of the next block."""
         own = self.names is None and self.hash_bits is None and self.format != "svmlight"
         return _native.Names() if own else self.names
 

@@ -19,8 +19,8 @@ __all__ = ["in_order", "in_this_process"]
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """The threads of all streams, which never end: the garbage collector closes a stream that is dropped, in any
-    thread and at any moment, and waiting for threads there could deadlock."""
+    """The threads of all streams. They never end: the garbage collector may close a stream in any thread at any
+    moment, and to wait for threads there could deadlock."""
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(64, thread_name_prefix="onepass-parse")
