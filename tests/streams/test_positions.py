@@ -252,7 +252,7 @@ def test_positions_that_the_file_does_not_have(container: str, tmp_path: Path) -
     assert read({**GOOD, "offset": 30, "skip": 0}) == []
     with pytest.raises(InputError, match=r"byte 7 of .*, where no line begins"):
         read({**GOOD, "offset": 7})
-    with pytest.raises(InputError, match="behind its end"):
+    with pytest.raises(InputError, match="beyond its end"):
         read({**GOOD, "offset": 36})
     with pytest.raises(InputError, match="ends 2 rows before that place"):
         read({**GOOD, "skip": 6, "example": 9})
