@@ -204,7 +204,9 @@ Query Points::query(size_t at, std::vector<double>& buffer) const {
     Query z;
     if (sparse_) {
         z.x = sparse_points_[at].x.data();
-        z.index = sparse_points_[at].index.data();
+        // A vector without features has no memory of its own, but null would mean a dense vector.
+        static const int64_t no_index = 0;
+        z.index = sparse_points_[at].index.empty() ? &no_index : sparse_points_[at].index.data();
         z.n = sparse_points_[at].x.size();
     } else {
         buffer.resize(columns_);

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from support import grid, kernel_grid
 from support.estimator_checks import assert_checks_pass
 from support.kernel_grid import FORM_CELLS, KernelCell, saved
@@ -148,6 +149,15 @@ def test_representations_agree(kernel: str) -> None:
         scores.append(model.score_many(form.make(X)))
     for other in scores[1:]:
         np.testing.assert_allclose(other, scores[0], atol=1e-12)
+
+
+def test_a_sparse_row_without_features_is_merged_as_zeros() -> None:
+    X = np.vstack([np.zeros(3), np.random.default_rng(0).uniform(0, 0.3, size=(7, 3))])
+    y = np.array([1, 1, 1, 1, 1, 1, 1, 0])
+    dense, sparse = (KernelClassifier("pa1:C=0.1", kernel="rbf:gamma=0.5", budget="merge:B=2") for _ in range(2))
+    dense.fit(X, y)
+    sparse.fit(scipy.sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), rtol=1e-12)
 
 
 def test_names_that_are_new_in_a_prediction_still_count() -> None:
