@@ -388,15 +388,15 @@ LasvmStatus Lasvm::learn(const Query& x, CachedRow& row, int64_t label, double w
         return LasvmStatus::ok;
     }
     if (free_.empty() && !has_room(x)) return LasvmStatus::full;
-    std::unique_ptr<Saved> saved;
-    if (options.may_be_indefinite) saved = save();
+    begin();
     LasvmStatus status = process(x, row, label, weight, id, true);
     for (size_t m = 0; status == LasvmStatus::ok && m < machines.size(); ++m)
         if (machines[m].sign(label) != 0.0) status = reprocess_repeatedly(machines[m]);
     if (status != LasvmStatus::ok) {
-        if (saved) roll_back(*saved);
+        roll_back();
         return status;
     }
+    commit();
     ++t;
     // Kernel values of free slots are computed for nothing, so at most a quarter of the slots may be free.
     if (free_.size() >= 64 && free_.size() * 4 > slots()) compact();
@@ -430,30 +430,22 @@ bool Lasvm::finish(Machine& machine, LasvmStatus& status) {
 
 // -- one example as a transaction -------------------------------------------------------------------------------------
 
-struct Lasvm::Saved {
-    std::vector<Machine> machines;
-    std::vector<int64_t> labels, ids;
-    std::vector<double> weights;
-    std::vector<uint32_t> users;
-    std::vector<size_t> free;
-    std::unordered_map<int64_t, size_t> slot_of;
-};
-
-std::unique_ptr<Lasvm::Saved> Lasvm::save() const {
-    return std::make_unique<Saved>(Saved{machines, labels, ids_, weights, users_, free_, slot_of_});
+void Lasvm::begin() {
+    if (options.may_be_indefinite) saved_ = Saved{machines, labels, ids_, weights, users_, free_, slot_of_};
 }
 
-// The vectors themselves were not saved: an evicted vector is still in its slot, because the refused one was stored in
-// a slot that was free before, or in a new one. The clock does not go back, so that kernel rows which were computed in
-// between do not count as those of later vectors.
-void Lasvm::roll_back(Saved& saved) {
-    machines = std::move(saved.machines);
-    labels = std::move(saved.labels);
-    weights = std::move(saved.weights);
-    ids_ = std::move(saved.ids);
-    users_ = std::move(saved.users);
-    free_ = std::move(saved.free);
-    slot_of_ = std::move(saved.slot_of);
+// The clock does not go back, so that kernel rows which were computed in between do not count as those of later
+// vectors.
+void Lasvm::roll_back() {
+    if (!saved_) return;
+    machines = std::move(saved_->machines);
+    labels = std::move(saved_->labels);
+    weights = std::move(saved_->weights);
+    ids_ = std::move(saved_->ids);
+    users_ = std::move(saved_->users);
+    free_ = std::move(saved_->free);
+    slot_of_ = std::move(saved_->slot_of);
+    saved_.reset();
     filled_.resize(slots());
     while (points.size() > slots()) points.remove(points.size() - 1);
     for (size_t slot = 0; slot <= slots(); ++slot)

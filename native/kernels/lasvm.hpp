@@ -14,7 +14,7 @@
 #pragma once
 #include <cmath>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -119,7 +119,16 @@ class Lasvm {
         size_t machine;
         double y, gradient;
     };
-    struct Saved;  // what a refused example may have changed
+    // What an example may have changed. The vectors themselves need not be saved: an evicted vector stays in its slot,
+    // because the new one is stored in a slot that was free before, or in a new one.
+    struct Saved {
+        std::vector<Machine> machines;
+        std::vector<int64_t> labels, ids;
+        std::vector<double> weights;
+        std::vector<uint32_t> users;
+        std::vector<size_t> free;
+        std::unordered_map<int64_t, size_t> slot_of;
+    };
 
     // The memory limit has room for one more vector.
     bool has_room(const Query& x) const;
@@ -146,10 +155,11 @@ class Lasvm {
     LasvmStatus step(Machine& machine, const Pair& pair);
     LasvmStatus reprocess_repeatedly(Machine& machine);
     void recompute_gradients(Machine& machine);
-    // One example as a transaction. Only a kernel that may be indefinite can fail after a change, so only then is
-    // anything saved.
-    std::unique_ptr<Saved> save() const;
-    void roll_back(Saved& saved);
+    // One example is a transaction. Only with a kernel that may be indefinite an example can be refused after it has
+    // changed something, so only then begin() saves anything.
+    void begin();
+    void commit() { saved_.reset(); }
+    void roll_back();
 
     bool exactly_symmetric_ = true;  // see is_exactly_symmetric()
     uint64_t clock_ = 1;             // rises when a slot is filled; 0 is before the first
@@ -163,6 +173,7 @@ class Lasvm {
     std::vector<size_t> removable_;
     std::vector<Insertion> insertions_;
     std::vector<CachedRow> scored_;
+    std::optional<Saved> saved_;
 };
 
 }  // namespace onepass
