@@ -42,8 +42,7 @@ Engine::Engine(const std::string& task, nb::dict rule, nb::dict options, bool ta
         Covariance& sigma = model.w.sigma;
         sigma.on = true;
         sigma.full = nb::cast<bool>(spread["full"]);
-        const std::string form = nb::cast<std::string>(spread["form"]);
-        sigma.form = form == "chol" ? Form::cholesky : form == "joseph" ? Form::joseph : Form::gain;
+        sigma.form = value_of<Form>("form", spread["form"]);
         sigma.start = nb::cast<double>(spread["start"]);
         sigma.precisions = nb::cast<bool>(spread["precisions"]);
         sigma.forgets = nb::cast<bool>(spread["forgets"]);

@@ -197,6 +197,8 @@ class Engine {
     };
 
     void take_formula(nb::dict rule);
+    nb::object save_scalars() const;
+    void restore_scalars(const std::vector<double>& scalars);
     void read(nb::handle x, Read& row, bool learning);
     template <class Known>
     void leave_out(const Known& known, Read& row);

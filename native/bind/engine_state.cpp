@@ -5,6 +5,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
+#include "bind/saved.hpp"
 
 namespace onepass {
 
@@ -57,6 +58,48 @@ static void put(nb::dict& out, const std::string& prefix, const Updates& updates
     set("coefficient_ends", whole(updates.coefficient_ends));
 }
 
+static void save_mini_batch(nb::dict& out, const MiniBatch& batch) {
+    using At = saved::MiniBatch;
+    std::vector<double> scalars(At::count);
+    scalars[At::rounds] = batch.rounds;
+    scalars[At::steps] = batch.steps;
+    scalars[At::moves] = batch.moves;
+    scalars[At::scale] = batch.scale;
+    scalars[At::decay] = batch.decay;
+    scalars[At::soft] = batch.soft;
+    scalars[At::shrink] = batch.shrink;
+    out["batch_scalars"] = array({scalars.size()}, std::move(scalars));
+    put(out, "batch_", batch.updates);
+}
+
+static nb::object pocket_scalars(const Pocket& pocket) {
+    using At = saved::Pocket;
+    std::vector<double> scalars(pocket.ratchet ? At::count : At::errors);
+    scalars[At::scale] = pocket.a;
+    scalars[At::run] = pocket.run;
+    scalars[At::best_run] = pocket.best_run;
+    scalars[At::holds_current] = pocket.holds_current;
+    if (pocket.ratchet) scalars[At::errors] = std::isfinite(pocket.errors) ? pocket.errors : -1.0;
+    return array({scalars.size()}, std::move(scalars));
+}
+
+nb::object Engine::save_scalars() const {
+    using At = saved::Linear;
+    const Weights& w = model.w;
+    std::vector<double> scalars(At::count);
+    scalars[At::scale] = w.a;
+    scalars[At::A] = w.average.A;
+    scalars[At::averaged] = w.average.rounds;
+    scalars[At::ww] = w.norm.ww;
+    scalars[At::since_recomputed] = w.norm.since_recomputed;
+    scalars[At::t] = model.t;
+    scalars[At::k] = model.k;
+    scalars[At::skipped_zero] = model.skipped_zero;
+    scalars[At::positional] = positional;
+    scalars[At::columns] = double(columns);
+    return array({scalars.size()}, std::move(scalars));
+}
+
 nb::dict Engine::state(bool met_only) {
     auto lock = own();
     const Weights& w = model.w;
@@ -73,20 +116,11 @@ nb::dict Engine::state(bool met_only) {
         out["votes_counts"] = array({w.votes.counts.size()}, std::vector<double>(w.votes.counts));
         put(out, "votes_", w.votes.updates);
     }
-    if (w.batch.on()) {
-        const MiniBatch& b = w.batch;
-        out["batch_scalars"] =
-            array<double>({7}, {b.rounds, b.steps, b.moves ? 1.0 : 0.0, b.scale, b.decay, b.soft, b.shrink});
-        put(out, "batch_", b.updates);
-    }
+    if (w.batch.on()) save_mini_batch(out, w.batch);
     if (w.pocket.on) {
         out["pocket"] = table(w, w.pocket.v, w.stride, w.planes.kinds.empty() ? places : all_features(w));
         out["pocket_bias"] = array({w.outputs}, std::vector<double>(w.pocket.bias));
-        std::vector<double> scalars = {w.pocket.a, w.pocket.run, w.pocket.best_run, w.pocket.holds_current ? 1.0 : 0.0};
-        if (w.pocket.ratchet)
-            scalars.push_back(std::isfinite(w.pocket.errors) ? w.pocket.errors : -1.0);  // -1: still empty
-        const size_t count = scalars.size();
-        out["pocket_scalars"] = array({count}, std::move(scalars));
+        out["pocket_scalars"] = pocket_scalars(w.pocket);
     }
     if (w.sigma.full) {
         const Covariance& sigma = w.sigma;
@@ -95,16 +129,14 @@ nb::dict Engine::state(bool met_only) {
         for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.pack(r, all.data() + r * count);
         out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
         out["sigma_waited"] = array<double>({1}, {sigma.waited});
-        if (sigma.form == Form::cholesky) out["sigma_reach"] = array<double>({1}, {sigma.reach_now()});
+        if (sigma.form == Form::chol) out["sigma_reach"] = array<double>({1}, {sigma.reach_now()});
     }
     if (!w.planes.kinds.empty()) {
         out["planes"] = plane_table(w, places, w.planes.count(), w.planes_of(0));
         out["bias_planes"] = plane_table(w, {0}, w.planes.kinds.size(), w.planes.bias.data());
     }
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
-    out["scalars"] =
-        array<double>({10}, {w.a, w.average.A, w.average.rounds, w.norm.ww, w.norm.since_recomputed, model.t, model.k,
-                             model.skipped_zero, positional ? 1.0 : 0.0, double(columns)});
+    out["scalars"] = save_scalars();
     return out;
 }
 
@@ -201,15 +233,64 @@ void Engine::require_columns(double width, double features_here) const {
     if (!whole || !fits) raise("ModelFileError", "the columns of its rows are not the features");
 }
 
+static void restore_mini_batch(nb::dict& state, Model& model) {
+    using At = saved::MiniBatch;
+    Weights& w = model.w;
+    std::vector<double> scalars(At::count);
+    fill(scalars, state["batch_scalars"]);
+    w.batch.clear();
+    take(state, "batch_", w, w.batch.updates);
+    if (w.touched.on)
+        for (int64_t j : w.batch.updates.index) w.touched.mark(size_t(j));
+    const double rounds = scalars[At::rounds];
+    if (!(rounds >= 0.0 && rounds < w.batch.size && double(w.batch.updates.count()) <= rounds))
+        raise("ModelFileError", "the mini-batch holds more than its rounds");
+    w.batch.rounds = rounds;
+    w.batch.steps = scalars[At::steps];
+    w.batch.moves = scalars[At::moves] != 0.0;
+    w.batch.scale = scalars[At::scale];
+    w.batch.decay = scalars[At::decay];
+    w.batch.soft = scalars[At::soft];
+    w.batch.shrink = scalars[At::shrink];
+    w.batch.reach = reach_of(w.batch.updates, model.constant);
+}
+
+static void restore_pocket_scalars(nb::object from, Pocket& pocket) {
+    using At = saved::Pocket;
+    std::vector<double> scalars(pocket.ratchet ? At::count : At::errors);
+    fill(scalars, from);
+    pocket.a = scalars[At::scale];
+    pocket.run = scalars[At::run];
+    pocket.best_run = scalars[At::best_run];
+    pocket.holds_current = scalars[At::holds_current] != 0.0;
+    if (pocket.ratchet) pocket.errors = scalars[At::errors] < 0.0 ? HUGE_VAL : scalars[At::errors];
+}
+
+void Engine::restore_scalars(const std::vector<double>& scalars) {
+    using At = saved::Linear;
+    Weights& w = model.w;
+    if (!w.average.on() && scalars[At::A] != 0.0)
+        raise("ModelFileError", "there is a sum of weights, but nothing is averaged");
+    w.a = scalars[At::scale];
+    w.average.A = scalars[At::A];
+    w.average.rounds = scalars[At::averaged];
+    w.norm.ww = scalars[At::ww];
+    w.norm.since_recomputed = scalars[At::since_recomputed];
+    model.t = scalars[At::t];
+    model.k = scalars[At::k];
+    model.skipped_zero = scalars[At::skipped_zero];
+    columns = size_t(scalars[At::columns]);
+}
+
 void Engine::set_state(nb::dict state) {
     Weights& w = model.w;
-    std::vector<double> scalars(10);
+    std::vector<double> scalars(saved::Linear::count);
     fill(scalars, state["scalars"]);
     auto v = nb::cast<Matrix<double>>(state["v"]);
     const bool met_only = state.contains("kept");
     const size_t count = met_only ? nb::cast<size_t>(state["features"]) : v.shape(0);
-    positional = scalars[8] != 0.0;
-    require_columns(scalars[9], double(count));
+    positional = scalars[saved::Linear::positional] != 0.0;
+    require_columns(scalars[saved::Linear::columns], double(count));
     require_memory(count, v.shape(1), "ModelFileError");
     if (model.task == Task::classify || model.task == Task::multilabel) w.set_outputs(v.shape(1));
     w.set_features(count);
@@ -239,7 +320,7 @@ void Engine::set_state(nb::dict state) {
         std::vector<double> one(1);
         fill(one, state["sigma_waited"]);
         sigma.waited = one[0];
-        if (sigma.form == Form::cholesky) {
+        if (sigma.form == Form::chol) {
             fill(one, state["sigma_reach"]);
             sigma.reach = one[0];
             sigma.covered = sigma.registered;
@@ -260,49 +341,16 @@ void Engine::set_state(nb::dict state) {
         if (w.votes.counts.size() != w.votes.updates.count() + 1)
             raise("ModelFileError", "the votes do not fit together");
     }
-    if (w.batch.on()) {
-        std::vector<double> b(7);
-        fill(b, state["batch_scalars"]);
-        w.batch.clear();
-        take(state, "batch_", w, w.batch.updates);
-        if (w.touched.on)
-            for (int64_t j : w.batch.updates.index) w.touched.mark(size_t(j));
-        if (!(b[0] >= 0.0 && b[0] < w.batch.size && double(w.batch.updates.count()) <= b[0]))
-            raise("ModelFileError", "the mini-batch holds more than its rounds");
-        w.batch.rounds = b[0];
-        w.batch.steps = b[1];
-        w.batch.moves = b[2] != 0.0;
-        w.batch.scale = b[3];
-        w.batch.decay = b[4];
-        w.batch.soft = b[5];
-        w.batch.shrink = b[6];
-        w.batch.reach = reach_of(w.batch.updates, model.constant);
-    }
+    if (w.batch.on()) restore_mini_batch(state, model);
     if (w.pocket.on) {
-        std::vector<double> pocket(w.pocket.ratchet ? 5 : 4);
         fill(w, w.pocket.v, w.stride, state["pocket"], w.planes.kinds.empty() ? places : all_features(w));
         fill(w.pocket.bias, state["pocket_bias"]);
-        fill(pocket, state["pocket_scalars"]);
-        w.pocket.a = pocket[0];
-        w.pocket.run = pocket[1];
-        w.pocket.best_run = pocket[2];
-        w.pocket.holds_current = pocket[3] != 0.0;
-        if (w.pocket.ratchet) w.pocket.errors = pocket[4] < 0.0 ? HUGE_VAL : pocket[4];
+        restore_pocket_scalars(state["pocket_scalars"], w.pocket);
     }
     std::vector<double> slots(size_t(model.slots));
     fill(slots, state["slots"]);
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
-    if (!w.average.on() && scalars[1] != 0.0)
-        raise("ModelFileError", "there is a sum of weights, but nothing is averaged");
-    w.a = scalars[0];
-    w.average.A = scalars[1];
-    w.average.rounds = scalars[2];
-    w.norm.ww = scalars[3];
-    w.norm.since_recomputed = scalars[4];
-    model.t = scalars[5];
-    model.k = scalars[6];
-    model.skipped_zero = scalars[7];
-    columns = size_t(scalars[9]);
+    restore_scalars(scalars);
     loops->derive(model);
     w.recompute_peaks();
     model.size_scratch();

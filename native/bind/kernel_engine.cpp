@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bind/name_lists.hpp"
 #include "bind/signal_watch.hpp"
 #include "core/memory.hpp"
 
@@ -61,16 +62,15 @@ struct KernelEngine::Table {
 KernelEngine::KernelEngine(const std::string& task, nb::dict rule, nb::dict options, nb::object make_kernel,
                            nb::dict config)
     : Engine(task, rule, options, false), make_kernel_(make_kernel) {
-    const int code = nb::cast<int>(config["code"]);
-    if (code < 0 || code >= budget_count) raise("ParameterError", "no such budget");
-    const BudgetEntry& entry = budget_table[code];
+    const auto name = nb::cast<std::string>(config["budget"]);
+    const BudgetEntry* found = find_budget(name);
+    if (!found) raise("ParameterError", "budget='" + name + "' has no compiled formula");
+    const BudgetEntry& entry = *found;
+    const std::vector<double> parameters = parameters_of(name, entry.parameters, nb::cast<nb::dict>(config["p"]));
+    std::copy(parameters.begin(), parameters.end(), budget.p);
     budget.admit = entry.admit;
     budget.B = nb::cast<size_t>(config["B"]);
     budget.every_round = entry.every_round;
-    size_t i = 0;
-    for (double each : nb::cast<std::vector<double>>(config["p"])) budget.p[i++] = each;
-    i = 0;
-    for (double each : nb::cast<std::vector<double>>(config["rule"])) budget.rule[i++] = each;
     budget.random = nb::cast<uint64_t>(config["seed"]);
     budget.merge_duplicates = nb::cast<bool>(config["merge_duplicates"]);
     f.tracks_norm = model.uses_ww || entry.norm;
@@ -107,7 +107,7 @@ static const Kernel* precomputed(const Kernel& kernel) {
 void KernelEngine::start(bool sparse, size_t d) {
     if (holder_) return;
     auto holder = std::make_unique<KernelHolder>(nb::cast<nb::dict>(make_kernel_(d)));
-    const bool dense_only = has(holder->kernel, KernelOp::foreign) || has(holder->kernel, KernelOp::precomputed);
+    const bool dense_only = has(holder->kernel, KernelOp::call) || has(holder->kernel, KernelOp::precomputed);
     if (dense_only && sparse && !positional)
         raise("ParameterError", "this kernel takes rows of numbers, not mappings of names");
     holder_ = std::move(holder);

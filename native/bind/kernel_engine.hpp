@@ -48,6 +48,9 @@ class KernelEngine : public Engine {
     void teach(Read& row, double y, double importance, double target, const uint8_t* set, double base) override;
 
  private:
+    nb::object save_scalars() const;
+    void restore_columns(const std::vector<double>& scalars);
+    void restore_numbers(const std::vector<double>& scalars);
     struct Table;
     void require_vectors(size_t columns, size_t outputs, const char* error) const;
     void widen_vectors();  // to `width`, where memory allows it

@@ -3,6 +3,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/kernel_engine.hpp"
+#include "bind/saved.hpp"
 
 namespace onepass {
 
@@ -20,6 +21,25 @@ static Rows square_of(nb::object from, size_t n) {
     Rows rows;
     for (size_t i = 0; i < n; ++i) rows.emplace_back(given.data() + i * n, given.data() + (i + 1) * n);
     return rows;
+}
+
+nb::object KernelEngine::save_scalars() const {
+    using At = saved::Kernel;
+    std::vector<double> scalars(At::count);
+    scalars[At::scale] = f.scale;
+    scalars[At::ww] = f.ww;
+    scalars[At::changes] = f.changes;
+    scalars[At::insertions] = f.insertions;
+    scalars[At::inversions] = f.inversions;
+    scalars[At::Q] = budget.Q;
+    scalars[At::M] = budget.M;
+    scalars[At::t] = model.t;
+    scalars[At::k] = model.k;
+    scalars[At::skipped_zero] = model.skipped_zero;
+    scalars[At::positional] = positional;
+    scalars[At::columns] = double(columns);
+    scalars[At::width] = double(width);
+    return array({scalars.size()}, std::move(scalars));
 }
 
 nb::dict KernelEngine::state(bool) {
@@ -54,9 +74,7 @@ nb::dict KernelEngine::state(bool) {
     if (f.stores_values) out["values"] = array({n}, std::vector<double>(f.values));
     out["slots"] = array({size_t(model.slots)}, std::vector<double>(model.state, model.state + model.slots));
     out["random"] = array({1}, std::vector<uint64_t>{budget.random});
-    out["scalars"] = array(
-        {13}, std::vector<double>{f.scale, f.ww, f.changes, f.insertions, f.inversions, budget.Q, budget.M, model.t,
-                                  model.k, model.skipped_zero, positional ? 1.0 : 0.0, double(columns), double(width)});
+    out["scalars"] = save_scalars();
     return out;
 }
 
@@ -66,24 +84,44 @@ static std::vector<double> numbers_of(nb::object from, size_t n) {
     return {given.data(), given.data() + n};
 }
 
+// How wide the rows are, which everything else is checked against.
+void KernelEngine::restore_columns(const std::vector<double>& scalars) {
+    using At = saved::Kernel;
+    const double features_here = scalars[At::width];
+    positional = scalars[At::positional] != 0.0;
+    if (!(features_here >= 0.0 && features_here <= 9007199254740992.0) || features_here != std::floor(features_here))
+        raise("ModelFileError", "the number of features is not a count");
+    if (!features.hashed()) require_few(size_t(features_here), max_features, "ModelFileError");
+    else if (size_t(features_here) != features.slots())
+        raise("ModelFileError", "the number of features is not that of hash_bits");
+    require_columns(scalars[At::columns], features_here);
+    columns = size_t(scalars[At::columns]);
+    width = size_t(features_here);
+}
+
+void KernelEngine::restore_numbers(const std::vector<double>& scalars) {
+    using At = saved::Kernel;
+    f.scale = scalars[At::scale];
+    f.ww = scalars[At::ww];
+    f.changes = scalars[At::changes];
+    f.insertions = scalars[At::insertions];
+    f.inversions = scalars[At::inversions];
+    budget.Q = scalars[At::Q];
+    budget.M = scalars[At::M];
+    model.t = scalars[At::t];
+    model.k = scalars[At::k];
+    model.skipped_zero = scalars[At::skipped_zero];
+}
+
 void KernelEngine::set_state(nb::dict state) {
     const auto coefficients = nb::cast<Matrix<double>>(state["coefficients"]);
     const size_t n = coefficients.shape(0);
     if (coefficients.shape(1) != f.outputs()) raise("ModelFileError", "the coefficients have the wrong shape");
-    const std::vector<double> scalars = numbers_of(state["scalars"], 13),
+    const std::vector<double> scalars = numbers_of(state["scalars"], saved::Kernel::count),
                               slots = numbers_of(state["slots"], size_t(model.slots));
     const std::vector<double> births = numbers_of(state["births"], n);
-    positional = scalars[10] != 0.0;
-    if (!(scalars[12] >= 0.0 && scalars[12] <= 9007199254740992.0) || scalars[12] != std::floor(scalars[12]))
-        raise("ModelFileError", "the number of features is not a count");
-    if (!features.hashed()) require_few(size_t(scalars[12]), max_features, "ModelFileError");
-    else if (size_t(scalars[12]) != features.slots())
-        raise("ModelFileError", "the number of features is not that of hash_bits");
-    require_columns(scalars[11], scalars[12]);
-    columns = size_t(scalars[11]);
-    width = size_t(scalars[12]);
+    restore_columns(scalars);
     const bool sparse = state.contains("support_data");
-    const double t = scalars[7];
     const size_t d = nb::cast<size_t>(state["kernel_features"]);
     if (d > 0 || n > 0) start(sparse, d);
     f.scale = 1.0;
@@ -125,16 +163,7 @@ void KernelEngine::set_state(nb::dict state) {
         f.coef[r].assign(Points::lined(n), 0.0);
         for (size_t i = 0; i < n; ++i) f.coef[r][i] = coefficients.data()[i * f.outputs() + r];
     }
-    f.scale = scalars[0];
-    f.ww = scalars[1];
-    f.changes = scalars[2];
-    f.insertions = scalars[3];
-    f.inversions = scalars[4];
-    budget.Q = scalars[5];
-    budget.M = scalars[6];
-    model.t = t;
-    model.k = scalars[8];
-    model.skipped_zero = scalars[9];
+    restore_numbers(scalars);
     for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
     const auto random = nb::cast<Vector<uint64_t>>(state["random"]);
     if (random.shape(0) != 1) raise("ModelFileError", "an array has the wrong length");

@@ -7,6 +7,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/features.hpp"
+#include "bind/name_lists.hpp"
 
 namespace onepass {
 
@@ -40,9 +41,10 @@ KernelHolder::KernelHolder(nb::dict config) : kernel(read(config)) { slots = num
 
 Kernel KernelHolder::read(nb::dict config) {
     Kernel out;
-    out.op = KernelOp(nb::cast<int>(config["code"]));
-    size_t i = 0;
-    for (double number : nb::cast<std::vector<double>>(config["p"])) out.p[i++] = number;
+    out.op = value_of<KernelOp>("kernel", config["op"]);
+    for (const auto& [name, number] : nb::cast<nb::dict>(config["p"]))
+        out.p[position_in(KernelParams::names, nb::cast<std::string>(name), "a kernel's parameter")] =
+            nb::cast<double>(number);
     for (nb::handle part : nb::cast<nb::list>(config["parts"])) out.parts.push_back(read(nb::cast<nb::dict>(part)));
     if (config.contains("gram")) {
         keep.push_back(config["gram"]);

@@ -19,7 +19,7 @@ Enum value_of(const char* what, nanobind::handle name) {
 }
 
 // The parameters of a compiled formula in its order. The names of a loss and of a schedule become numbers here.
-std::vector<double> parameters_of(const std::string& rule, const char* names, nanobind::dict given);
+std::vector<double> parameters_of(const std::string& what, const char* names, nanobind::dict given);
 
 void bind_name_lists(nanobind::module_& module);
 

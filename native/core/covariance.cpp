@@ -11,7 +11,7 @@ static void pad(Buffer& triangle, size_t from, size_t to, double start) {
 
 // On the diagonal, of a weight that was never met.
 static double entry_at_start(const Covariance& sigma) {
-    return sigma.form == Form::cholesky ? 1.0 / std::sqrt(sigma.start) : sigma.start;
+    return sigma.form == Form::chol ? 1.0 / std::sqrt(sigma.start) : sigma.start;
 }
 
 void Covariance::begin() {
@@ -60,7 +60,7 @@ void Covariance::unpack(size_t row, const double* entries) {
 }
 
 bool Covariance::positive_definite() const {
-    if (form == Form::cholesky) return true;  // whatever the factor
+    if (form == Form::chol) return true;  // whatever the factor
     std::vector<double> factor(row_at(size));
     for (const Buffer& each : triangle) {
         std::copy(each.data(), each.data() + row_at(size), factor.begin());

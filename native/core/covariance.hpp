@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/name_lists.hpp"
 
 namespace onepass {
 
 // How a full Sigma is kept and changed; the same numbers but for rounding (loops/forms.hpp).
-enum class Form { gain, joseph, cholesky };
+ONEPASS_ENUM(Form, gain, joseph, chol)
 
 struct Covariance {
     bool on = false;          // is there one?

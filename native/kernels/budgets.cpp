@@ -103,11 +103,10 @@ bool reservoir(Budget& budget, Expansion& f, const KernelRound& round) {
     return drawn < double(f.size()) || round.scale != 1.0;
 }
 
-// Parameters p: phi.
 bool shrinking(Budget& budget, Expansion& f, const KernelRound& round) {
     if (round.add == 0.0) return take_step(budget, f, round);
     KernelRound shrunk = round;
-    shrunk.scale *= budget.p[0];
+    shrunk.scale *= budget.p[ShrinkingParams::phi];
     return take_step(budget, f, shrunk);
 }
 
@@ -151,16 +150,16 @@ void sweep(Expansion& f, double beta) {
 }  // namespace
 
 // The Budget Perceptron (Crammer, Kandola and Singer 2003), and Pena's variant, which removes after adding.
-// Parameters p: whether to remove after adding; whether to sweep.   rule: beta.
 bool perceptron(Budget& budget, Expansion& f, const KernelRound& round) {
     if (round.add == 0.0) return take_step(budget, f, round);
     if (budget.B == 0) {
         append(f, round);
-        if (budget.p[1] != 0.0) sweep(f, budget.rule[0]);
-        else distil(f, budget.rule[0]);
+        const double beta = budget.p[BudgetPerceptronParams::beta];
+        if (budget.p[BudgetPerceptronParams::sweep] != 0.0) sweep(f, beta);
+        else distil(f, beta);
     } else if (!budget.full(f)) {
         append(f, round);
-    } else if (budget.p[0] == 0.0) {
+    } else if (budget.p[BudgetPerceptronParams::after] == 0.0) {
         replace(f, round, most_redundant(f));
     } else {
         append(f, round);
@@ -198,7 +197,6 @@ double basic_factor(double B, double ww) {
 }  // namespace
 
 // The Forgetron (Dekel, Shalev-Shwartz and Singer 2008): shrink f, then remove the oldest vector.
-// Parameters p: whether phi is self-tuned.
 bool forgetron(Budget& budget, Expansion& f, const KernelRound& round) {
     if (round.add == 0.0) return take_step(budget, f, round);
     budget.M += 1.0;
@@ -206,23 +204,62 @@ bool forgetron(Budget& budget, Expansion& f, const KernelRound& round) {
     append(f, round);
     if (!was_full) return true;
     const size_t oldest = f.oldest();
-    f.rescale(budget.p[0] != 0.0 ? self_tuned_factor(budget, f, oldest) : basic_factor(double(budget.B), f.ww));
+    const bool self_tuned = budget.p[ForgetronParams::self_tuned] != 0.0;
+    f.rescale(self_tuned ? self_tuned_factor(budget, f, oldest) : basic_factor(double(budget.B), f.ww));
     f.remove(oldest);
     return true;
 }
 
 }  // namespace budgets
 
-// In the order of `code` in kernels/budgets/*.py.           gram   inverse values norm   every round, covariance
-const BudgetEntry budget_table[] = {
-    {take_step, false, false, false, false, false},          {budgets::stop, false, false, false, false, false},
-    {budgets::oldest, false, false, false, false, false},    {budgets::random, false, false, false, false, false},
-    {budgets::shrinking, false, false, false, false, false}, {budgets::perceptron, true, false, true, false, false},
-    {budgets::forgetron, true, false, false, true, false},   {budgets::projectron, true, true, false, false, true},
-    {budgets::bpa_s, false, false, false, false, false},     {budgets::bpa_nn, true, false, false, false, false},
-    {budgets::bpa_p, true, true, false, false, false},       {budgets::merge, false, false, false, false, false},
-    {budgets::ald, true, true, false, false, true, true},    {budgets::reservoir, false, false, false, false, false},
+static const BudgetEntry budget_entries[] = {
+    {.name = "Unlimited", .admit = take_step},
+    {.name = "Stoptron", .admit = budgets::stop},
+    {.name = "Oldest", .admit = budgets::oldest},
+    {.name = "Random", .admit = budgets::random},
+    {.name = "Reservoir", .admit = budgets::reservoir},
+    {.name = "Shrinking", .admit = budgets::shrinking, .parameters = ShrinkingParams::names},
+    {.name = "BudgetPerceptron",
+     .admit = budgets::perceptron,
+     .parameters = BudgetPerceptronParams::names,
+     .gram = true,
+     .values = true},
+    {.name = "Forgetron",
+     .admit = budgets::forgetron,
+     .parameters = ForgetronParams::names,
+     .gram = true,
+     .norm = true},
+    {.name = "Projectron",
+     .admit = budgets::projectron,
+     .parameters = ProjectronParams::names,
+     .gram = true,
+     .inverse = true,
+     .every_round = true},
+    {.name = "ProjectronPP",
+     .admit = budgets::projectron,
+     .parameters = ProjectronParams::names,
+     .gram = true,
+     .inverse = true,
+     .every_round = true},
+    {.name = "BPAS", .admit = budgets::bpa_s, .parameters = BPAParams::names},
+    {.name = "BPANN", .admit = budgets::bpa_nn, .parameters = BPAParams::names, .gram = true},
+    {.name = "BPAP", .admit = budgets::bpa_p, .parameters = BPAParams::names, .gram = true, .inverse = true},
+    {.name = "Merge", .admit = budgets::merge},
+    {.name = "ALD",
+     .admit = budgets::ald,
+     .parameters = ALDParams::names,
+     .gram = true,
+     .inverse = true,
+     .every_round = true,
+     .covariance = true},
 };
-const int budget_count = int(sizeof(budget_table) / sizeof(budget_table[0]));
+
+std::span<const BudgetEntry> budget_table() { return budget_entries; }
+
+const BudgetEntry* find_budget(std::string_view name) {
+    for (const BudgetEntry& entry : budget_entries)
+        if (entry.name == name) return &entry;
+    return nullptr;
+}
 
 }  // namespace onepass

@@ -2,7 +2,9 @@
 // src/onepass/kernels/budgets/.
 #pragma once
 #include <cstdint>
+#include <span>
 
+#include "core/name_lists.hpp"
 #include "kernels/expansion.hpp"
 
 namespace onepass {
@@ -27,13 +29,14 @@ struct Budget;
 // Applies the step of the round, or another step that keeps the budget. Returns whether f has changed.
 using Admit = bool (*)(Budget&, Expansion&, const KernelRound&);
 
+constexpr size_t max_budget_params = 4;
+
 struct Budget {
     Admit admit = nullptr;
-    size_t B = 0;             // the most vectors; 0 is no limit
-    double p[8] = {};         // the budget's own parameters
-    double rule[3] = {};      // parameters of the rule: beta (Perceptron), or C and whether it is PA-II
-    double Q = 0.0, M = 0.0;  // of the Forgetron; the Reservoir counts all updates in M
-    uint64_t random = 0;      // the state of the random generator
+    size_t B = 0;                      // the most vectors; 0 is no limit
+    double p[max_budget_params] = {};  // by the names below
+    double Q = 0.0, M = 0.0;           // of the Forgetron; the Reservoir counts all updates in M
+    uint64_t random = 0;               // the state of the random generator
     bool merge_duplicates = false;
     bool every_round = false;               // `admit` is also called when the rule adds nothing
     std::vector<double> nearest, distance;  // BPA-NN: each vector's nearest neighbour and its squared distance
@@ -44,13 +47,23 @@ struct Budget {
 // f <- scale*f + add*parts*K(x, .), without a limit.
 bool take_step(Budget& budget, Expansion& f, const KernelRound& round);
 
+// The parameters of budgets, those of the rule that they read included.
+ONEPASS_POSITIONS(ShrinkingParams, phi);
+ONEPASS_POSITIONS(BudgetPerceptronParams, after, sweep, beta);  // remove after adding; check each vector once
+ONEPASS_POSITIONS(ForgetronParams, self_tuned);
+ONEPASS_POSITIONS(ProjectronParams, eta, margin_errors, by_U, U);
+ONEPASS_POSITIONS(BPAParams, ramp, C, squared);  // squared: PA-II
+ONEPASS_POSITIONS(ALDParams, nu);
+
 // A budget, and what the expansion must store for it.
 struct BudgetEntry {
+    const char* name;  // of its class in src/onepass/kernels/budgets/
     Admit admit;
-    bool gram, inverse, values, norm, every_round, covariance = false;
+    const char* parameters = "";
+    bool gram = false, inverse = false, values = false, norm = false, every_round = false, covariance = false;
 };
-extern const BudgetEntry budget_table[];  // indexed by the budget's `code`
-extern const int budget_count;
+std::span<const BudgetEntry> budget_table();
+const BudgetEntry* find_budget(std::string_view name);  // null where there is none
 
 void find_neighbours(Budget& budget, const Expansion& f);  // of BPA-NN, after a model was loaded
 

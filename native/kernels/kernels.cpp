@@ -14,22 +14,23 @@ bool Kernel::nonnegative() const {
 }
 
 size_t number_slots(Kernel& kernel, size_t first) {
-    if (kernel.op == KernelOp::precomputed || kernel.op == KernelOp::foreign) kernel.slot = first++;
+    if (kernel.op == KernelOp::precomputed || kernel.op == KernelOp::call) kernel.slot = first++;
     for (Kernel& part : kernel.parts) first = number_slots(part, first);
     return first;
 }
 
 static double diagonal_of_vector(const Kernel& kernel, double norm, double sum) {
+    using At = KernelParams;
     const double* p = kernel.p;
     switch (kernel.op) {
-        case KernelOp::constant: return p[0];
+        case KernelOp::constant: return p[At::c];
         case KernelOp::linear: return norm;
         case KernelOp::polynomial: {
             double power = 1.0;
-            for (int i = 0; i < int(p[2]); ++i) power *= p[0] * norm + p[1];
+            for (int i = 0; i < int(p[At::degree]); ++i) power *= p[At::gamma] * norm + p[At::r];
             return power;
         }
-        case KernelOp::sigmoid: return std::tanh(p[0] * norm + p[1]);
+        case KernelOp::sigmoid: return std::tanh(p[At::gamma] * norm + p[At::r]);
         case KernelOp::intersection:
         case KernelOp::chi2: return sum;
         default: return 1.0;  // functions of a distance, which is 0
@@ -39,7 +40,7 @@ static double diagonal_of_vector(const Kernel& kernel, double norm, double sum) 
 double diagonal(const Kernel& kernel, double norm, double sum, const double* selves) {
     switch (kernel.op) {
         case KernelOp::precomputed:
-        case KernelOp::foreign: return selves[kernel.slot];
+        case KernelOp::call: return selves[kernel.slot];
         case KernelOp::sum: {
             double all = 0.0;
             for (const Kernel& part : kernel.parts) all += diagonal(part, norm, sum, selves);
@@ -50,7 +51,7 @@ double diagonal(const Kernel& kernel, double norm, double sum, const double* sel
             for (const Kernel& part : kernel.parts) all *= diagonal(part, norm, sum, selves);
             return all;
         }
-        case KernelOp::normalised: {
+        case KernelOp::normalized: {
             const double inner = diagonal(kernel.parts[0], norm, sum, selves);
             return inner == 0.0 ? 0.0 : inner / std::abs(inner);
         }

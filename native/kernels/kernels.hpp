@@ -8,27 +8,23 @@
 #include <new>
 #include <vector>
 
+#include "core/name_lists.hpp"
+
 namespace onepass {
 
-// The formulas of src/onepass/kernels/functions.py and algebra.py, in the order of their `code`.
-enum class KernelOp {
-    constant,      // p[0]
-    linear,        // <x, z>
-    polynomial,    // (p[0]*<x, z> + p[1])^p[2]
-    rbf,           // exp(-p[0]*|x - z|^2)
-    laplacian,     // exp(-p[0]*|x - z|_1)
-    sigmoid,       // tanh(p[0]*<x, z> + p[1])
-    intersection,  // sum min(x_j, z_j)
-    chi2,          // sum 2*x_j*z_j/(x_j + z_j)
-    chi2_exp,      // exp(-p[0]*sum (x_j - z_j)^2/(x_j + z_j))
-    precomputed,   // gram[x, z]: a vector has one number, its index in the matrix
-    foreign,       // the user's function
-    sum,           // of the parts
-    product,       // of the parts
-    normalised,    // K(x, z)/sqrt(K(x, x)*K(z, z)) of its part; 0 where K(x, x) or K(z, z) is 0
-    epanechnikov,  // max(0, 1 - p[0]*|x - z|^2)
-    box,           // 1 where p[0]*|x - z|^2 <= 1, else 0
-};
+// The formulas of src/onepass/kernels/functions.py and algebra.py, by the `name` of the class.
+//
+//   constant c                               intersection  sum min(x_j, z_j)
+//   linear <x, z>                            chi2          sum 2*x_j*z_j/(x_j + z_j)
+//   polynomial (gamma*<x, z> + r)^degree     chi2_exp      exp(-gamma*sum (x_j - z_j)^2/(x_j + z_j))
+//   rbf exp(-gamma*|x - z|^2)                precomputed   gram[x, z]: a vector has one number, its index in the matrix
+//   laplacian exp(-gamma*|x - z|_1)          call          the user's function
+//   sigmoid tanh(gamma*<x, z> + r)           sum, product  of the parts
+//   epanechnikov max(0, 1 - gamma*|x - z|^2) normalized    K(x, z)/sqrt(K(x, x)*K(z, z)) of its part; 0 where K(x, x)
+//   or box 1 where gamma*|x - z|^2 <= 1, else 0               K(z, z) is 0
+ONEPASS_ENUM(KernelOp, constant, linear, polynomial, rbf, laplacian, sigmoid, intersection, chi2, chi2_exp, precomputed,
+             call, sum, product, normalized, epanechnikov, box)
+ONEPASS_POSITIONS(KernelParams, c, gamma, r, degree);
 
 struct Query;
 class Points;
@@ -38,7 +34,7 @@ using ForeignKernel = void (*)(void* self, const Query& x, const Points* points,
 
 struct Kernel {
     KernelOp op = KernelOp::linear;
-    double p[4] = {};
+    double p[KernelParams::count] = {};
     std::vector<Kernel> parts;
     const double* gram = nullptr;  // precomputed: size x size
     size_t size = 0;

@@ -203,7 +203,7 @@ void Lasvm::prepare(const Query* rows, const int64_t* ids, size_t count, CachedR
 // Whether K(a, b) has the same bits as K(b, a). For sparse vectors the order of the sum depends on the first argument.
 bool Lasvm::is_exactly_symmetric() const {
     const std::function<bool(const Kernel&)> exact = [&exact](const Kernel& k) {
-        return k.op != KernelOp::foreign && k.op != KernelOp::precomputed &&
+        return k.op != KernelOp::call && k.op != KernelOp::precomputed &&
                std::all_of(k.parts.begin(), k.parts.end(), exact);
     };
     return !points.sparse() && exact(kernel);

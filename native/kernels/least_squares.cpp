@@ -39,10 +39,9 @@ void update_coefficients(Expansion& f, const KernelRound& round, const std::vect
 
 }  // namespace
 
-// Parameters p: nu.
 bool ald(Budget& budget, Expansion& f, const KernelRound& round) {
     const size_t n = f.size();
-    const double nu = budget.p[0], residual = round.parts[0] * round.loss();
+    const double nu = budget.p[ALDParams::nu], residual = round.parts[0] * round.loss();
     const std::vector<double> d = n > 0 ? f.solve(round.k) : std::vector<double>();
     const double delta = std::max(0.0, round.ktt - (n > 0 ? kernel_loops->dot(d.data(), round.k, n) : 0.0));
     if (n == 0 || (delta > nu * round.ktt && !budget.full(f))) add_vector(f, round, d, delta, residual);

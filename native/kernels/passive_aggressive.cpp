@@ -28,15 +28,13 @@ struct Problem {
     }
 };
 
-// Parameters of the rule: C; whether PA-II.
 Problem problem_of(const Budget& budget, const KernelRound& round) {
-    return {round.importance * budget.rule[0], round.loss(), budget.rule[1] != 0.0};
+    return {round.importance * budget.p[BPAParams::C], round.loss(), budget.p[BPAParams::squared] != 0.0};
 }
 
 // Whether the round changes nothing. The ramp loss is flat where the margin is wrong by more than 1.
-// Parameters of the budget: whether the loss is the ramp.
 bool is_passive(const Budget& budget, const KernelRound& round) {
-    return round.add == 0.0 || (budget.p[0] != 0.0 && round.loss() > 2.0);
+    return round.add == 0.0 || (budget.p[BPAParams::ramp] != 0.0 && round.loss() > 2.0);
 }
 
 std::vector<double> coefficients_of(const Expansion& f, size_t i) {

@@ -43,21 +43,23 @@ constexpr double dependent = 1e-10;
 
 // The projected step of Projectron++ on a margin error; 0 for none. p2 = |P phi|^2, delta the distance from the span.
 double margin_error_step(const Budget& budget, double loss, double p2, double delta) {
-    const double eta = budget.p[0], U = budget.p[3];
-    const bool with_U = budget.p[2] != 0.0;
+    using At = ProjectronParams;
+    const double eta = budget.p[At::eta], U = budget.p[At::U];
+    const bool by_U = budget.p[At::by_U] != 0.0;
     if (!(p2 > 0.0)) return 0.0;
     const double tau = std::min(1.0, loss / p2);
-    if (with_U) return 2.0 * loss - tau * p2 - 2.0 * U * delta < 0.0 ? 0.0 : tau;
+    if (by_U) return 2.0 * loss - tau * p2 - 2.0 * U * delta < 0.0 ? 0.0 : tau;
     if (loss <= delta / eta) return 0.0;
     return std::min(tau, 2.0 * (loss - delta / eta) / p2);
 }
 
 }  // namespace
 
-// Parameters p: eta; whether ++; whether ++ uses U; U.
 bool projectron(Budget& budget, Expansion& f, const KernelRound& round) {
-    const double eta = budget.p[0], loss = round.loss();
-    const bool mistake = round.add != 0.0, margin_error = budget.p[1] != 0.0 && round.m > 0.0 && loss > 0.0;
+    using At = ProjectronParams;
+    const double eta = budget.p[At::eta], loss = round.loss();
+    const bool takes_errors = budget.p[At::margin_errors] != 0.0;  // as Projectron++ does
+    const bool mistake = round.add != 0.0, margin_error = takes_errors && round.m > 0.0 && loss > 0.0;
     if (!mistake && !margin_error) return false;
     if (f.size() == 0) {
         append_and_extend(f, round, own_coefficients(f, round), {}, round.ktt);

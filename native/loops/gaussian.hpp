@@ -170,7 +170,7 @@ inline double through_sigma(Model& M, const Row& row, size_t r, size_t n, double
         return through_diagonal(M, row, r, now, z, constant);
     }
     const double v =
-        S.form == Form::cholesky ? through_factor(M, row, r, n, z) : through_full(M, row, r, n, M.along.x.data(), z);
+        S.form == Form::chol ? through_factor(M, row, r, n, z) : through_full(M, row, r, n, M.along.x.data(), z);
     if (S.constants) *constant = z[0];
     return v;
 }
@@ -261,7 +261,7 @@ inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& 
         lay_out(M, row, S.registered + 8, M.along.x.data());
         for (size_t r = 0; r < rows; ++r) M.along.gains[r] = gain_of_row(M, s, step, r);
     }
-    if (S.form == Form::cholesky) return plan_factor(M, rows, change);
+    if (S.form == Form::chol) return plan_factor(M, rows, change);
     Diagonal made;
     for (size_t r = 0; r < rows; ++r) {
         const double part = M.along.parts[r];  // without one, there is no z
@@ -308,7 +308,7 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
             continue;
         }
         double* triangle = S.of(r);
-        if (S.form == Form::cholesky) {
+        if (S.form == Form::chol) {
             change_factor(M, r, change);
             continue;
         }
@@ -328,7 +328,7 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
         else subtract_rank_one<true>(triangle, z, S.registered, kappa, change.over);
     }
     S.waited += change.waits;
-    if (S.form != Form::cholesky) return;
+    if (S.form != Form::chol) return;
     S.reach = change.reach;
     S.covered = S.registered;
 }

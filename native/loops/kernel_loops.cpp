@@ -185,7 +185,7 @@ template <KernelOp op>
 void evaluate_of_distance(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
                           double* out) {
     sums<Over::squares>(x, points, from, to, out);
-    of_distances<op>(kernel.p[0], out, Points::lined(to - from));
+    of_distances<op>(kernel.p[KernelParams::gamma], out, Points::lined(to - from));
 }
 
 // exp(-gamma * sum)
@@ -193,17 +193,18 @@ template <Over over>
 void evaluate_exponential(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
                           double* out) {
     sums<over>(x, points, from, to, out);
-    of_distances<KernelOp::rbf>(kernel.p[0], out, Points::lined(to - from));
+    of_distances<KernelOp::rbf>(kernel.p[KernelParams::gamma], out, Points::lined(to - from));
 }
 
 void evaluate_polynomial(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
                          double* out) {
+    using At = KernelParams;
     const double* p = kernel.p;
     sums<Over::dot>(x, points, from, to, out);
     each_eight(out, Points::lined(to - from), [p](Eight dot) {
-        const Eight base = p[0] * dot + p[1];
+        const Eight base = p[At::gamma] * dot + p[At::r];
         Eight power = base;
-        for (int i = 1; i < int(p[2]); ++i) power *= base;
+        for (int i = 1; i < int(p[At::degree]); ++i) power *= base;
         return power;
     });
 }
@@ -211,6 +212,7 @@ void evaluate_polynomial(const Kernel& kernel, const Query& x, const Points& poi
 // Kernels of the sums over the features of x and z.
 void evaluate_of_vectors(const Kernel& kernel, const Query& x, const Points& points, size_t from, size_t to,
                          double* out) {
+    using At = KernelParams;
     const double* p = kernel.p;
     switch (kernel.op) {
         case KernelOp::linear: return sums<Over::dot>(x, points, from, to, out);
@@ -223,7 +225,7 @@ void evaluate_of_vectors(const Kernel& kernel, const Query& x, const Points& poi
         case KernelOp::chi2_exp: return evaluate_exponential<Over::chi2>(kernel, x, points, from, to, out);
         case KernelOp::sigmoid:
             sums<Over::dot>(x, points, from, to, out);
-            for (size_t i = 0; i < to - from; ++i) out[i] = std::tanh(p[0] * out[i] + p[1]);
+            for (size_t i = 0; i < to - from; ++i) out[i] = std::tanh(p[At::gamma] * out[i] + p[At::r]);
             return;
         case KernelOp::intersection: return sums<Over::minima>(x, points, from, to, out);
         default: return sums<Over::harmonic>(x, points, from, to, out);  // chi2
@@ -261,17 +263,17 @@ void evaluate(const Kernel& kernel, const Query& x, const Points& points, size_t
               size_t depth) {
     switch (kernel.op) {
         case KernelOp::constant:
-            for (size_t i = 0; i < to - from; ++i) out[i] = kernel.p[0];
+            for (size_t i = 0; i < to - from; ++i) out[i] = kernel.p[KernelParams::c];
             return;
         case KernelOp::precomputed: {
             const double* row = kernel.gram + size_t(x.x[0]) * kernel.size;
             for (size_t i = from; i < to; ++i) out[i - from] = row[size_t(points.value(i, 0))];
             return;
         }
-        case KernelOp::foreign: return kernel.call(kernel.self, x, &points, from, to, out);
+        case KernelOp::call: return kernel.call(kernel.self, x, &points, from, to, out);
         case KernelOp::sum:
         case KernelOp::product: return evaluate_combination(kernel, x, points, from, to, out, depth);
-        case KernelOp::normalised: return evaluate_normalised(kernel, x, points, from, to, out, depth);
+        case KernelOp::normalized: return evaluate_normalised(kernel, x, points, from, to, out, depth);
         default: return evaluate_of_vectors(kernel, x, points, from, to, out);
     }
 }
@@ -344,10 +346,12 @@ void panel_rows(const Kernel& kernel, const Query* xs, size_t first, size_t coun
             evaluate(kernel, xs[done], points, from, to, outs[done] + from, 0);
             done += 1;
         } else if (left > small_tile) {
-            tile_rows<op, over, tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
+            tile_rows<op, over, tile>(kernel.p[KernelParams::gamma], xs, panel, done, left, points, from, to, outs,
+                                      after);
             done += std::min(tile, left);
         } else {
-            tile_rows<op, over, small_tile>(kernel.p[0], xs, panel, done, left, points, from, to, outs, after);
+            tile_rows<op, over, small_tile>(kernel.p[KernelParams::gamma], xs, panel, done, left, points, from, to,
+                                            outs, after);
             done += std::min(small_tile, left);
         }
     }
@@ -379,7 +383,7 @@ void rows(const Kernel& kernel, const Query* xs, size_t first, size_t count, con
 void fill_selves(const Kernel& kernel, Query& x) {
     if (kernel.op == KernelOp::precomputed)
         x.selves[kernel.slot] = kernel.gram[size_t(x.x[0]) * kernel.size + size_t(x.x[0])];
-    if (kernel.op == KernelOp::foreign) kernel.call(kernel.self, x, nullptr, 0, 1, &x.selves[kernel.slot]);
+    if (kernel.op == KernelOp::call) kernel.call(kernel.self, x, nullptr, 0, 1, &x.selves[kernel.slot]);
     for (const Kernel& part : kernel.parts) fill_selves(part, x);
 }
 

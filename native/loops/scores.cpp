@@ -55,9 +55,9 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
     double constant;
     for (size_t r = 0; r < (S.shared ? 1 : M.w.outputs); ++r) {
         if (!S.full) read_variances(M.w, row, r, x);
-        out[r] = !S.full                    ? through_diagonal(M, row, r, x, z, &constant)
-                 : S.form == Form::cholesky ? variance_by_factor(M, row, r, n, x, z)
-                                            : through_full(M, row, r, n, x, z);
+        out[r] = !S.full                ? through_diagonal(M, row, r, x, z, &constant)
+                 : S.form == Form::chol ? variance_by_factor(M, row, r, n, x, z)
+                                        : through_full(M, row, r, n, x, z);
     }
 }
 

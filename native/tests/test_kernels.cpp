@@ -60,12 +60,12 @@ struct Examples {
 static Kernel kernel_of(KernelOp op) {
     Kernel out;
     out.op = op;
-    out.p[0] = 0.7;
-    out.p[1] = 0.5;
-    out.p[2] = 3.0;
+    out.p[KernelParams::c] = out.p[KernelParams::gamma] = 0.7;
+    out.p[KernelParams::r] = 0.5;
+    out.p[KernelParams::degree] = 3.0;
     if (op == KernelOp::sum || op == KernelOp::product)
         out.parts = {kernel_of(KernelOp::rbf), kernel_of(KernelOp::chi2)};
-    if (op == KernelOp::normalised) out.parts = {kernel_of(KernelOp::polynomial)};
+    if (op == KernelOp::normalized) out.parts = {kernel_of(KernelOp::polynomial)};
     return out;
 }
 
@@ -75,16 +75,22 @@ struct Learned {
     Model model;
 };
 
-static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examples& rows, bool sparse, int budget,
-                                 size_t B, size_t classes) {
-    const bool passive_aggressive = budget >= 8 && budget <= 10;
-    const BudgetEntry& entry = budget_table[budget];
+static bool is_one_of(const BudgetEntry& entry, std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, std::string_view(entry.name)) != names.end();
+}
+
+static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examples& rows, bool sparse,
+                                 const BudgetEntry& entry, size_t B, size_t classes) {
+    const bool passive_aggressive = is_one_of(entry, {"BPAS", "BPANN", "BPAP"});
     out.budget.admit = entry.admit;
     out.budget.every_round = entry.every_round;
     out.budget.B = B;
     for (double& each : out.budget.p) each = 0.5;
-    if (passive_aggressive) out.budget.p[0] = 0.0;
-    out.budget.rule[0] = passive_aggressive ? 1.0 : 0.0;
+    if (passive_aggressive) {
+        out.budget.p[BPAParams::ramp] = out.budget.p[BPAParams::squared] = 0.0;
+        out.budget.p[BPAParams::C] = 1.0;
+    }
+    if (is_one_of(entry, {"BudgetPerceptron"})) out.budget.p[BudgetPerceptronParams::beta] = 0.0;
     out.f.stores_gram = entry.gram;
     out.f.stores_inverse = entry.inverse;
     out.f.stores_values = entry.values;
@@ -102,8 +108,8 @@ static std::vector<double> learn(Learned& out, const Kernel& kernel, const Examp
         kernel_loops->prepare(kernel, x);
         const double y = classes > 2 ? double(i % classes) : rows.y[i];
         const Status status = learn_kernel_round(out.model, out.f, out.budget, x, y, 1.0, nullptr);
-        expect(status == Status::ok, "a round is refused", budget);
-        expect(B == 0 || out.f.size() <= B, "more vectors than the budget", budget);
+        expect(status == Status::ok, entry.name);
+        expect(B == 0 || out.f.size() <= B, entry.name);
     }
     std::vector<double> coefficients;
     for (const auto& row : out.f.coef) coefficients.insert(coefficients.end(), row.begin(), row.end());
@@ -210,8 +216,8 @@ static void check_unwritten_vectors(size_t columns) {
 
 // Learns the rows in every instruction set: all of them must end with the same coefficients. Returns how many rounds
 // changed the model.
-static double learn_everywhere(const Kernel& kernel, const Examples& rows, bool sparse, int budget, size_t B,
-                               size_t classes, const char* differs, int which) {
+static double learn_everywhere(const Kernel& kernel, const Examples& rows, bool sparse, const BudgetEntry& budget,
+                               size_t B, size_t classes, const char* differs, int which) {
     std::vector<double> first;
     double k = INFINITY;
     for (const KernelLoops* loops : instruction_sets()) {
@@ -227,28 +233,28 @@ static double learn_everywhere(const Kernel& kernel, const Examples& rows, bool 
 
 static void check_kernels(const Examples& rows, bool sparse) {
     for (int op = 0; op <= int(KernelOp::box); ++op)
-        if (KernelOp(op) != KernelOp::precomputed && KernelOp(op) != KernelOp::foreign)
-            learn_everywhere(kernel_of(KernelOp(op)), rows, sparse, 0, 0, 2, "instruction sets differ on a kernel", op);
+        if (KernelOp(op) != KernelOp::precomputed && KernelOp(op) != KernelOp::call)
+            learn_everywhere(kernel_of(KernelOp(op)), rows, sparse, *find_budget("Unlimited"), 0, 2,
+                             "instruction sets differ on a kernel", op);
 }
 
 // Is there such a budget of B vectors (0: without a limit) for so many classes?
-static bool is_valid(int budget, size_t B, size_t classes) {
-    const bool limited = budget != 0 && budget != 4;
-    const bool optional_limit = budget == 5 || budget == 7 || budget == 12;
-    const bool two_classes_only = budget == 5 || budget == 6 || budget == 12;
+static bool is_valid(const BudgetEntry& budget, size_t B, size_t classes) {
+    const bool limited = !is_one_of(budget, {"Unlimited", "Shrinking"});
+    const bool optional_limit = is_one_of(budget, {"BudgetPerceptron", "Projectron", "ALD"});
+    const bool two_classes_only = is_one_of(budget, {"BudgetPerceptron", "Forgetron", "ProjectronPP", "ALD"});
     if (two_classes_only && classes > 2) return false;
     return limited ? B > 0 || optional_limit : B == 0;
 }
 
 static void check_budgets(const Examples& rows, bool sparse) {
     const Kernel rbf = kernel_of(KernelOp::rbf);
-    for (int budget = 0; budget < budget_count; ++budget)
+    for (const BudgetEntry& budget : budget_table())
         for (size_t B : {size_t(0), size_t(1), size_t(40)})
             for (size_t classes : {size_t(2), size_t(3)}) {
                 if (!is_valid(budget, B, classes)) continue;
-                const double k = learn_everywhere(rbf, rows, sparse, budget, B, classes,
-                                                  "instruction sets differ on a budget", budget);
-                expect(k > 0.0, "nothing is learned", budget);
+                const double k = learn_everywhere(rbf, rows, sparse, budget, B, classes, budget.name, int(B));
+                expect(k > 0.0, budget.name, int(B));
             }
 }
 

@@ -130,9 +130,9 @@ static void test_same_bits() {
     for (const KernelOp op : {KernelOp::rbf, KernelOp::polynomial}) {
         Kernel kernel;
         kernel.op = op;
-        kernel.p[0] = 0.4;
-        kernel.p[1] = 1.0;
-        kernel.p[2] = 2.0;
+        kernel.p[KernelParams::gamma] = 0.4;
+        kernel.p[KernelParams::r] = 1.0;
+        kernel.p[KernelParams::degree] = 2.0;
         for (const bool sparse : {false, true})
             for (const bool one_against_one : {false, true}) {
                 std::vector<double> expected;
@@ -153,8 +153,8 @@ static void test_same_bits() {
 static void test_refusals() {
     Kernel kernel;
     kernel.op = KernelOp::sigmoid;
-    kernel.p[0] = 0.8;
-    kernel.p[1] = -0.5;
+    kernel.p[KernelParams::gamma] = 0.8;
+    kernel.p[KernelParams::r] = -0.5;
     const Stream stream(200, 3);
     Lasvm svm = make(kernel, false, 1 << 16, false, true), clean = make(kernel, false, 1 << 16, false, true);
     size_t refused = 0;

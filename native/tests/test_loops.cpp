@@ -458,7 +458,7 @@ int main() {
                 check_cell<float, int32_t>(rule, Task::direction, 1, averaging);
         }
     for (Form other :
-         {Form::joseph, Form::cholesky}) {  // one that shares Sigma among classes and forgets; one that does not
+         {Form::joseph, Form::chol}) {  // one that shares Sigma among classes and forgets; one that does not
         form = other;
         for (const char* name : {"RLS", "ONS"}) {
             const Case& rule = named(name);

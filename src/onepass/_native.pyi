@@ -165,7 +165,10 @@ class KernelEngine(Engine):
 
 # Tables of the native core, by name: a rule's parameters and slots; the values of an enum.
 rules: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+budgets: dict[str, tuple[str, ...]]
 enums: dict[str, tuple[str, ...]]
+# The names of the numbers in saved arrays.
+saved: dict[str, tuple[str, ...]]
 
 def isa() -> str: ...
 def isas() -> list[str]: ...

@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from support.estimator_checks import assert_checks_pass
+from support.positions import position
 
 import onepass as op
 from onepass import LaSVMClassifier, _native, kernels
@@ -341,7 +342,7 @@ def test_of_one_class_every_row_is_of_that_class():
     model = op.LaSVMClassifier()
     model.learn_one([1.0, 2.0], "a")
     config, arrays = model.state()
-    arrays["machines"][0, 2] = 1.0  # the threshold: a score above 0
+    arrays["machines"][0, position("machine", "bias")] = 1.0  # a score above 0
     model = registry.made(registry.kind_of(model), config, arrays)
     assert model.score_one([1.0, 2.0]) > 0
     assert model.predict_one([1.0, 2.0]) == "a" and list(model.predict_many([[1.0, 2.0]])) == ["a"]

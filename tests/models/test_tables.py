@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass import _native, rules
+from onepass import _native, budgets, kernels, rules
 from onepass.errors import ParameterError
+from onepass.models.kernel import KernelModel
 from onepass.models.linear import LinearModel
 from onepass.models.options import LOOPS
 from onepass.models.reference import ReferenceLearner
 from onepass.scheme import DIRECTIONS, Average, Rule, Scalars, Step, losses, schedules
 from onepass.scheme.rounds import Array
+from onepass.scheme.spread import FORMS
 
 SOURCE = Path(op.__file__).parent
 NATIVE = Path(__file__).parents[2] / "native"
@@ -59,11 +61,36 @@ def test_every_value_of_an_enum_has_its_twin() -> None:
         "Task": {"classify", *LOOPS.values()},
         "Averaging": {"none", *Average.__dataclass_fields__["kind"].metadata["options"]},
         "Against": set(DIRECTIONS),
+        "Form": set(FORMS),
         "Loss": set(losses.LOSSES),
         "Schedule": set(schedules.SCHEDULES),
         "Coordinates": {rules.make(text).traits.coordinates for text in VARIANTS},
+        "KernelOp": set(kernels.KERNELS) - {"cosine"},  # the normalized linear one
     }
     assert {name: set(values) for name, values in _native.enums.items()} == twins
+
+
+@pytest.mark.parametrize("name", list(kernels.KERNELS))
+def test_a_kernel_and_its_formula_agree(name: str) -> None:
+    kernel: kernels.Kernel = {
+        "call": kernels.Call(lambda x, z: 0.0),
+        "precomputed": kernels.Precomputed(np.eye(2)),
+    }.get(name) or kernels.make(name)
+    native = kernel.resolved(3).native()
+    assert native["op"] == ("normalized" if name == "cosine" else name)
+    assert set(native["p"]) <= {"c", "gamma", "r", "degree"}
+
+
+@pytest.mark.parametrize("name", list(budgets.BUDGETS))
+def test_a_budget_and_its_row_of_the_table_agree(name: str) -> None:
+    kind = budgets.BUDGETS[name]
+    rule = rules.make("perceptron" if "perceptron" in kind.formulas else "pa1")
+    assert tuple(kind().numbers(rule)) == _native.budgets[kind.compiled]
+    assert kind.compiled == ("BudgetPerceptron" if name == "budget_svm" else kind.__name__)
+
+
+def test_every_row_of_the_budgets_is_a_budget() -> None:
+    assert set(_native.budgets) == {kind.compiled for kind in budgets.BUDGETS.values()}
 
 
 def test_a_formula_of_the_user_has_no_twin() -> None:
@@ -74,8 +101,30 @@ def test_a_formula_of_the_user_has_no_twin() -> None:
         def pull(self, z: float) -> float:
             return max(0.0, 1.0 - z) ** 2
 
-    with pytest.raises(ParameterError, match="loss='cubic' has no compiled formula; expected one of perceptron, hinge"):
-        LinearModel(rules.SGD(loss=Cubic()))
+    class Steeper(losses.Hinge):
+        def pull(self, z: float) -> float:
+            return 2.0 * super().pull(z)
+
+    class Halves(schedules.Constant):
+        def __call__(self, t: float) -> float:
+            return 0.5**t
+
+    for rule in (rules.SGD(loss=Cubic()), rules.SGD(loss=Steeper()), rules.SGD(schedule=Halves())):
+        with pytest.raises(ParameterError, match="has no compiled formula; write a rule"):
+            LinearModel(rule)
+
+    class Wide(kernels.RBF):
+        def block(self, X: Array, Z: Array) -> Array:
+            return np.sqrt(super().block(X, Z))
+
+    class Patient(budgets.Oldest):
+        def full(self, f: object) -> bool:
+            return False
+
+    with pytest.raises(ParameterError, match=r"has no compiled formula; give its function to kernels.Call"):
+        KernelModel("pa1", kernel=Wide(gamma=1.0)).learn_one([1.0], 0)
+    with pytest.raises(ParameterError, match="has no compiled formula; use a budget"):
+        KernelModel("pa1", budget=Patient())
 
 
 # -- a rule of the user over one of ours -------------------------------------------------------------------------------
@@ -152,8 +201,7 @@ def test_a_way_of_moving_weights_in_python_is_refused(rule: Rule) -> None:
 
 def trees() -> Iterator[tuple[Path, ast.AST]]:
     for path in sorted(SOURCE.rglob("*.py")):
-        if "kernels" not in path.parts:  # their turn comes
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -186,13 +234,40 @@ def test_python_says_no_code_by_number() -> None:
     assert found == []
 
 
-PARAMETERS = re.compile(r"\b(params|p|state|M\.params|M\.state|model\.params|model\.state)\[(\d+)\]")
+POSITION = re.compile(r"\b(params|p|state|scalars|scalar)\[\d+\]")
+CODE = re.compile(r"\b[A-Z]\w+\(nb::cast<int>")  # an enum's value from a number of Python
 
 
-@pytest.mark.parametrize("name", ["core/rules.cpp", "loops/coordinates.hpp", "loops/vowpal.hpp", "loops/round.hpp"])
-def test_a_formula_reads_its_parameters_by_name(name: str) -> None:
-    lines = (NATIVE / name).read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if PARAMETERS.search(line)] == []
+@pytest.mark.parametrize("folder", ["bind", "core", "kernels", "loops"])
+def test_cpp_reads_parameters_and_saved_numbers_by_name(folder: str) -> None:
+    found = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in sorted((NATIVE / folder).glob("*.[ch]pp"))
+        if path.name not in ("checksum.cpp", "lasvm.cpp", "lasvm_state.cpp")  # bytes; their turn comes
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if POSITION.search(line) or CODE.search(line)
+    ]
+    assert found == []
+
+
+def test_python_reads_saved_numbers_by_name() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if by_position(node)
+    ]
+    assert found == []
+
+
+def by_position(node: ast.AST) -> bool:
+    """Is it state["…scalars"][3], or machines[:, 2] of such an array?"""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Subscript):
+        return False
+    array, key = node.value.slice, node.slice
+    named = isinstance(array, ast.Constant) and str(array.value).endswith(("scalars", "machines"))
+    numbers = [part.value for part in ast.walk(key) if isinstance(part, ast.Constant)]
+    return named and any(isinstance(number, int) for number in numbers)
 
 
 def test_the_searches_find_what_they_look_for() -> None:
@@ -200,8 +275,11 @@ def test_the_searches_find_what_they_look_for() -> None:
     tree = ast.parse("class A:\n    name, code = 'a', 3\n    op: int = 4\nf(coordinates=2)")
     named = [(name, ast.unparse(value)) for node in ast.walk(tree) for name, value in assigned(node)]
     assert {("code", "3"), ("op", "4"), ("coordinates", "2")} <= set(named)
-    assert PARAMETERS.search("return p[1] * state[x];") and PARAMETERS.search("M.state[0] += 1.0;")
-    assert not PARAMETERS.search("p[At::eta]") and not PARAMETERS.search("planes[0]")
+    reads = [node for node in ast.walk(ast.parse('s["scalars"][3]; s["scalars"]["t"]; s["v"][0]')) if by_position(node)]
+    assert [ast.unparse(node) for node in reads] == ["s['scalars'][3]"]
+    assert POSITION.search("return p[1] * state[x];") and POSITION.search("M.state[0] += 1.0;")
+    assert not POSITION.search("p[At::eta]") and not POSITION.search("planes[0]")
+    assert CODE.search('Averaging(nb::cast<int>(options["averaging"]))') and not CODE.search("nb::cast<int>(x)")
 
 
 def test_a_class_finds_its_formula_by_its_name() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
+from support.positions import position
 
 from onepass import budgets, kernels, rules
 from onepass.errors import ParameterError
@@ -52,7 +53,7 @@ def test_worked_numbers_on_unit_vectors(budget: budgets.Budget, births: list[int
 
 def test_forgetron_damage() -> None:
     _, _, model = on_u5(budgets.Forgetron(2))
-    Q, M = model._engine.state()["scalars"][5:7]
+    Q, M = model._engine.state()["scalars"][[position("kernel", "Q"), position("kernel", "M")]]
     assert Q == pytest.approx(1.715957, abs=5e-7)
     assert M == 4
     for B, U, phi in ((83, 1.0885, 0.97397), (100, 1.1695, 0.97741), (200, 1.5391, 0.98689)):
@@ -111,7 +112,7 @@ def in_b3_natively(budget: budgets.Budget, rule: str = "pa1") -> KernelModel:
         "inverse": np.linalg.inv(f.gram),
         "values": f.gram @ f.c[:, 0],
     }
-    state["scalars"][7] = 3.0
+    state["scalars"][position("kernel", "t")] = 3.0
     fresh = KernelModel(rule, "binary", kernel=kernels.RBF(1.0), budget=budget, classes=[-1, 1])
     fresh._engine.set_state({**state, "kernel_features": 1})
     fresh.learn_one([0.5], -1)
@@ -321,7 +322,7 @@ def test_forgetron_bound(tuning: str) -> None:
     budget = budgets.Forgetron(100, tuning=tuning)
     model = KernelModel("perceptron", "binary", kernel=kernels.RBF(2.0), budget=budget, classes=[-1, 1])
     model.learn_many(X, y)
-    Q, M = model._engine.state()["scalars"][5:7]
+    Q, M = model._engine.state()["scalars"][[position("kernel", "Q"), position("kernel", "M")]]
     assert Q <= 15 / 32 * M
     assert model.k == M and model.n_support == 100
     tried = 0

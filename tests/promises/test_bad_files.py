@@ -16,6 +16,7 @@ import pytest
 from safetensors.numpy import save as save_tensors
 from support import grid
 from support.grid import dicts, saved, stream
+from support.positions import position
 
 import onepass
 from onepass.errors import (
@@ -178,10 +179,10 @@ FORGED: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "an unknown array": arrays(**{"foo.bar": np.zeros(3)}),
     "nan weight": put("v", 5, np.nan),
     "infinite bias": put("bias", 0, np.inf),
-    "scale 0": put("scalars", 0, 0.0),
-    "scale nan": put("scalars", 0, np.nan),
-    "negative t": put("scalars", 5, -3.0),
-    "half a round": put("scalars", 5, 3.5),
+    "scale 0": put("scalars", position("linear", "scale"), 0.0),
+    "scale nan": put("scalars", position("linear", "scale"), np.nan),
+    "negative t": put("scalars", position("linear", "t"), -3.0),
+    "half a round": put("scalars", position("linear", "t"), 3.5),
     "too few names": names("f0"),
     "too many names": names(*(f"f{i}" for i in range(300))),
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.kernel_grid import BUDGETS, KERNEL_RULES, make_rule
+from support.positions import position
 from support.reopening import reopened, saved
 
 import onepass as op
@@ -44,7 +45,7 @@ def test_the_damage_of_the_forgetron_may_be_negative(tmp_path: Path) -> None:
     """Dropping a vector that others classify with a wide margin does good: Ψ = σ² + 2σ − 2σμ < 0 for μ > 1 + σ/2."""
     model = op.KernelClassifier("perceptron", kernel="rbf:gamma=0.5", budget=budgets.Forgetron(2), task="binary")
     model.learn_many(np.array([[1.0], [2.0], [2.0]]), [1, 0, 0], [7.0, 1.0, 3.0])
-    assert model._model.state()[1]["scalars"][5] < 0.0
+    assert model._model.state()[1]["scalars"][position("kernel", "Q")] < 0.0
     reopened(model, tmp_path)
 
 

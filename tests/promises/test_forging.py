@@ -13,6 +13,7 @@ import pytest
 from support.cache_forging import SOURCES, CacheForge
 from support.forging import Forge, inside
 from support.learners import LEARNERS, NESTED
+from support.positions import position
 from test_learner_contract import CASES, IDS
 
 import onepass as op
@@ -71,6 +72,8 @@ def put(at: int, number: float) -> Callable[[Any], Any]:
 
 MATRIX = {"type": "kernel:Precomputed", "params": {"gram": [[1.0]]}}
 
+WIDTH, COLUMNS, POSITIONAL = (position("kernel", name) for name in ("width", "columns", "positional"))
+
 # Learners, what is changed in their files, and into what (or how): found by many more files than are tried here.
 FOUND: list[tuple[str, dict[str, Any]]] = [
     ("DriftReset", {"learned/detectors/0/own/sums": [[0.0], 0.0]}),
@@ -88,18 +91,28 @@ FOUND: list[tuple[str, dict[str, Any]]] = [
     ("Ranker", {"arrays/extra.values": np.zeros((39, 1))}),
     ("Ranker", {"arrays/extra.relevance": np.zeros((12, 1))}),
     # Rows of another width were written behind a buffer of the support vectors' width.
-    ("KernelClassifier-2", {"arrays/support": np.ones((6, 1)), "arrays/scalars": put(12, 1.0)}),
-    ("KernelClassifier-2", {"arrays/scalars": lambda s: put(11, 0.0)(put(10, 0.0)(s))}),
+    (
+        "KernelClassifier-2",
+        {"arrays/support": np.ones((6, 1)), "arrays/scalars": put(position("kernel", "width"), 1.0)},
+    ),
+    (
+        "KernelClassifier-2",
+        {
+            "arrays/scalars": lambda s: put(position("kernel", "columns"), 0.0)(
+                put(position("kernel", "positional"), 0.0)(s)
+            )
+        },
+    ),
     ("KernelClassifier-2", {"arrays/support": put(0, 1e200)}),
-    ("LinearRegressor-1", {"arrays/scalars": put(8, 1.0)}),
+    ("LinearRegressor-1", {"arrays/scalars": put(position("linear", "positional"), 1.0)}),
     ("KernelClassifier-1", {"learned/classes": ["a", "b", "c"], "arrays/coefficients": np.ones((5, 3))}),
     ("KernelModel costs", {"declared": False}),
     ("KernelModel projected", {"arrays/support": np.zeros((3, 5))}),
-    ("KernelModel hashed", {"arrays/scalars": put(12, 2.0**40)}),
+    ("KernelModel hashed", {"arrays/scalars": put(WIDTH, 2.0**40)}),
     ("LaSVMClassifier", {"learned/kernel": MATRIX}),
     ("LaSVMClassifier-1", {"learned/kernel": MATRIX, "arrays/x": np.full((10, 1), 1e6), "learned/columns": 1}),
     ("LaSVMClassifier", {"arrays/index": put(-1, 2.0**40)}),
-    ("LinearModel", {"arrays/scalars": put(1, 2.0)}),
+    ("LinearModel", {"arrays/scalars": put(position("linear", "A"), 2.0)}),
     ("KMeans", {"params/n_clusters": 2**50}),
     ("reset continual", {"learned/detectors/0/own/total": 1e300}),
     ("ImportanceSampling", {"params/samples": 2**27}),

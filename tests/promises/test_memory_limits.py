@@ -29,7 +29,7 @@ LEDGER = """
 import resource, sys
 import numpy as np, scipy.sparse as sp
 import onepass as op
-from onepass import continual, reductions
+from onepass import _native, continual, reductions
 from onepass.persistence import registry, store
 from onepass.errors import OnepassError
 
@@ -48,7 +48,7 @@ def forged(**change):
         model.learn_many(np.eye(3), [0, 1, 0])
         config, arrays = model.state()
         arrays = {name: array.copy() for name, array in arrays.items()}
-        arrays["scalars"][9] = change.pop("columns", 3)
+        arrays["scalars"][_native.saved["linear"].index("columns")] = change.pop("columns", 3)
         store.write(sys.argv[1], "LinearModel", {**config, **change}, arrays)
         op.load(sys.argv[1])
     return run

@@ -17,6 +17,7 @@ from sklearn.utils import murmurhash3_32
 from support import grid
 from support.command import environment, line
 from support.grid import READOUTS, RULES, TASKS, saved, stream
+from support.positions import position
 
 from onepass import _native, rules
 from onepass.estimators.linear import LinearClassifier
@@ -120,7 +121,7 @@ def test_the_lazy_scale_folds_without_loss(name: str, task: str, readout: str) -
     s = dataclasses.replace(stream(task, n=300, d=5, seed=3), importance=np.ones(300))
     native, reference = both(DECAYING[name], task, s, readout=READOUTS[readout])
     assert_close(native, reference)
-    assert 1e-9 <= abs(native.state()[1]["scalars"][0]) <= 1e9
+    assert 1e-9 <= abs(native.state()[1]["scalars"][position("linear", "scale")]) <= 1e9
 
 
 @pytest.mark.full
@@ -378,7 +379,7 @@ def test_files_with_debts_beside_the_weights_are_read(rule: str) -> None:
     model = LinearModel(rule)
     model.learn_many(s.X, s.y)
     config, arrays = model.state()
-    a = arrays["scalars"][0]
+    a = arrays["scalars"][position("linear", "scale")]
     then = np.linspace(0.0, float(arrays["owed_now"][0]), grid.FEATURES)
     v = np.linspace(-2.0, 2.0, grid.FEATURES)[:, np.newaxis]
     left = np.sign(v) * np.maximum(0.0, np.abs(v) - (arrays["owed_now"][0] - then)[:, np.newaxis])

@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import _native
 from ..errors import ParameterError
+from ..scheme.compiled import compiled_name
 from ..scheme.parameters import Parameters, number
 from ..scheme.rounds import Array
 
@@ -21,13 +23,18 @@ __all__ = ["Constant", "Cosine", "Kernel", "Linear", "Normalized", "Product", "S
 class Kernel(Parameters):
     """Base of all kernels: `block(X, Z)` gives the matrix K(x_i, z_j), `diagonal(X)` the vector K(x_i, x_i).
 
-    `code` is the number of the native formula in native/kernels/kernels.hpp.
+    `compiled` is found, not written: the `KernelOp` of `native/kernels/kernels.hpp` with the name of the class. A
+    subclass has it too, unless it overrides a method (other than `validate`); then give the function to `Call`.
     """
 
     family = "kernel"
     name: ClassVar[str] = ""
-    code: ClassVar[int] = -1
+    compiled: ClassVar[str] = ""
     psd: ClassVar[bool] = True  # every Gram matrix is positive semi-definite
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.compiled = compiled_name(cls, _native.enums["KernelOp"])
 
     def block(self, X: Array, Z: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define block(X, Z)")
@@ -51,13 +58,15 @@ class Kernel(Parameters):
     def parts(self) -> list[Kernel]:
         return []
 
-    def numbers(self) -> list[float]:
-        """The parameters of the native formula, in its order."""
-        return [float(v) for v in self.get_params().values()]
+    def numbers(self) -> dict[str, float]:
+        """The parameters of the compiled formula by name."""
+        return {name: float(value) for name, value in self.get_params().items()}
 
     def native(self) -> dict[str, Any]:
         """The kernel in the form of the native core."""
-        return {"code": self.code, "p": self.numbers(), "parts": [part.native() for part in self.parts()]}
+        if not self.compiled:
+            raise ParameterError(f"{self!r} has no compiled formula; give its function to kernels.Call")
+        return {"op": self.compiled, "p": self.numbers(), "parts": [part.native() for part in self.parts()]}
 
     def __add__(self, other: Kernel | float) -> Kernel:
         return Sum(self, _kernel(other))
@@ -78,7 +87,6 @@ class Constant(Kernel):
     """K = c ≥ 0; added to another kernel it is an intercept whose feature has the value √c."""
 
     name = "constant"
-    code = 0
     c: float = number(1.0, at_least=0)
 
     def block(self, X: Array, Z: Array) -> Array:
@@ -90,7 +98,6 @@ class Linear(Kernel):
     """K = ⟨x, z⟩."""
 
     name = "linear"
-    code = 1
 
     def block(self, X: Array, Z: Array) -> Array:
         return np.asarray(X @ Z.T)
@@ -120,8 +127,8 @@ class _Combined(Kernel):
     def resolved(self, d: int) -> Kernel:
         return type(self)(self.first.resolved(d), self.second.resolved(d))
 
-    def numbers(self) -> list[float]:
-        return []
+    def numbers(self) -> dict[str, float]:
+        return {}
 
 
 @dataclasses.dataclass(repr=False)
@@ -129,7 +136,6 @@ class Sum(_Combined):
     """K = K₁ + K₂: Φ(x) has the features of both."""
 
     name = "sum"
-    code = 11
 
     def block(self, X: Array, Z: Array) -> Array:
         return self.first.block(X, Z) + self.second.block(X, Z)
@@ -140,7 +146,6 @@ class Product(_Combined):
     """K = K₁ K₂: Φ(x) has the products of each feature of K₁ with each feature of K₂."""
 
     name = "product"
-    code = 12
 
     def block(self, X: Array, Z: Array) -> Array:
         return self.first.block(X, Z) * self.second.block(X, Z)
@@ -156,7 +161,6 @@ class Normalized(Kernel):
     """K(x, z)/√(K(x, x) K(z, z)), 0 where K(x, x) or K(z, z) is 0: ‖Φ(x)‖ = 1."""
 
     name = "normalized"
-    code = 13
     kernel: Kernel = dataclasses.field(default_factory=Linear)
 
     def validate(self) -> None:
@@ -179,8 +183,8 @@ class Normalized(Kernel):
         lengths = np.sqrt(np.outer(self.kernel.diagonal(X), self.kernel.diagonal(Z)))
         return over(self.kernel.block(X, Z), lengths)
 
-    def numbers(self) -> list[float]:
-        return []
+    def numbers(self) -> dict[str, float]:
+        return {}
 
 
 @dataclasses.dataclass(repr=False)
@@ -188,10 +192,12 @@ class Cosine(Kernel):
     """K = ⟨x, z⟩/(‖x‖‖z‖), 0 where a norm is 0: `Normalized(Linear())`."""
 
     name = "cosine"
-    code = 13
 
     def parts(self) -> list[Kernel]:
         return [Linear()]
 
     def block(self, X: Array, Z: Array) -> Array:
         return Normalized(Linear()).block(X, Z)
+
+    def native(self) -> dict[str, Any]:
+        return Normalized(Linear()).native()

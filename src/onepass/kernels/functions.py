@@ -47,7 +47,6 @@ class Polynomial(Kernel):
     """K = (γ⟨x, z⟩ + r)^p, p = `degree`."""
 
     name = "polynomial"
-    code = 2
     degree: int = number(2, at_least=1, integer=True)
     gamma: float = number(1.0, above=0)
     r: float = number(1.0, at_least=0)
@@ -55,8 +54,8 @@ class Polynomial(Kernel):
     def block(self, X: Array, Z: Array) -> Array:
         return np.asarray((self.gamma * (X @ Z.T) + self.r) ** int(self.degree))
 
-    def numbers(self) -> list[float]:
-        return [float(self.gamma), float(self.r), float(self.degree)]
+    def numbers(self) -> dict[str, float]:
+        return {"gamma": float(self.gamma), "r": float(self.r), "degree": float(self.degree)}
 
 
 @dataclasses.dataclass(repr=False)
@@ -77,8 +76,8 @@ class _Decaying(Kernel):
     def resolved(self, d: int) -> Kernel:
         return dataclasses.replace(self, gamma=1.0 / max(1, d)) if self.gamma is None else self
 
-    def numbers(self) -> list[float]:
-        return [float(_resolved_gamma(self, self.gamma))]
+    def numbers(self) -> dict[str, float]:
+        return {"gamma": float(_resolved_gamma(self, self.gamma))}
 
 
 def _resolved_gamma(kernel: Kernel, gamma: float | None) -> float:
@@ -92,7 +91,6 @@ class RBF(_Decaying):
     """K = exp(−γ‖x − z‖²), the Gaussian; γ = 1/(2σ²). γ = 1/d unless given."""
 
     name = "rbf"
-    code = 3
 
     def distance(self, X: Array, Z: Array) -> Array:
         return np.asarray(np.sum((X[:, np.newaxis] - Z[np.newaxis]) ** 2, axis=2))
@@ -103,7 +101,6 @@ class Laplacian(_Decaying):
     """K = exp(−γ‖x − z‖₁). γ = 1/d unless given."""
 
     name = "laplacian"
-    code = 4
 
     def distance(self, X: Array, Z: Array) -> Array:
         return np.asarray(np.sum(np.abs(X[:, np.newaxis] - Z[np.newaxis]), axis=2))
@@ -114,7 +111,6 @@ class Sigmoid(Kernel):
     """K = tanh(γ⟨x, z⟩ + r). Not positive semi-definite in general. γ = 1/d unless given."""
 
     name = "sigmoid"
-    code = 5
     psd = False
     gamma: float | None = number(None, above=0)
     r: float = number(0.0)
@@ -125,8 +121,8 @@ class Sigmoid(Kernel):
     def resolved(self, d: int) -> Kernel:
         return dataclasses.replace(self, gamma=1.0 / max(1, d)) if self.gamma is None else self
 
-    def numbers(self) -> list[float]:
-        return [float(_resolved_gamma(self, self.gamma)), float(self.r)]
+    def numbers(self) -> dict[str, float]:
+        return {"gamma": float(_resolved_gamma(self, self.gamma)), "r": float(self.r)}
 
 
 def _histograms(X: Array, Z: Array) -> tuple[Array, Array]:
@@ -140,7 +136,6 @@ class HistogramIntersection(Kernel):
     """K = Σ_j min(x_j, z_j), x, z ≥ 0."""
 
     name = "intersection"
-    code = 6
 
     def block(self, X: Array, Z: Array) -> Array:
         return np.asarray(np.sum(np.minimum(*_histograms(X, Z)), axis=2))
@@ -151,7 +146,6 @@ class Chi2(Kernel):
     """K = Σ_j 2x_j z_j/(x_j + z_j), x, z ≥ 0, 0/0 = 0: the additive χ² kernel."""
 
     name = "chi2"
-    code = 7
 
     def block(self, X: Array, Z: Array) -> Array:
         x, z = _histograms(X, Z)
@@ -163,7 +157,6 @@ class Chi2Exp(_Decaying):
     """K = exp(−γ Σ_j (x_j − z_j)²/(x_j + z_j)), x, z ≥ 0, 0/0 = 0. `chi2_gamma` computes a γ from data."""
 
     name = "chi2_exp"
-    code = 8
     gamma: float | None = number(1.0, above=0)
 
     def distance(self, X: Array, Z: Array) -> Array:
@@ -186,7 +179,6 @@ class Precomputed(Kernel):
     """K = G[i, j]: an example has one feature, its index in the given matrix G."""
 
     name = "precomputed"
-    code = 9
     gram: Any = None
 
     def validate(self) -> None:
@@ -212,8 +204,8 @@ class Precomputed(Kernel):
         i, j = (rows[:, 0].astype(np.intp) for rows in (X, Z))
         return np.asarray(self.gram[np.ix_(i, j)])
 
-    def numbers(self) -> list[float]:
-        return []
+    def numbers(self) -> dict[str, float]:
+        return {}
 
     def native(self) -> dict[str, Any]:
         return {**super().native(), "gram": self.gram}
@@ -228,7 +220,6 @@ class Call(Kernel):
     """
 
     name = "call"
-    code = 10
     function: Callable[..., Any] | None = None
     blocks: bool = flag(False)
     positive: bool = flag(True)
@@ -250,8 +241,8 @@ class Call(Kernel):
             raise InputError(f"{self!r} returned shape {out.shape}, expected {(len(X), len(Z))}")
         return out
 
-    def numbers(self) -> list[float]:
-        return []
+    def numbers(self) -> dict[str, float]:
+        return {}
 
     def native(self) -> dict[str, Any]:
         return {**super().native(), "block": self._one_row}
@@ -274,8 +265,8 @@ class _Compact(Kernel):
     def diagonal(self, X: Array) -> Array:
         return np.ones(len(X))
 
-    def numbers(self) -> list[float]:
-        return [1.0 / self.h**2]
+    def numbers(self) -> dict[str, float]:
+        return {"gamma": 1.0 / self.h**2}
 
 
 @dataclasses.dataclass(repr=False)
@@ -283,7 +274,6 @@ class Epanechnikov(_Compact):
     """K = max(0, 1 − ‖x − z‖²/h²)."""
 
     name = "epanechnikov"
-    code = 14
 
     def block(self, X: Array, Z: Array) -> Array:
         return np.maximum(0.0, 1.0 - self.squared(X, Z))
@@ -294,7 +284,6 @@ class Box(_Compact):
     """K = 1 where ‖x − z‖ ≤ h, else 0."""
 
     name = "box"
-    code = 15
 
     def block(self, X: Array, Z: Array) -> Array:
         return np.where(self.squared(X, Z) <= 1.0, 1.0, 0.0)

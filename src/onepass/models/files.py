@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .. import rules, scheme
 from ..errors import DamagedFileError, checked_parts
+from ..models import saved
 from ..persistence import store
 from ..rows import hashing
 from ..scheme.losses import LOSSES
@@ -99,6 +100,9 @@ def _require_hash(model: RuleModel, config: Mapping[str, Any]) -> None:
         raise error
 
 
+COUNTERS = ("averaged", "since_recomputed", "t", "k", "skipped_zero")
+
+
 def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
     """Rows of weights."""
     if config["task"] == "multilabel":
@@ -120,7 +124,7 @@ def _check_parts(
             raise DamagedFileError(f"{detail}; restore it from a backup")
     for true, what in (
         *_conditions_on_numbers(config, s, traits),
-        *_conditions_on_names(config, names, bool(s["scalars"][8])),
+        *_conditions_on_names(config, names, bool(saved.numbers("linear", s["scalars"])["positional"])),
         (len(set(classes)) == len(classes), "a class appears twice"),
         (config["task"] != "binary" or rows == 1, "task='binary' has more than two classes"),
         (isinstance(config["declared"], bool), "declared is neither true nor false"),
@@ -138,7 +142,7 @@ def _shapes(
     averaged = config["readout"]["type"] == "readout:Average"
     table, row = (kept, rows), (rows,)
     shapes: dict[str, tuple[int, ...]] = {"v": table, "z": table if averaged else (0, rows)}
-    shapes |= {"bias": row, "bias_sum": row, "scalars": (10,)}
+    shapes |= {"bias": row, "bias_sum": row, "scalars": (saved.count("linear"),)}
     if planes := traits.planes:
         shapes["planes"] = (kept, sum(not plane.of_row for plane in planes), rows)
         shapes["bias_planes"] = (1, len(planes), rows)
@@ -165,8 +169,10 @@ def _conditions_on_numbers(
         variances = s["sigma"][:, np.cumsum(np.arange(1, size + 1)) - 1]  # the diagonals of packed triangles
     elif traits.spread:
         variances = np.append(s["planes"], s["bias_planes"])
-    scale, counters = s["scalars"][0], s["scalars"][[2, 4, 5, 6, 7]]
-    numbers = [np.delete(value, 3) if key == "scalars" else value for key, value in s.items()]  # ‖w‖² may overflow
+    scalars = saved.numbers("linear", s["scalars"])
+    scale, counters = scalars["scale"], np.array([scalars[name] for name in COUNTERS])
+    del scalars["ww"]  # it may overflow
+    numbers = [np.array(list(scalars.values())), *(value for key, value in s.items() if key != "scalars")]
     return [
         (all(each.dtype == np.float64 and np.isfinite(each).all() for each in numbers), "a number is not finite"),
         (

@@ -23,6 +23,7 @@ from ..rules import make as make_rule
 from ..scheme.parameters import from_config, to_config
 from ..scheme.readouts import Readout, make_readout
 from ..scheme.rounds import Array, Rule
+from . import saved
 from .base import array_bytes
 from .files import known_parameters, parted, resume
 from .options import ClassOptions, KernelOptions, LimitOptions, ReadoutOptions, engine_parts, options_from
@@ -96,7 +97,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
     def coefficients(self) -> Array:
         """c, support vectors × outputs."""
         s = self._engine.state()
-        return np.asarray(s["coefficients"] * s["scalars"][0])
+        return np.asarray(s["coefficients"] * saved.number("kernel", s["scalars"], "scale"))
 
     @property
     def births(self) -> NDArray[np.int64]:
@@ -176,10 +177,9 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
             *engine_parts(self),
             self._native_kernel,
             {
-                "code": self.budget.code,
+                "budget": self.budget.compiled,
                 "B": 0 if limit is None else limit,
-                "p": self.budget.numbers(),
-                "rule": self.budget.rule_numbers(self.rule),
+                "p": self.budget.numbers(self.rule),
                 "seed": self.budget.seed_number(),
                 "merge_duplicates": getattr(self.budget, "merge_duplicates", False),
                 "own_class": self.rule_traits.formula == "parzen",
@@ -247,12 +247,13 @@ def _check_numbers(config: Mapping[str, Any], s: dict[str, NDArray[Any]], classe
     """What the loops rely on: raise `DamagedFileError` if a file says otherwise."""
     floats = {key: value for key, value in s.items() if value.dtype == np.float64}
     outputs = len(classes) if config["task"] != "regression" and len(classes) > 2 else 1
-    scalars, limit = s["scalars"], (config["budget"]["params"] or {}).get("B")
+    scalars, limit = saved.numbers("kernel", s["scalars"]), (config["budget"]["params"] or {}).get("B")
+    counters = [value for name, value in scalars.items() if name not in ("scale", "ww", "Q")]
     for true, what in (
         (all(np.isfinite(value).all() for value in floats.values()), "a number is not finite"),
         (s["coefficients"].ndim == 2 and s["coefficients"].shape[1] == outputs, "coefficients and classes differ"),
-        (scalars.shape == (13,) and scalars[0] != 0, "the scale is 0"),
-        ((np.delete(scalars, [0, 1, 5]) >= 0).all(), "a counter is below 0"),  # the Forgetron's damage may be
+        (scalars["scale"] != 0, "the scale is 0"),
+        (all(value >= 0 for value in counters), "a counter is below 0"),  # Q, the Forgetron's damage, may be
         (limit is None or len(s["coefficients"]) <= limit, "there are more support vectors than the budget"),
         (len(set(classes)) == len(classes), "a class appears twice"),
         (isinstance(config["declared"], bool), "declared is neither true nor false"),

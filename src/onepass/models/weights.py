@@ -13,6 +13,7 @@ from ..rows.batches import Batch
 from ..scheme import geometry
 from ..scheme.readouts import Average, Pocket
 from ..scheme.rounds import Array
+from . import saved
 
 if TYPE_CHECKING:
     from .linear import LinearModel
@@ -32,11 +33,12 @@ def met_weights(model: LinearModel, last: bool) -> tuple[NDArray[np.intp], Array
 
 
 def _predicting(model: LinearModel, s: dict[str, NDArray[Any]], last: bool) -> tuple[Array, Array]:
-    a, big_a, averaged = s["scalars"][:3]
+    scalars = saved.numbers("linear", s["scalars"])
+    a, big_a, averaged = scalars["scale"], scalars["A"], scalars["averaged"]
     if isinstance(model.readout, Average) and averaged > 0 and not last:
         w, bias = (big_a * s["v"] - s["z"]) / averaged, s["bias_sum"] / averaged
-    elif isinstance(model.readout, Pocket) and s["pocket_scalars"][2] > 0 and not last:
-        w, bias = s["pocket_scalars"][0] * s["pocket"], s["pocket_bias"]
+    elif isinstance(model.readout, Pocket) and saved.number("pocket", s["pocket_scalars"], "best_run") > 0 and not last:
+        w, bias = saved.number("pocket", s["pocket_scalars"], "scale") * s["pocket"], s["pocket_bias"]
     elif "owed_now" in s:
         limited = model.rule_traits.soft_limit < np.inf
         spared = (s["v"].view(np.int64) & 1 != 0) & limited  # see native/core/weights.hpp
@@ -94,7 +96,8 @@ def _names_or_positions(model: LinearModel) -> list[tuple[int, Any]]:
 def add_rows(model: LinearModel, batch: Batch, coefficients: Array) -> None:
     """w ← w + Σ coefficients_i x_i in one step (batch learning); one-row models."""
     state = model._engine.state()
-    w = state["v"] * state["scalars"][0]
+    scalars = saved.numbers("linear", state["scalars"])
+    w = state["v"] * scalars["scale"]
     if len(w) == 0:
         w = np.zeros((batch.columns, 1))
     if batch.dense is not None:
@@ -106,11 +109,11 @@ def add_rows(model: LinearModel, batch: Batch, coefficients: Array) -> None:
     bias = state["bias"] + np.sum(coefficients) * (model.intercept_scaling if model.fit_intercept else 0.0)
     if not (np.all(np.isfinite(w)) and np.all(np.isfinite(bias))):
         raise NumericalError(f"the batch step of {model.rule!r} overflows; scale the features down")
-    scalars = state["scalars"].copy()
-    scalars[0] = 1.0
-    scalars[5] += batch.rows
-    scalars[6] += float(np.any(coefficients))
-    scalars[8] = 1.0
+    scalars["scale"] = 1.0
+    scalars["t"] += batch.rows
+    scalars["k"] += float(np.any(coefficients))
+    scalars["positional"] = 1.0
     if model.hash_bits is None:
-        scalars[9] = len(w)  # as wide as the rows
-    model._engine.set_state({**state, "v": w, "z": state["z"], "bias": bias, "scalars": scalars})
+        scalars["columns"] = len(w)  # as wide as the rows
+    moved = {"v": w, "bias": bias, "scalars": saved.array("linear", scalars)}
+    model._engine.set_state({**state, **moved})

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from .. import _native
+from ..errors import ParameterError
+from .compiled import compiled_name
 from .parameters import Parameters, from_text, number
 
 __all__ = [
@@ -51,6 +54,11 @@ class Loss(Parameters):
     name: ClassVar[str]
     margin: ClassVar[bool]
     convex: ClassVar[bool] = True
+    compiled: ClassVar[str] = ""  # the `Loss` of native/core/losses.hpp with its name and its formula
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.compiled = compiled_name(cls, _native.enums["Loss"])
 
     def value(self, z: float) -> float:
         raise NotImplementedError
@@ -65,7 +73,9 @@ class Loss(Parameters):
 
     def native(self) -> dict[str, float | str]:
         """What a compiled formula reads of its loss."""
-        return {"loss": self.name, "loss_parameter": self.parameter}
+        if not self.compiled:
+            raise ParameterError(f"{self!r} has no compiled formula; write a rule whose `step` calls its `pull`")
+        return {"loss": self.compiled, "loss_parameter": self.parameter}
 
 
 @dataclasses.dataclass(repr=False)

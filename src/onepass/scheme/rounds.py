@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import ParameterError
+from .compiled import compiled_class
 from .parameters import Parameters
 from .traits import RuleTraits
 
@@ -102,12 +102,6 @@ REPLACED_BY_TRAITS = frozenset(
 )
 
 
-def _computes_as(kind: type, home: type) -> bool:
-    """Does a rule have the slots and all methods of the class that it inherits from?"""
-    names = [name for name in dir(home) if not name.startswith("__") and inspect.isfunction(getattr(home, name))]
-    return all(getattr(kind, name) is getattr(home, name) for name in [*names, "slots"] if name != "validate")
-
-
 @dataclasses.dataclass(repr=False)
 class Rule(Parameters):
     """An online learning rule: scalars in, step out. A subclass with `tasks` and `step` is a whole learner.
@@ -137,9 +131,7 @@ class Rule(Parameters):
                 f"{cls.__name__}.{name} would never be asked for: since 0.1 a rule declares it in `traits`, as in "
                 f"super().traits.replace(…); see onepass.scheme.RuleTraits"
             )
-        ours = (kind for kind in cls.__mro__ if kind.__module__.startswith("onepass.rules."))
-        home = next((kind for kind in ours if kind.__name__ in _native.rules), None)
-        cls.compiled = home.__name__ if home is not None and _computes_as(cls, home) else ""
+        cls.compiled = compiled_class(cls, _native.rules)
 
     @property
     def traits(self) -> RuleTraits:

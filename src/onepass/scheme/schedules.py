@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from .. import _native
+from ..errors import ParameterError
+from .compiled import compiled_name
 from .parameters import Parameters, from_text, number
 
 __all__ = [
@@ -29,6 +32,11 @@ class Schedule(Parameters):
 
     family = "schedule"
     name: ClassVar[str]
+    compiled: ClassVar[str] = ""  # the `Schedule` of native/core/schedules.hpp with its name and its formula
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.compiled = compiled_name(cls, _native.enums["Schedule"])
 
     def __call__(self, t: float) -> float:
         raise NotImplementedError
@@ -44,8 +52,10 @@ class Schedule(Parameters):
 
     def native(self) -> dict[str, float | str]:
         """What a compiled formula reads of its schedule."""
+        if not self.compiled:
+            raise ParameterError(f"{self!r} has no compiled formula; write a rule whose `step` calls it")
         eta, p, q = self.constants()
-        return {"schedule": self.name, "eta": eta, "p": p, "q": q}
+        return {"schedule": self.compiled, "eta": eta, "p": p, "q": q}
 
 
 @dataclasses.dataclass(repr=False)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ... import _native
 from ...errors import ParameterError
+from ...scheme.compiled import compiled_class
 from ...scheme.parameters import Parameters, flag, number
 from ...scheme.rounds import Rule
 
@@ -25,16 +27,21 @@ Memory = dict[str, Any]
 class Budget(Parameters):
     """Base of all budgets. `formulas` are the updates that it supports (`RuleTraits.formula`); none means all.
 
-    `code` is its number in native/kernels/budgets.cpp.
+    `compiled` is found, not written: the row of the table in `native/kernels/budgets.cpp` with the same formula. It has
+    the name of the class, and models learn with it alone.
     """
 
     family = "budget"
     name: ClassVar[str] = ""
-    code: ClassVar[int] = -1
+    compiled: ClassVar[str] = ""
     formulas: ClassVar[Sequence[str]] = ()
     tasks: ClassVar[Sequence[str]] = ("binary", "multiclass", "regression")
     every_round: ClassVar[bool] = False  # `admit` is also called when the rule adds nothing
     inverts: ClassVar[bool] = False  # it needs K⁻¹, and so a positive definite kernel
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.compiled = compiled_class(cls, _native.budgets)
 
     def limit(self) -> int | None:
         """B, or None for no limit."""
@@ -53,19 +60,17 @@ class Budget(Parameters):
         """Apply the rule's step, or a step that keeps the budget instead. Return whether f has changed."""
         raise NotImplementedError
 
-    def numbers(self) -> list[float]:
-        """The parameters of the native formula, in its order."""
-        return []
-
-    def rule_numbers(self, rule: Rule) -> list[float]:
-        """The rule's parameters that the native formula reads."""
-        return []
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        """The parameters of the compiled formula by name: its own, and those of the rule that it reads."""
+        return {}
 
     def seed_number(self) -> int:
         return 0
 
     def require(self, rule: Rule, task: str, kernel: Kernel) -> None:
         """Refuse a rule, task or kernel that the budget is not defined for."""
+        if not self.compiled:
+            raise ParameterError(f"{self!r} has no compiled formula; use a budget whose methods are not overridden")
         if self.formulas and rule.traits.formula not in self.formulas:
             raise ParameterError(
                 f"{self!r} is not defined for {rule!r}: {self.reason()}; use {' or '.join(self.formulas)}"
@@ -94,7 +99,6 @@ class Unlimited(Budget):
     """No budget: every update adds a vector. `merge_duplicates` adds to the coefficients of an equal vector instead."""
 
     name = "unlimited"
-    code = 0
     merge_duplicates: bool = flag(False)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
@@ -112,7 +116,6 @@ class Stoptron(Budget):
     """When full, f never changes again (the baseline of Orabona, Keshet and Caputo 2008)."""
 
     name = "stoptron"
-    code = 1
     B: int = number(100, at_least=1, integer=True)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
@@ -124,7 +127,6 @@ class Oldest(Budget):
     """When full, the oldest vector is removed: Remove-Oldest; with the Perceptron, LBP (Cavallanti et al. 2007)."""
 
     name = "oldest"
-    code = 2
     B: int = number(100, at_least=1, integer=True)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
@@ -141,7 +143,6 @@ class Random(Budget):
     """
 
     name = "random"
-    code = 3
     B: int = number(100, at_least=1, integer=True)
     seed: int = number(0, at_least=0, integer=True)
 
@@ -165,7 +166,6 @@ class Reservoir(Budget):
     """
 
     name = "reservoir"
-    code = 13
     B: int = number(100, at_least=1, integer=True)
     seed: int = number(0, at_least=0, integer=True)
 
@@ -212,15 +212,14 @@ class Shrinking(Budget):
     """The shrinking Perceptron: on a mistake f ← φ f + y K(x, ·). Old vectors fade, none is removed."""
 
     name = "shrinking"
-    code = 4
     formulas = ("perceptron",)
     phi: float = number(0.99, above=0, below=1)
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         return f.take_step(dataclasses.replace(r, scale=r.scale * (self.phi if r.add != 0 else 1.0)))
 
-    def numbers(self) -> list[float]:
-        return [float(self.phi)]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        return {"phi": float(self.phi)}
 
     def reason(self) -> str:
         return "it shrinks on a mistake"

@@ -32,7 +32,6 @@ class ALD(Budget):
     """
 
     name = "ald"
-    code = 12
     formulas = ("adaline",)
     tasks: ClassVar[Sequence[str]] = ("binary", "regression")
     every_round = True
@@ -58,8 +57,8 @@ class ALD(Budget):
             _update_coefficients(f, r, memory, d, residual)
         return True
 
-    def numbers(self) -> list[float]:
-        return [float(self.nu)]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        return {"nu": float(self.nu)}
 
     def reason(self) -> str:
         return "it is least squares"

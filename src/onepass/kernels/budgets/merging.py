@@ -31,7 +31,6 @@ class Merge(Budget):
     """
 
     name = "merge"
-    code = 11
     B: int = number(100, at_least=1, integer=True)
 
     def require(self, rule: Rule, task: str, kernel: Kernel) -> None:

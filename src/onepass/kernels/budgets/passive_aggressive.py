@@ -45,11 +45,9 @@ class BudgetPA(Budget):
     def reason(self) -> str:
         return "it solves the problem of PA-I (or PA-II)"
 
-    def numbers(self) -> list[float]:
-        return [float(self.ramp)]
-
-    def rule_numbers(self, rule: Rule) -> list[float]:
-        return [rule.aggressiveness(), float(rule.traits.formula == "pa2")]  # type: ignore[attr-defined]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        C: float = rule.aggressiveness()  # type: ignore[attr-defined]
+        return {"ramp": self.ramp, "C": C, "squared": rule.traits.formula == "pa2"}
 
     def admit(self, f: Expansion, r: Round, memory: Memory) -> bool:
         if r.add == 0 or (self.ramp and r.loss > 2):
@@ -101,7 +99,6 @@ class BPAS(BudgetPA):
     """
 
     name = "bpas"
-    code = 8
 
     def maintain(self, f: Expansion, r: Round, problem: Problem) -> bool:
         costs = 0.5 * np.sum(f.c**2, axis=1) * np.maximum(0.0, np.diag(f.gram) - r.k**2 / r.ktt)
@@ -117,7 +114,6 @@ class BPANN(BudgetPA):
     """BPA-NN, V = {t, NN(r)}: r is projected on the new vector and r's nearest neighbour. O(B)."""
 
     name = "bpann"
-    code = 9
 
     def maintain(self, f: Expansion, r: Round, problem: Problem) -> bool:
         projections = [self.project_on_neighbour(f, r, i) for i in range(len(f))]
@@ -156,7 +152,6 @@ class BPAP(BudgetPA):
     """BPA-P, V = S ∪ {t} ∖ {r}: r is projected on all others; r costs ½c_r²/M_rr, M = K⁻¹ with t. O(B²)."""
 
     name = "bpap"
-    code = 10
     inverts = True
 
     def insert(self, f: Expansion, r: Round) -> bool:

@@ -30,7 +30,6 @@ class BudgetPerceptron(Budget):
     """
 
     name = "budget_perceptron"
-    code = 5
     formulas = ("perceptron",)
     tasks = ("binary",)
     B: int | None = number(None, at_least=1, integer=True)
@@ -75,11 +74,9 @@ class BudgetPerceptron(Budget):
                 return
             f.remove(i)
 
-    def numbers(self) -> list[float]:
-        return [float(self.remove == "after"), float(self.order == "sweep")]
-
-    def rule_numbers(self, rule: Rule) -> list[float]:
-        return [float(rule.get_params()["beta"])]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        beta = float(rule.get_params()["beta"])
+        return {"after": self.remove == "after", "sweep": self.order == "sweep", "beta": beta}
 
     def reason(self) -> str:
         return "its margins are those of equal coefficients, added on m <= beta"
@@ -105,7 +102,6 @@ class Forgetron(Budget):
     """
 
     name = "forgetron"
-    code = 6
     formulas = ("perceptron",)
     tasks = ("binary",)
     B: int = number(100, at_least=1, integer=True)
@@ -145,8 +141,8 @@ class Forgetron(Budget):
         """U: the bound holds for all g with ‖g‖ ≤ U."""
         return 0.25 * math.sqrt((self.B + 1) / math.log(self.B + 1))
 
-    def numbers(self) -> list[float]:
-        return [float(self.tuning == "self")]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        return {"self_tuned": self.tuning == "self"}
 
     def reason(self) -> str:
         return "its bound counts mistakes, m <= 0, each adding 1"

@@ -35,7 +35,6 @@ class Projectron(Budget):
     """
 
     name = "projectron"
-    code = 7
     formulas = ("perceptron",)
     tasks: ClassVar[Sequence[str]] = ("binary", "multiclass")
     every_round: ClassVar[bool] = True
@@ -59,8 +58,8 @@ class Projectron(Budget):
             return True
         return f.take_step(r)
 
-    def numbers(self) -> list[float]:
-        return [float(self.eta), 0.0, 0.0, 0.0]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        return {"eta": float(self.eta), "margin_errors": 0.0, "by_U": 0.0, "U": 0.0}
 
     def reason(self) -> str:
         return "it projects mistakes, m <= 0"
@@ -115,5 +114,5 @@ class ProjectronPP(Projectron):
             return float(self.U)
         return 0.25 * math.sqrt((self.B + 1) / math.log(self.B + 1)) if self.B is not None else 0.0
 
-    def numbers(self) -> list[float]:
-        return [float(self.eta), 1.0, float(self.update == "U"), self.comparator()]
+    def numbers(self, rule: Rule) -> dict[str, float]:
+        return {"eta": float(self.eta), "margin_errors": 1.0, "by_U": self.update == "U", "U": self.comparator()}
