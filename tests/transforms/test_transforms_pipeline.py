@@ -428,3 +428,16 @@ def test_texts():
     assert "text=good film" in chain["linearclassifier"].weights_
     assert (T.NGrams(2) | op.LinearClassifier()).fit(texts, y).score(texts, y) == 1.0
     assert chain.predict_one({"text": "so bad"}) == 0
+
+
+def test_a_step_that_is_replaced_in_place_is_noticed() -> None:
+    pipeline = T.StandardScaler(with_mean=False) | op.LinearClassifier()
+    pipeline.learn_one({"a": 2.0}, "x")
+    scaler, model = T.MinMaxScaler(), op.LinearRegressor()
+    pipeline.steps[0] = ("scaler", scaler)
+    pipeline.steps[1] = ("model", model)
+    pipeline.learn_one({"a": 2.0}, 1.5)
+    assert scaler._state is not None and model.t_ == 1 and isinstance(pipeline.predict_one({"a": 2.0}), float)
+    pipeline.steps[0] = ("scaler", object())
+    with pytest.raises(ParameterError, match="step 0 is"):
+        pipeline.learn_one({"a": 2.0}, 1.5)

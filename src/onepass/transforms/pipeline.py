@@ -55,7 +55,7 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
     steps : pairs (name, step), as in scikit-learn; `a | b` names them after their classes.
     """
 
-    _checked: Any = None  # the steps that were validated
+    _known: tuple[list[Any], list[Any], Any] | None = None  # steps that were validated: their transforms, their model
 
     def __init__(self, steps: list[tuple[str, Any]]) -> None:
         self.steps = steps
@@ -111,15 +111,24 @@ class Pipeline(LearnerBase, _BaseComposition):  # type: ignore[misc]
 
     @property
     def _transforms(self) -> list[Any]:
-        if self._checked is not self.steps:
+        known, steps = self._known, self.steps
+        if (
+            known is None
+            or len(known[0]) != len(steps)
+            or any(a is not b for a, (_, b) in zip(known[0], steps, strict=True))
+        ):
             self._check()
-            self._checked = self.steps
-        return [step for _, step in self.steps if is_transform(step)]
+            parts = [step for _, step in steps]
+            transforms = [step for step in parts if is_transform(step)]
+            self._known = known = parts, transforms, None if is_transform(parts[-1]) else parts[-1]
+        return known[1]
 
     @property
     def _model(self) -> Any:
         """The model at the end; None where there is none."""
-        final = self.steps[-1][1]
+        known, final = self._known, self.steps[-1][1]
+        if known is not None and known[0][-1] is final:
+            return known[2]
         return None if is_transform(final) else final
 
     @property
