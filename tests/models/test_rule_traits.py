@@ -133,3 +133,22 @@ def test_nobody_asks_for_a_rules_name_or_class() -> None:
             if _asks_who(node):
                 found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")  # type: ignore[attr-defined]
     assert found == []
+
+
+def test_a_model_asks_its_rule_once_and_the_rule_is_never_stale() -> None:
+    asked = []
+
+    @dataclasses.dataclass(repr=False)
+    class Counted(rules.PA1):
+        @property
+        def traits(self) -> RuleTraits:
+            asked.append(self.C)
+            return super().traits.replace(epsilon=self.C)
+
+    rule = Counted(C=0.5)
+    op.LinearModel(rule)
+    assert asked == [0.5]
+    rule.C = 0.25
+    assert rule.traits.epsilon == 0.25
+    with pytest.raises(TypeError, match="no trait epsilom; it has tasks"):
+        rule.traits.replace(epsilom=1.0)

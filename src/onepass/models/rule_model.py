@@ -29,7 +29,7 @@ from . import files, scoring, uncertainty
 from . import learning as model_learning
 from .base import LearnerBase, array_bytes
 from .columns import StreamColumns, placed
-from .options import (
+from .option_values import (
     check_options,
     classes_and_costs,
     read_bits,
@@ -85,15 +85,15 @@ class RuleModel(LearnerBase):
         task = self.task
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
-        # A copy: what is changed outside must not change what was learned.
-        self.rule = copy.deepcopy(rules.make(self.rule))
-        self.rule_traits = self.rule.traits
-        self.rule.require("binary" if task == "auto" else task)
-        scheme.require_start(self.rule)
-        self.readout = scheme.make_readout(self.readout, self.rule)
-        self.calibrated = scheme.calibrates(self.threshold, self.rule, task)
+        # What is changed outside must not change what was learned: a rule that is given as an object is copied.
+        self.rule = copy.deepcopy(self.rule) if isinstance(self.rule, Rule) else rules.make(self.rule)
+        self.rule_traits = traits = self.rule.traits
+        self.rule.require("binary" if task == "auto" else task, traits)
+        scheme.require_start(self.rule, traits)
+        self.readout = scheme.make_readout(self.readout, self.rule, traits)
+        self.calibrated = scheme.calibrates(self.threshold, self.rule, task, traits)
         self.ratchet = scheme.is_ratchet(self.readout, task)
-        self.rule.require_multiclass(self.multiclass)
+        self.rule.require_multiclass(self.multiclass, traits)
         classes = None if classes is None else list(classes)
         self.costs = None if self.costs is None else read_costs(self.costs, classes)
         if self.costs is not None:
@@ -111,7 +111,7 @@ class RuleModel(LearnerBase):
         # What an estimator keeps beside the model, carried through files.
         self.extra: dict[str, Any] = {}
         self.extra_arrays: dict[str, NDArray[Any]] = {}
-        scheme.require_norm(self.rule, self.fit_intercept, self.bias_in_norm)
+        scheme.require_norm(self.rule, self.fit_intercept, self.bias_in_norm, traits)
         self._columns = StreamColumns()
         self._engine = self._make_engine()
         self._bind()

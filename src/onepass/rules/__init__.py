@@ -115,6 +115,9 @@ class _Rules(Mapping[str, type[Rule]]):
         kind: type[Rule] = __getattr__(_HOME[name][1])
         return kind
 
+    def __contains__(self, name: object) -> bool:
+        return name in _HOME  # loads nothing
+
     def __iter__(self) -> Iterator[str]:
         return iter(_HOME)
 

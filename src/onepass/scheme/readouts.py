@@ -8,6 +8,7 @@ from typing import ClassVar
 from ..errors import ParameterError
 from .parameters import Parameters, choice, flag, from_text, number
 from .rounds import Rule
+from .traits import RuleTraits
 
 __all__ = ["READOUTS", "Average", "Last", "Pocket", "Readout", "Voted", "is_ratchet", "make_readout"]
 
@@ -66,9 +67,9 @@ class Voted(Readout):
 READOUTS: dict[str, type[Readout]] = {"last": Last, "average": Average, "pocket": Pocket, "voted": Voted}
 
 
-def make_readout(readout: str | Readout, rule: Rule) -> Readout:
+def make_readout(readout: str | Readout, rule: Rule, traits: RuleTraits | None = None) -> Readout:
     """The readout, after checking that the rule supports it; "last" is the rule's own readout."""
-    traits = rule.traits
+    traits = traits or rule.traits
     if readout == "last":
         readout = traits.readout
     made = readout if isinstance(readout, Readout) else from_text(readout, READOUTS, "readout")

@@ -94,6 +94,8 @@ class Seen:
     pull: Array  # step.add·φ
 
 
+USUAL = RuleTraits()
+
 # What a rule declared by itself before `RuleTraits`. It would be ignored without a word.
 REPLACED_BY_TRAITS = frozenset(
     "additive adds_up ball batch clips coordinates defined_for derived each_row epsilon_tube exact geometry minibatch "
@@ -138,7 +140,7 @@ class Rule(Parameters):
         """What the rule declares, with these parameters. Override it with `super().traits.replace(…)`."""
         tasks = (self.tasks,) if isinstance(self.tasks, str) else tuple(self.tasks)
         # Rules with a compiled formula declare whether they read ‖w‖²; for a rule in Python it is always computed.
-        return RuleTraits(tasks, formula=self.formula, uses_ww=not self.compiled)
+        return USUAL.replace(tasks=tasks, formula=self.formula, uses_ww=not self.compiled)
 
     def step(self, s: Scalars) -> Step:
         raise NotImplementedError(f"{type(self).__name__} must define step(s) -> Step")
@@ -167,16 +169,19 @@ class Rule(Parameters):
         """The weights after a round, for rules that update `by_coordinate`; changes its planes in place."""
         raise NotImplementedError(f"{type(self).__name__} moves its weights by steps along φ")
 
-    def require(self, task: str) -> None:
+    # The checks below take the traits of the rule where the caller has them: they are computed at each access, because
+    # parameters may change.
+
+    def require(self, task: str, traits: RuleTraits | None = None) -> None:
         """Refuse a task for which the rule is not defined."""
-        tasks = self.traits.tasks
+        tasks = (traits or self.traits).tasks
         if task not in tasks:
             defined = ", ".join(tasks) or "nothing (it declares no tasks)"
             raise ParameterError(f"{self!r} is not defined for task={task!r}; it is for {defined}")
 
-    def require_multiclass(self, multiclass: str) -> None:
+    def require_multiclass(self, multiclass: str, traits: RuleTraits | None = None) -> None:
         """Refuse a multiclass= that the rule does not have."""
-        traits = self.traits
+        traits = traits or self.traits
         if multiclass in traits.multiclass:
             return
         if traits.one_vs_rest:
@@ -221,28 +226,30 @@ class Task(Protocol):
     def predict(self, w: Array, x: Any) -> Any: ...
 
 
-def calibrates(threshold: str, rule: Rule, task: str) -> bool:
+def calibrates(threshold: str, rule: Rule, task: str, traits: RuleTraits | None = None) -> bool:
     """Should each label of a set score on its own side of 0, or is only the order learned?"""
     if threshold not in THRESHOLDS:
         raise ParameterError(f"threshold={threshold!r}: expected one of {', '.join(THRESHOLDS)}")
     if task != "multilabel" or threshold == "uncalibrated":
         return False
-    if not (rule.traits.additive or rule.traits.sums_steps):
+    traits = traits or rule.traits
+    if not (traits.additive or traits.sums_steps):
         reason = f"{rule!r} also shrinks, by an amount that is each step's own"
         raise ParameterError(f"threshold='calibrated' adds two steps of a round; {reason}: use 'uncalibrated'")
     return True
 
 
-def require_start(rule: Rule) -> None:
+def require_start(rule: Rule, traits: RuleTraits | None = None) -> None:
     """Refuse a rule that would never leave w = 0."""
-    if rule.traits.stays_at_zero:
+    if (traits or rule.traits).stays_at_zero:
         raise ParameterError(f"{rule!r} never starts from w = 0, where every margin is 0; see its docstring")
 
 
-def require_norm(rule: Rule, fit_intercept: bool, bias_in_norm: bool) -> None:
+def require_norm(rule: Rule, fit_intercept: bool, bias_in_norm: bool, traits: RuleTraits | None = None) -> None:
     """Refuse bias_in_norm=False for rules that need the intercept in ‖φ‖²."""
     if fit_intercept and not bias_in_norm:
-        if rule.traits.uses_ww:
+        traits = traits or rule.traits
+        if traits.uses_ww:
             raise ParameterError(f"{rule!r} reads ‖w‖², intercept included: bias_in_norm must be True")
-        if rule.traits.spread:
+        if traits.spread:
             raise ParameterError(f"{rule!r} reads φᵀΣφ, intercept included: bias_in_norm must be True")

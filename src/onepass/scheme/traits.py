@@ -70,7 +70,13 @@ class RuleTraits:
 
     def replace(self, **changes: Any) -> Self:
         """These traits, with some of them changed."""
-        return type(self)(**{**self.__dict__, **changes})  # takes a third of the time of dataclasses.replace
+        if not changes.keys() <= self.__dict__.keys():
+            unknown = ", ".join(sorted(changes.keys() - self.__dict__.keys()))
+            raise TypeError(f"a rule has no trait {unknown}; it has {', '.join(self.__dict__)}")
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **changes)  # a tenth of the time of dataclasses.replace
+        made.__post_init__()
+        return made
 
     def sees_all_scores(self, task: str, multiclass: str = "rival") -> bool:
         """Does `solve` replace `step` in this task?"""
