@@ -49,7 +49,7 @@ def test_a_new_class_of_lasvm_copies_no_state(how: str, monkeypatch: pytest.Monk
     copies = []
     verb = LasvmModel.__getstate__
     monkeypatch.setattr(LasvmModel, "__getstate__", lambda self: copies.append(1) or verb(self))
-    model = LasvmModel("linear", multiclass=how)
+    model = LasvmModel(kernel="linear", multiclass=how)
     for k in range(20):
         model.learn_one([1.0, float(k)], k)
     assert len(model.classes) == 20 and len(copies) <= 1  # where one machine of two classes becomes two
@@ -57,7 +57,7 @@ def test_a_new_class_of_lasvm_copies_no_state(how: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("how", ["ovr", "ovo"])
 def test_a_refused_first_row_of_a_class_leaves_lasvm_as_it_was(how: str) -> None:
-    model, twin = (LasvmModel("linear", multiclass=how) for _ in range(2))
+    model, twin = (LasvmModel(kernel="linear", multiclass=how) for _ in range(2))
     for k in range(6):
         for j in range(3):
             for each in (model, twin):

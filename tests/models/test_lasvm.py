@@ -111,7 +111,7 @@ def test_no_bit_depends_on_the_instruction_set_or_the_cache(kernel: str, tmp_pat
             for cache_mb in (0, 0.05, 256):
                 model = LaSVMClassifier(C=10, kernel=kernel, cache_mb=cache_mb, random_state=3, passes=2).fit(X, y)
                 model.cache_mb = 1
-                model._fitted().settings.cache_mb = 1
+                model._fitted().cache_mb = 1
                 results.add(saved(model, tmp_path))
                 evaluations.append(model.kernel_evaluations_)
     finally:

@@ -309,8 +309,8 @@ def test_a_broken_decoder_changes_nothing(methods, error, text, tmp_path):
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"selection": "worst"}, "'max_loss' or 'prediction'"),
-        ({"cost_transform": "log"}, "'sqrt' or 'identity'"),
+        ({"selection": "worst"}, "one of 'max_loss', 'prediction'"),
+        ({"cost_transform": "log"}, "one of 'sqrt', 'identity'"),
         ({"passes": 0}, "passes"),
         ({"rule": "adaline"}, "structured"),
         ({"decoder": Fixed()}, "selection='prediction'"),

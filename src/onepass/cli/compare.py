@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from ..persistence.files import write
+from .model_options import model_flags
 from .paths import Input, Output, summary_stream
 from .significance import Pairs
 from .source_options import add_source_options, source_options_of
@@ -47,14 +48,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
     help="What the labels are; auto: the first of them decide.",
 )
 @add_source_options
-@click.option(
-    "-b",
-    "--hash-bits",
-    type=click.IntRange(1, 30),
-    metavar="BITS",
-    show_default="a weight for every name",
-    help="Hash the features' names into 2^BITS weights.",
-)
+@model_flags("hash_bits")
 @click.option(
     "--tune",
     metavar="N or P%",

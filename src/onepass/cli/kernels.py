@@ -1,37 +1,20 @@
-"""Kernel learners on the command line: --kernel and --budget, and how support vectors are summarised."""
+"""Kernel learners on the command line: when --kernel and --budget ask for one, and how it is summarised."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+
+from .model_options import given_options
 
 if TYPE_CHECKING:
     from ..models.kernel import KernelModel
     from ..models.linear import LinearModel
     from ..scheme.rounds import Rule
 
-__all__ = ["asked", "check", "kernel_options", "learner_of", "make_model", "support"]
-
-
-def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option(
-            "--budget",
-            metavar="BUDGET",
-            show_default="none",
-            help="With a kernel: what goes when it is full, as bpann:B=100.",
-        ),
-        click.option(
-            "--kernel",
-            metavar="KERNEL",
-            show_default="none: linear",
-            help="Learn with a kernel in place of the inner product, as rbf:gamma=0.5.",
-        ),
-    ):
-        command = option(command)
-    return command
+__all__ = ["asked", "check", "learner_of", "make_model", "support"]
 
 
 def asked(given: dict[str, Any]) -> bool:
@@ -50,22 +33,11 @@ def check(given: dict[str, Any]) -> None:
 def make_model(
     given: dict[str, Any], rule: Rule, task: str, *, classes: Iterable[Hashable] | None, bits: int | None
 ) -> KernelModel:
-    """--budget alone has the Gaussian kernel. An intercept, a constant in the kernel, only where it is asked for."""
+    """--budget alone has the Gaussian kernel."""
     from ..models.kernel import KernelModel
 
-    source = click.get_current_context().get_parameter_source("intercept")
-    return KernelModel(
-        rule,
-        task,
-        kernel=given["kernel"] or "rbf",
-        budget=given["budget"],
-        classes=classes,
-        fit_intercept=given["intercept"] and source is not None and source.name == "COMMANDLINE",
-        readout=given["readout"],
-        hash_bits=bits,
-        max_classes=given["max_classes"],
-        max_features=given["max_features"],
-    )
+    own = given_options(given, KernelModel) | {"hash_bits": bits}
+    return KernelModel(rule, task, classes=classes, **own)
 
 
 def learner_of(model: LinearModel) -> str:

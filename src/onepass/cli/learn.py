@@ -14,6 +14,7 @@ import click
 from ..models import portfolio
 from ..persistence.files import write
 from . import kernels
+from .model_options import given_options, model_flags
 from .paths import Input, Output, flag_of, reads, summary_stream, writes
 from .source_options import SourceOptions, add_source_options, source_options_of
 from .vw import VWCommand, rule_of, said_of_rules, vw_options
@@ -50,36 +51,8 @@ WITH_A_BOUND = "pa1:C=0.1"
     help="What the labels are; auto: the first of them decide. multilabel: sets, 1,3,5; one-class: none, rows are to "
     "lie together; ranking: relevances of the rows of a query (svmlight's qid:).",
 )
-@click.option(
-    "--radius", type=float, metavar="R", show_default="1", help="With --task one-class: how far is still inside."
-)
-@kernels.kernel_options
 @add_source_options
-@click.option(
-    "-b",
-    "--hash-bits",
-    "--bit_precision",
-    type=click.IntRange(1, 30),
-    metavar="BITS",
-    show_default="a weight for every name",
-    help="Hash the features' names into 2^BITS weights.",
-)
-@click.option(
-    "--max-classes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    show_default="a million; 100 numbers that are not whole",
-    help="More classes than these are an error; --oaa declares them.",
-)
-@click.option(
-    "--max-features",
-    type=click.IntRange(min=1),
-    metavar="N",
-    show_default="2^26, or ONEPASS_MAX_FEATURES",
-    help="More features that are not hashed are an error.",
-)
-@click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, pocket.")
-@click.option("--intercept/--no-intercept", " /--noconstant", default=True, help="Learn a constant too.")
+@model_flags()
 @click.option(
     "--save",
     "-f",
@@ -261,19 +234,10 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
         if kernels.asked(given):
             return kernels.make_model(given, rule, task, classes=classes, bits=bits)
-        made: LinearModel = new_model(
-            for_numbers if task == "regression" else rule,
-            task,
-            classes=classes,
-            fit_intercept=given["intercept"]
-            if task not in ("ranking", "oneclass")
-            else "auto",  # which then means none
-            readout=given["readout"],
-            hash_bits=bits,
-            radius=1.0 if given["radius"] is None else given["radius"],
-            max_classes=given["max_classes"],
-            max_features=given["max_features"],
-        )
+        from ..models.linear import LinearModel
+
+        own = given_options(given, LinearModel) | {"hash_bits": bits}
+        made: LinearModel = new_model(for_numbers if task == "regression" else rule, task, classes=classes, **own)
         return made
 
     if model is None:
@@ -290,23 +254,16 @@ def _auto_run(given: dict[str, Any]) -> Job:
     for name in (*(["start_from"] if given["start_from"] else []), *said_of_rules(given)):
         if name != "rule":
             raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
-    if given["readout"] != "last":
-        raise click.UsageError("--rule auto chooses for itself: leave --readout out")
     if given["regret"]:
         raise click.UsageError("--regret is of one learner, --rule auto has many: name a rule, as --rule arow")
 
-    def make(task: str) -> Any:
-        from .tasks import new_model
+    from ..models.ensemble import EnsembleModel
 
-        return new_model(
-            "auto",
-            task,
-            classes=None if given["oaa"] is None else range(1, given["oaa"] + 1),
-            fit_intercept=given["intercept"],
-            hash_bits=given["hash_bits"],
-            max_classes=given["max_classes"],
-            max_features=given["max_features"],
-        )
+    classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
+    own = given_options(given, EnsembleModel)
+
+    def make(task: str) -> Any:
+        return EnsembleModel(task=task, classes=classes, **own)
 
     from .. import rules
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
+from ..models.options import LimitOptions
+from . import model_options
 from .job import Options
-from .kernels import kernel_options
 from .paths import STDOUT, flag_of
 from .source_options import SourceOptions
 from .vw import vw_options
@@ -31,7 +32,8 @@ def _names_of(options: Callable[..., Any]) -> set[str]:
 
 FILES = {"sources", "data", "save", "resume", "start_from"}  # `command_of` adds them
 IN_CHECKPOINT = {field.name for kind in (SourceOptions, Options) for field in dataclasses.fields(kind)}
-IN_MODEL = {"rule", "radius", "readout", "intercept"} | _names_of(kernel_options) | _names_of(vw_options) - {"data"}
+LIMITS = {field.name for field in dataclasses.fields(LimitOptions)}  # which a later run may change
+IN_MODEL = {"rule"} | (model_options.NAMES - LIMITS - IN_CHECKPOINT) | (_names_of(vw_options) - {"data"})
 
 
 def given_here(ctx: click.Context, name: str) -> bool:

@@ -61,14 +61,14 @@ def usual_metrics(task: str) -> list[str]:
 
 
 def new_model(rule: Any, task: str, **options: Any) -> Any:
-    """A model of a rule, or of many ("auto"). For sets of labels, its scores are divided by 0 where the rule can."""
+    """A model of a rule, or of many ("auto"). Without a threshold, 0 divides the labels of a set where the rule can."""
     from ..models.linear import LinearModel
 
     if rule == "auto":
         from ..models.ensemble import EnsembleModel
 
         return EnsembleModel(task=task, **options)
-    if task == "multilabel":
+    if task == "multilabel" and "threshold" not in options:
         try:
             return LinearModel(rule, task, threshold="calibrated", **options)
         except ParameterError:

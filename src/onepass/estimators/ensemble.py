@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
-from ..errors import LabelError, ParameterError, RowError
+from ..errors import ParameterError, RowError
 from ..learner import LearnerTraits, traits_of
 from ..models.base import locked
 from ..models.ensemble import EnsembleModel
 from ..models.linear import LinearModel
+from ..models.options import EnsembleOptions, shared_options
 from ..rows.labels import sorted_classes
 from ..scheme.rounds import Array, Rule
-from .model_estimator import ModelEstimator
-from .tables import as_classifier, as_regressor, class_array, read_labels, read_order, read_targets
+from .classes import ClassEstimator
+from .fit_options import PassOptions
+from .tables import as_classifier, as_regressor, read_labels, read_order, read_targets
 
 __all__ = ["ExpertEnsemble"]
 
@@ -29,7 +31,8 @@ def _votes(self: ExpertEnsemble) -> bool:
     return True
 
 
-class ExpertEnsemble(ModelEstimator[EnsembleModel]):
+@dataclasses.dataclass(repr=False, eq=False)
+class ExpertEnsemble(ClassEstimator[EnsembleModel], PassOptions, EnsembleOptions):
     """Several models learn side by side; Fixed Share over their losses says how much each is heard.
 
     Its weighted loss exceeds that of the best member, and of the best sequence of members, by little (see
@@ -44,44 +47,15 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
     eta : how fast losses move the weights (0.1 for classes, 0.5 for numbers).
     alpha : the share of every weight that all members get in each round: 0 follows the best member of the whole
         stream (Hedge), more forgets faster.
-    fit_intercept, hash_bits : of members given as rules. passes, shuffle, random_state : as in `LinearClassifier`.
+    fit_intercept, hash_bits, max_classes, max_features : of members given as rules.
+    passes, shuffle, random_state : as in `LinearClassifier`.
     """
 
     _model_kind = "EnsembleModel"
 
-    def __init__(
-        self,
-        members: Sequence[Any] | None = None,
-        *,
-        task: str = "auto",
-        eta: float | None = None,
-        alpha: float = 0.001,
-        fit_intercept: bool = True,
-        hash_bits: int | None = None,
-        passes: int = 1,
-        shuffle: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.members = members
-        self.task = task
-        self.eta = eta
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.hash_bits = hash_bits
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
-
     def _new_model(self, classes: list[Any] | None = None) -> Any:
-        return EnsembleModel(
-            None if self.members is None else [_made(member) for member in self.members],
-            self.task,
-            classes=classes,
-            fit_intercept=self.fit_intercept,
-            hash_bits=self.hash_bits,
-            eta=self.eta,
-            alpha=self.alpha,
-        )
+        members = None if self.members is None else [_made(member) for member in self.members]
+        return EnsembleModel(**shared_options(self, EnsembleModel) | {"members": members}, classes=classes)
 
     @property
     def _regresses(self) -> bool:
@@ -94,9 +68,8 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
         with self._all_or_nothing():
             table = self._validated(X, reset=True)
             answers: NDArray[Any] = read_targets(y, table.rows) if self._regresses else read_labels(y, table.rows)
-            classes = None if self._regresses else self._declare(sorted_classes(answers))
             importance = self._weights_of(sample_weight, table, whole=True)
-            model = self._begin(classes)
+            model = self._begin() if self._regresses else self._begin_with(sorted_classes(answers))
             passes, order, generator = read_order(self.passes, self.shuffle, self.random_state)
             table.require_finite()
             for _ in range(passes):
@@ -114,36 +87,20 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning, bit for bit as `learn_one` row by row. The first call for classes must declare them."""
         with self._all_or_nothing():
-            model = self._model
-            table = self._validated(X, reset=model is None)
+            table = self._validated(X, reset=self._model is None)
             answers: NDArray[Any] = read_targets(y, table.rows) if self._regresses else read_labels(y, table.rows)
-            if model is None:
-                if classes is None and not self._regresses:
-                    raise LabelError(
-                        "classes must be given in the first call of partial_fit: partial_fit(X, y, classes=[…])"
-                    )
-                model = self._begin(None if self._regresses else self._declare(sorted_classes(classes)))
-            elif classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
-                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
+            model = (self._model or self._begin()) if self._regresses else self._declare_classes(classes)
             model.learn_many(table, answers, self._weights_of(sample_weight, table))
         return self
 
-    def _declare(self, classes: NDArray[Any]) -> list[Any]:
-        self._class_dtype = classes.dtype
-        return list(classes.tolist())
-
     def predict(self, X: Any) -> NDArray[Any]:
-        scores = self._scores(X)
-        if self._regresses:
-            return np.asarray(scores[:, 0])
-        return np.asarray(self.classes_[self._fitted().class_indices(scores)])
+        return np.asarray(self._scores(X)[:, 0]) if self._regresses else super().predict(X)
 
     @available_if(_votes)  # type: ignore[untyped-decorator]
     @locked
     def decision_function(self, X: Any) -> Array:
         """Shares of the votes: for two classes their difference, one per class for more."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return super().decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy, or R² of a regression."""
@@ -165,7 +122,7 @@ class ExpertEnsemble(ModelEstimator[EnsembleModel]):
         """The labels, in the order of the scores."""
         if self._regresses:
             raise AttributeError("a regression has no classes")
-        return class_array(self._learned().classes, getattr(self, "_class_dtype", None))
+        return super().classes_
 
     @property
     def members_(self) -> list[LinearModel]:

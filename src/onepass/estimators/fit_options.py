@@ -5,14 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-__all__ = ["FitOptions", "LinearFitOptions", "PassOptions"]
+__all__ = ["FitOptions", "LinearFitOptions", "PassOptions", "RepeatOptions"]
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class PassOptions:
-    """How often, and in which order."""
+class RepeatOptions:
+    """How often."""
 
     passes: int = 1
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class PassOptions(RepeatOptions):
+    """How often, and in which order."""
+
     shuffle: bool | str = False
     random_state: Any = None
 

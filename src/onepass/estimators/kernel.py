@@ -15,7 +15,7 @@ from ..errors import ParameterError
 from ..kernels import Kernel
 from ..kernels.budgets import Budget, make
 from ..models.kernel import KernelModel
-from ..models.options import ClassOptions, KernelOptions, shared_options
+from ..models.options import ClassOptions, FeatureLimitOptions, KernelOptions, LimitOptions, shared_options
 from ..scheme.rounds import Array
 from .fit_options import FitOptions
 from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
@@ -85,7 +85,9 @@ class _KernelEstimator(RuleEstimator[KernelModel]):
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel], FitOptions, ClassOptions, KernelOptions):
+class KernelClassifier(
+    _KernelEstimator, RuleClassifier[KernelModel], FitOptions, LimitOptions, ClassOptions, KernelOptions
+):
     """A kernel classifier that learns by any rule, in one pass, within a budget.
 
     Parameters
@@ -96,7 +98,7 @@ class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel], FitOptions
     task : "auto" grows with the classes that appear; "binary" and "multiclass" fix the kind.
     fit_intercept, intercept_scaling : add intercept_scaling² to the kernel.
     hash_bits : hash feature names into 2^b columns.
-    multiclass, costs, class_weight : as in `LinearClassifier`.
+    multiclass, costs, max_classes, max_features, class_weight : as in `LinearClassifier`.
     mode, passes, shuffle, tol, random_state : how `fit` goes through its data; "incremental" stops by its tests.
         With several passes, ``budgets.Unlimited(merge_duplicates=True)`` counts a row that is back in its coefficient.
     """
@@ -117,7 +119,7 @@ class KernelClassifier(_KernelEstimator, RuleClassifier[KernelModel], FitOptions
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class KernelRegressor(_KernelEstimator, RuleRegressor[KernelModel], FitOptions, KernelOptions):
+class KernelRegressor(_KernelEstimator, RuleRegressor[KernelModel], FitOptions, FeatureLimitOptions, KernelOptions):
     """A kernel regressor. Parameters are those of `KernelClassifier`, without classes."""
 
     def _new_model(self, classes: list[Any] | None = None) -> KernelModel:

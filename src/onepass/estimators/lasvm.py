@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import kernels
-from ..errors import LabelError, ParameterError
+from ..errors import ParameterError
 from ..learner import LearnerTraits
-from ..models.lasvm import LasvmModel, Settings
+from ..models.lasvm import LasvmModel
+from ..models.lasvm_options import LasvmOptions
+from ..models.options import shared_options
 from ..rows.batches import as_importance
-from ..rows.labels import label_array, sorted_classes
-from ..scheme.parameters import Parameters, choice, flag, number
+from ..scheme.parameters import check_fields, choice, flag, number
 from ..scheme.rounds import Array
-from .class_weights import WeightedClasses
-from .model_estimator import ModelEstimator
+from .classes import ModelClassifier
+from .fit_options import RepeatOptions
 from .selection import SELECTIONS, Visit
-from .tables import class_array, read_labels, read_order
+from .tables import read_labels, read_order
 
 __all__ = ["LaSVMClassifier"]
 
 
-@dataclasses.dataclass(repr=False)
-class _Fit(Parameters):
-    """What `fit` alone reads, checked."""
-
-    selection: str = choice("random", *SELECTIONS)
-    candidates: int = number(50, at_least=1, integer=True)
-    max_examples: int | None = number(None, at_least=1, integer=True)
-    max_support: int | None = number(None, at_least=1, integer=True)
-    max_seconds: float | None = number(None, above=0)
-    finish: bool = flag(True)
-
-
-class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmModel]):  # type: ignore[misc]
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LaSVMClassifier(ModelClassifier[LasvmModel], RepeatOptions, LasvmOptions):
     """A support vector machine learned online: one pass comes near the batch solution, more converge to it.
 
     `fit` goes through a stored set; `partial_fit` and `learn_one` are a stream, in which every arrival is new and which
@@ -67,51 +54,22 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
     _model_kind = "LasvmModel"
     traits = LearnerTraits("class", frozenset({"score_one"}))
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: str | kernels.Kernel | Callable[..., Any] = "rbf",
-        *,
-        gamma: float | None = None,
-        tau: float = 1e-3,
-        cache_mb: float = 256,
-        multiclass: str = "ovr",
-        reprocess_steps: int = 1,
-        reprocess_until: float | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        passes: int = 1,
-        selection: str = "random",
-        candidates: int = 50,
-        max_examples: int | None = None,
-        max_support: int | None = None,
-        max_seconds: float | None = None,
-        finish: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.tau = tau
-        self.cache_mb = cache_mb
-        self.multiclass = multiclass
-        self.reprocess_steps = reprocess_steps
-        self.reprocess_until = reprocess_until
-        self.class_weight = class_weight
-        self.passes = passes
-        self.selection = selection
-        self.candidates = candidates
-        self.max_examples = max_examples
-        self.max_support = max_support
-        self.max_seconds = max_seconds
-        self.finish = finish
-        self.random_state = random_state
+    gamma: float | None = None
+    class_weight: dict[Any, float] | str | None = None
+    selection: str = choice("random", *SELECTIONS, kw_only=True)
+    candidates: int = number(50, at_least=1, integer=True, kw_only=True)
+    max_examples: int | None = number(None, at_least=1, integer=True, kw_only=True)
+    max_support: int | None = number(None, at_least=1, integer=True, kw_only=True)
+    max_seconds: float | None = number(None, above=0, kw_only=True)
+    finish: bool = flag(True)
+    random_state: Any = None
 
     # -- the scikit-learn façade -------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh from a table."""
         with self._all_or_nothing():
-            options = self._checked(_Fit)
+            check_fields("LaSVMClassifier", self)
             passes, _, random = read_order(self.passes, False, self.random_state)
             table = self._validated(X, reset=True)
             labels = read_labels(y, table.rows)
@@ -122,8 +80,8 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
             model.require_finite_bounds(weights)
             table = model.table(table)
             model.begin(table.columns, table.csr is not None)
-            limits = {name: getattr(options, name) for name in ("max_examples", "max_support", "max_seconds")}
-            visit = Visit(options.selection, random, passes, int(options.candidates), **limits)
+            limits = {name: getattr(self, name) for name in ("max_examples", "max_support", "max_seconds")}
+            visit = Visit(self.selection, random, passes, int(self.candidates), **limits)
             self._class_dtype = classes.dtype
             self._model = model
             try:
@@ -131,40 +89,9 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
             finally:
                 model.engine.forget_ids()  # the stream that may follow knows nothing of this table
             self.stopped_by_ = visit.stopped_by
-            if options.finish:
+            if self.finish:
                 self.finish_now()
         return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning, bit for bit as `learn_one` row by row. `classes` is required by the first call."""
-        if self.class_weight == "balanced":
-            raise ParameterError("class_weight='balanced' needs all labels at once: use fit, or give a dict")
-        with self._all_or_nothing():
-            model = self._model
-            table = self._validated(X, reset=model is None)
-            labels = read_labels(y, table.rows)
-            if model is None:
-                if classes is None:
-                    example = "partial_fit(X, y, classes=[…])"
-                    raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-                declared = sorted_classes(classes)
-                model = self._new_model(declared.tolist())
-                self._class_dtype = declared.dtype
-            elif classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
-                raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
-            importance = self._importance(sample_weight, table, labels, label_array(model.classes))
-            self._model = model
-            model.learn_many(table, labels, importance)
-        return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        scores = self._scores(X)
-        return np.asarray(self.classes_[self._fitted().class_indices(scores)])
 
     def _scores_of(self, model: LasvmModel, X: Any) -> Array:
         return model.scores(X)
@@ -200,17 +127,12 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
         return self
 
     def _new_model(self, classes: list[Any] | None = None) -> LasvmModel:
-        self._checked(_Fit)
+        check_fields("LaSVMClassifier", self)
         read_order(self.passes, False, self.random_state)
-        return LasvmModel(self._kernel(), classes=classes, **self._checked(Settings).get_params())
+        return LasvmModel(**shared_options(self, LasvmModel) | {"kernel": self._kernel()}, classes=classes)
 
-    def _checked(self, kind: type[Any]) -> Any:
-        """Some of the parameters, in a dataclass that refuses what is out of range."""
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
-        try:
-            return kind(**given)
-        except ParameterError as error:
-            raise ParameterError(str(error).replace(f"{kind.__name__}(", "LaSVMClassifier(", 1)) from None
+    def _named(self, model: LasvmModel) -> LasvmModel:
+        return model  # its first table names its columns
 
     def _kernel(self) -> kernels.Kernel:
         kernel = kernels.make(self.kernel)
@@ -221,11 +143,6 @@ class LaSVMClassifier(ClassifierMixin, WeightedClasses, ModelEstimator[LasvmMode
         return type(kernel)(**{**kernel.get_params(), "gamma": self.gamma})
 
     # -- what was learned --------------------------------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, in the order of the scores."""
-        return class_array(self._learned().classes, getattr(self, "_class_dtype", None))
 
     @property
     def n_support_(self) -> int:

@@ -12,7 +12,7 @@ from ..learner import LearnerTraits
 from ..models import uncertainty
 from ..models.base import unlocked
 from ..models.linear import LinearModel
-from ..models.options import ClassOptions, LinearOptions, shared_options
+from ..models.options import ClassOptions, FeatureLimitOptions, LimitOptions, LinearOptions, shared_options
 from ..scheme.rounds import Array
 from .fit_options import LinearFitOptions
 from .rule_estimator import RuleClassifier, RuleEstimator, RuleRegressor
@@ -49,7 +49,9 @@ class ClassWeights(LinearWeights):
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class LinearClassifier(ClassWeights, RuleClassifier[LinearModel], LinearFitOptions, ClassOptions, LinearOptions):
+class LinearClassifier(
+    ClassWeights, RuleClassifier[LinearModel], LinearFitOptions, LimitOptions, ClassOptions, LinearOptions
+):
     """A linear classifier that learns by any rule, in one pass.
 
     Parameters
@@ -65,6 +67,7 @@ class LinearClassifier(ClassWeights, RuleClassifier[LinearModel], LinearFitOptio
         "uniform" or "proportional"; "mira" (for mira) and "all" (for pa, pa1, pa2) solve for all classes at once.
     costs : what predicting the column costs where the row is true, classes in sorted order; the rival is then the one
         that costs most, and the margin to reach is the root of its cost.
+    max_classes, max_features : how many classes, and features that are not hashed, there may be; more are an error.
     class_weight : label → importance, or "balanced" (`fit` only).
     mode : how `fit` goes through its data: "online"; "incremental", up to `passes` times until a test ends it
         (`stopped_by_`); "batch", one summed (or `reduction="mean"`) step a pass, for perceptron and adaline.
@@ -84,7 +87,7 @@ class LinearClassifier(ClassWeights, RuleClassifier[LinearModel], LinearFitOptio
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class LinearRegressor(LinearWeights, RuleRegressor[LinearModel], LinearFitOptions, LinearOptions):
+class LinearRegressor(LinearWeights, RuleRegressor[LinearModel], LinearFitOptions, FeatureLimitOptions, LinearOptions):
     """A linear regressor that learns by any rule defined for regression, in one pass.
 
     Parameters are those of `LinearClassifier`, without classes.

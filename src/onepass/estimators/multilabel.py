@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import LabelError
 from ..models.linear import LinearModel
-from ..models.options import LinearOptions, ThresholdOptions, shared_options
+from ..models.options import LimitOptions, LinearOptions, ThresholdOptions, shared_options
 from ..rows import csr
 from ..rows.labels import require_no_dates
 from ..scheme.rounds import Array
@@ -23,7 +23,9 @@ __all__ = ["MultilabelClassifier"]
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class MultilabelClassifier(ClassWeights, RuleClassifier[LinearModel], PassOptions, ThresholdOptions, LinearOptions):
+class MultilabelClassifier(
+    ClassWeights, RuleClassifier[LinearModel], PassOptions, LimitOptions, ThresholdOptions, LinearOptions
+):
     """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
 
     The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.

@@ -11,7 +11,7 @@ from sklearn.base import OutlierMixin
 
 from ..learner import LearnerTraits
 from ..models.linear import LinearModel
-from ..models.options import OneClassOptions, RuleOptions, shared_options
+from ..models.options import FeatureLimitOptions, OneClassOptions, RuleOptions, shared_options
 from ..scheme.rounds import Array
 from .fit_options import PassOptions
 from .linear import LinearWeights
@@ -20,7 +20,14 @@ __all__ = ["OneClass"]
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class OneClass(OutlierMixin, LinearWeights, PassOptions, OneClassOptions, RuleOptions):  # type: ignore[misc]
+class OneClass(
+    OutlierMixin,  # type: ignore[misc]
+    LinearWeights,
+    PassOptions,
+    FeatureLimitOptions,
+    OneClassOptions,
+    RuleOptions,
+):
     """A centre w that moves towards every x further away than `radius`, by a Passive-Aggressive step.
 
     `score_samples` is −‖x − w‖, `decision_function` radius − ‖x − w‖ (below 0 is an outlier), `predict` +1 or −1.

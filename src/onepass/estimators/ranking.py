@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from ..errors import InputError, LabelError, NumericalError, ParameterError, RowError
+from ..errors import InputError, LabelError, NumericalError, RowError
 from ..learner import LearnerTraits
-from ..models.base import joined, read_count
+from ..models.base import joined
+from ..models.base import read_count as read_stored_count
 from ..models.linear import LinearModel
+from ..models.option_values import read_count
+from ..models.options import FeatureLimitOptions, RankingOptions, ReadoutOptions, RuleOptions, shared_options
 from ..persistence import store
 from ..rows.batches import Batch, as_batch, is_mappings
 from ..rows.labels import as_target, as_targets
 from ..rows.reals import is_real
-from ..scheme.readouts import Readout
-from ..scheme.rounds import Array, Rule
+from ..scheme.rounds import Array
 from .decoders import Features, difference
+from .fit_options import PassOptions
 from .linear import LinearWeights
 from .queries import Examples, Query, Stream, check_queries, kind_of, read_mappings, read_one, read_queries, read_table
 from .tables import read_order
@@ -29,7 +32,16 @@ from .tables import read_order
 __all__ = ["Ranker"]
 
 
-class Ranker(LinearWeights):
+class QueryWeights(LinearWeights):
+    """Weights that are learned query by query."""
+
+    _query: Query | None = None  # in progress
+    _examples = _dropped = 0
+    _described: dict[str, Any] | None = None  # the query in progress, as its state names it
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, ReadoutOptions, RuleOptions):
     """Pairwise ranking, in one pass, by any rule that is defined for it; with the default PA-I it is PAMIR.
 
     Of two examples of one query the one of higher relevance y should score higher by 1: φ = x_p − x_n, ⟨w, φ⟩ ≥ 1
@@ -44,6 +56,7 @@ class Ranker(LinearWeights):
     hash_bits : None gives every feature name its own weight; b hashes names into 2^b weights.
     max_query : how many examples of the current query are remembered; beyond it the oldest is dropped and counted
         in `dropped_`.
+    max_features : how many features that are not hashed there may be; more are an error.
     passes, shuffle, random_state : how often and in which order `fit` goes through its data. `shuffle` permutes the
         queries, and the examples within each.
 
@@ -54,33 +67,11 @@ class Ranker(LinearWeights):
     (`NumericalError`, `.row`): none of its pairs is learned, and it is not remembered. Those before it are.
     """
 
-    _query: Query | None = None
-    _examples = _dropped = 0
-    _described: dict[str, Any] | None = None  # the query in progress, as its state names it
     _answers_with = "rank"
 
     @property
     def traits(self) -> LearnerTraits:
         return dataclasses.replace(super().traits, verbs=frozenset({"predict_then_learn", "explain_one"}))
-
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        *,
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        max_query: int = 1000,
-        passes: int = 1,
-        shuffle: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.readout = readout
-        self.hash_bits = hash_bits
-        self.max_query = max_query
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     # -- one at a time ---------------------------------------------------------------------------------------------
 
@@ -307,12 +298,10 @@ class Ranker(LinearWeights):
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
         self._room()
-        return LinearModel(self.rule, "ranking", fit_intercept=False, readout=self.readout, hash_bits=self.hash_bits)
+        return LinearModel(**shared_options(self, LinearModel), task="ranking")
 
     def _room(self) -> int:
-        if isinstance(self.max_query, bool) or not isinstance(self.max_query, (int, np.integer)) or self.max_query < 1:
-            raise ParameterError(f"max_query={self.max_query!r}: expected a whole number >= 1")
-        return int(self.max_query)
+        return read_count("max_query", self.max_query)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -345,7 +334,8 @@ class Ranker(LinearWeights):
 
     def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
         super()._set_attributes(attributes)
-        self._examples, self._dropped = read_count(attributes, "examples"), read_count(attributes, "dropped")
+        self._examples = read_stored_count(attributes, "examples")
+        self._dropped = read_stored_count(attributes, "dropped")
         self._described = attributes["query"]
 
 

@@ -7,20 +7,20 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from .. import rules
-from ..errors import LabelError, ParameterError
+from ..errors import ParameterError
 from ..learner import LearnerTraits
 from ..models.base import locked, unlocked
 from ..models.rule_model import RuleModel
 from ..rows.batches import Batch, as_importance
-from ..rows.labels import label_array, sorted_classes
+from ..rows.labels import sorted_classes
 from ..scheme.rounds import Array, Rule
-from .class_weights import WeightedClasses
+from .classes import ModelClassifier
 from .model_estimator import ModelEstimator
-from .tables import class_array, read_labels, read_order, read_targets
+from .tables import read_labels, read_order, read_targets
 from .training import Training
 
 __all__ = ["BasedEstimator", "RuleClassifier", "RuleEstimator", "RuleRegressor"]
@@ -123,7 +123,7 @@ def _has_probabilities(self: RuleClassifier[Any]) -> bool:
     return True
 
 
-class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # type: ignore[misc]
+class RuleClassifier(ModelClassifier[M], BasedEstimator[M]):
     """Base of the classifiers over one `RuleModel`."""
 
     task: str
@@ -140,38 +140,10 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
             table = self._validated(X, reset=True)
             labels = read_labels(y, table.rows)
             classes = sorted_classes(labels)
-            self._class_dtype = classes.dtype
-            model = self._begin(classes.tolist())
+            model = self._begin_with(classes)
             importance = self._importance(sample_weight, table, labels, classes, whole=True)
             self._passes(model, table, labels, importance)
         return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning, bit for bit as `learn_one` row by row. `classes` is required by the first call."""
-        if self.class_weight == "balanced":
-            raise ParameterError("class_weight='balanced' needs all labels at once: use fit, or give a dict")
-        with self._all_or_nothing():
-            model = self._model
-            table = self._validated(X, reset=model is None)
-            labels = read_labels(y, table.rows)
-            model = self._declare_classes(classes)
-            importance = self._importance(sample_weight, table, labels, label_array(model.classes))
-            model.learn_many(table, labels, importance)
-        return self
-
-    def _declare_classes(self, classes: Any) -> M:
-        """The model to teach: a new one of these classes, or the one there is, which must have them."""
-        model = self._model
-        if model is None:
-            if classes is None:
-                example = "partial_fit(X, y, classes=[…])"
-                raise LabelError(f"classes must be given in the first call of partial_fit: {example}")
-            declared = sorted_classes(classes)
-            self._class_dtype = declared.dtype
-            return self._begin(declared.tolist())
-        if classes is not None and set(sorted_classes(classes).tolist()) != set(model.classes):
-            raise LabelError(f"classes={classes!r} differ from the first call's {model.classes!r}")
-        return model
 
     @unlocked
     def learn_one(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> None:
@@ -202,15 +174,6 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
         with self._learning() as model:
             return model.score_then_learn(X, y, self._weighted(y, importance), base)
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores: one per row for two classes (above 0 is the second class), one per class for more."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        scores = self._scores(X)
-        return np.asarray(self.classes_[self._fitted().class_indices(scores)])
-
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @locked
     def predict_proba(self, X: Any) -> Array:
@@ -222,11 +185,6 @@ class RuleClassifier(ClassifierMixin, WeightedClasses, BasedEstimator[M]):  # ty
     @locked
     def predict_proba_one(self, x: Any, base: float = 0.0) -> dict[Any, float]:
         return (self._model or self._new_model()).predict_proba_one(x, base)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, in the order of the scores."""
-        return class_array(self._learned().classes, getattr(self, "_class_dtype", None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
 import os
@@ -15,13 +16,14 @@ from ..errors import InputError, LabelError, ParameterError, RowError
 from ..learner import LearnerTraits
 from ..models.base import read_count
 from ..models.linear import LinearModel
+from ..models.options import FeatureLimitOptions, ReadoutOptions, RuleOptions, shared_options
 from ..models.parameter_values import decode_all, encode_all, template
 from ..persistence import store
 from ..rows.batches import Batch, as_batch, as_importance, is_mappings, to_row
 from ..rows.labels import as_labels, label_array, not_hashable, plain, require_label, sorted_classes
-from ..scheme.readouts import Readout
-from ..scheme.rounds import Rule
+from ..scheme.parameters import check_fields
 from . import decoders
+from .fit_options import RepeatOptions
 from .linear import LinearWeights
 from .tables import class_array, read_labels, read_passes
 from .weight_view import WeightView
@@ -35,7 +37,8 @@ SELECTIONS = ("max_loss", "prediction")
 ROUNDING = 1e-9
 
 
-class StructuredLearner(LinearWeights):
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, ReadoutOptions, RuleOptions):
     """Learns to answer with what a decoder can find: Φ(x, y) should score above Φ(x, r) for every other answer r.
 
     Each round takes one rival r and learns Δ = Φ(x, y) − Φ(x, r): ⟨w, Δ⟩ should reach √cost(y, r)
@@ -52,10 +55,15 @@ class StructuredLearner(LinearWeights):
     cost_transform : "sqrt" or "identity": what of the cost the margin should reach.
     readout : which weights predict: "last" or "average". Rivals are always chosen by the last ones.
     hash_bits : None gives every feature name its own weight; b hashes names into 2^b weights.
+    max_features : how many features that are not hashed there may be; more are an error.
     passes : how often `fit` goes through its data.
 
     `n_decoder_suboptimal_` counts the rounds in which the decoder returned an answer that scores below y.
     """
+
+    decoder: Any = dataclasses.field(default=None, kw_only=False)
+    selection: str = dataclasses.field(default="max_loss", metadata={"options": SELECTIONS})
+    cost_transform: str = dataclasses.field(default="sqrt", metadata={"options": tuple(TRANSFORMS)})
 
     # Without a decoder: blocks for the labels so far, and whether these are all there will be.
     _blocks = decoders.Multiclass()
@@ -67,25 +75,6 @@ class StructuredLearner(LinearWeights):
         answers = "class" if self.decoder is None else "structure"
         verbs = frozenset({"predict_then_learn", "explain_one"})
         return LearnerTraits(answers, verbs, linear=True)
-
-    def __init__(
-        self,
-        rule: str | Rule = "pa1",
-        decoder: Any = None,
-        *,
-        selection: str = "max_loss",
-        cost_transform: str = "sqrt",
-        readout: str | Readout = "last",
-        hash_bits: int | None = None,
-        passes: int = 1,
-    ) -> None:
-        self.rule = rule
-        self.decoder = decoder
-        self.selection = selection
-        self.cost_transform = cost_transform
-        self.readout = readout
-        self.hash_bits = hash_bits
-        self.passes = passes
 
     # -- one example -----------------------------------------------------------------------------------------------
 
@@ -351,16 +340,10 @@ class StructuredLearner(LinearWeights):
         self._blocks, self._declared = decoders.Multiclass(tuple(labels.tolist())), True
 
     def _new_model(self, classes: list[Any] | None = None) -> LinearModel:
-        for name, value, options in (
-            ("selection", self.selection, SELECTIONS),
-            ("cost_transform", self.cost_transform, tuple(TRANSFORMS)),
-        ):
-            if value not in options:
-                expected = " or ".join(repr(option) for option in options)
-                raise ParameterError(f"{name}={value!r}: expected {expected}")
+        check_fields("StructuredLearner", self)
         if self.decoder is not None:
             self._check_decoder(self.decoder)
-        return LinearModel(self.rule, "structured", fit_intercept=False, readout=self.readout, hash_bits=self.hash_bits)
+        return LinearModel(**shared_options(self, LinearModel), task="structured")
 
     def _check_decoder(self, decoder: Any) -> None:
         missing = [name for name in ("decode", "features", "cost") if not callable(getattr(decoder, name, None))]

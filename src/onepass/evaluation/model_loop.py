@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, NumericalError
 from ..metrics import Outcomes
 from ..metrics.outcomes import of_sets
+from ..models.options import RankingOptions
 from ..rows.batches import as_batch
 from ..rows.examples import Examples
 from .answers import Asker, Scored
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ModelLoop", "kind_of", "label_sets", "predictions_of", "scores_of"]
 
 KINDS = {"regression": "numbers", "oneclass": "numbers", "multilabel": "sets", "ranking": "rankings"}
-MAX_QUERY = 1000  # rows of a query that a new one is paired with, as `Ranker`'s max_query
+MAX_QUERY = RankingOptions.max_query  # examples of a query that a new one is paired with
 
 Predictions = Callable[[], Any]  # makes the predictions as they are written to a file
 

@@ -5,6 +5,7 @@ No scikit-learn: the command uses it for ``--rule auto``. Files hold every membe
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,32 +21,21 @@ from ..rows.batches import Batch, as_batch, as_importance, is_mappings
 from ..rows.labels import alike, as_labels, as_targets
 from ..rows.reals import as_reals
 from ..scheme.rounds import Array, Rule
+from ..scheme.sizes import read_max_features
 from . import portfolio
-from .base import LearnerBase
 from .base import part as part_of
+from .ensemble_members import EnsembleMembers, Members
 from .ensemble_weights import MemberWeights
 from .learning import check_mappings, run_into
 from .linear import LinearModel
+from .option_values import check_options, options_config, options_from
+from .options import EnsembleOptions, shared_options
 
 __all__ = ["EnsembleModel"]
 
 
-class Members:
-    """In the place of a model's rule: what the members are, the one heard most first."""
-
-    name = "auto"
-
-    def __init__(self, model: EnsembleModel) -> None:
-        self.model = model
-
-    def __repr__(self) -> str:
-        return f"Experts({', '.join(f'{name} {w:.2f}' for name, w in self.model.standing()[:3] if w >= 0.005)}, …)"
-
-    def proba(self, task: str) -> bool:
-        return False  # shares of votes are not calibrated
-
-
-class EnsembleModel(LearnerBase, MemberWeights):
+@dataclasses.dataclass(repr=False, eq=False)
+class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: ignore[misc]  # as `LinearModel`
     """M models and Fixed Share over them: v ∝ w e^{−ηc}, w ← (1 − α)v + α/M, c the members' losses in the round.
 
     Classes: members vote with their weights, and c is 1 where the vote was wrong. Numbers: the weighted mean of the
@@ -60,36 +50,24 @@ class EnsembleModel(LearnerBase, MemberWeights):
     readout = "members"
     estimator_kind = "ExpertEnsemble"
 
-    def __init__(
-        self,
-        members: Sequence[LinearModel] | Sequence[str] | None = None,
-        task: str = "auto",
-        *,
-        classes: Iterable[Any] | None = None,
-        fit_intercept: bool = True,
-        hash_bits: int | None = None,
-        max_classes: int | None = None,
-        max_features: int | None = None,
-        eta: float | None = None,
-        alpha: float = 0.001,
-    ) -> None:
+    _: dataclasses.KW_ONLY
+    classes: dataclasses.InitVar[Iterable[Any] | None] = None
+
+    def __post_init__(self, classes: Iterable[Any] | None) -> None:
+        task = self.task
         if task not in ("auto", "binary", "multiclass", "regression"):
             raise ParameterError(f"task={task!r}: expected one of auto, binary, multiclass, regression")
         classes = None if classes is None else list(classes)
+        members: Sequence[Any] | None = self.members
         if members is None:
             members = portfolio.REGRESSORS if task == "regression" else portfolio.CLASSIFIERS
         if not len(members):
             raise ParameterError("an ensemble needs at least one member")
-        self.task, self.hash_bits, self.fit_intercept = task, hash_bits, fit_intercept
-        self.max_classes, self.max_features = max_classes, max_features
+        self.max_features = read_max_features(self.max_features)
         self.members = [self._member(member, classes) for member in members]
-        if eta is None:
-            eta = 0.5 if task == "regression" else 0.1
-        if isinstance(eta, bool) or not isinstance(eta, int | float) or not 0 < eta < math.inf:
-            raise ParameterError(f"eta={eta!r}: expected a finite number > 0")
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha < 1:
-            raise ParameterError(f"alpha={alpha!r}: expected a number >= 0 and < 1")
-        self.eta, self.alpha = float(eta), float(alpha)
+        check_options(self)
+        if self.eta is None:
+            self.eta = 0.5 if task == "regression" else 0.1
         M = len(self.members)
         self.member_weights: Array = np.full(M, 1.0 / M)
         self.losses: Array = np.zeros(M)
@@ -121,21 +99,12 @@ class EnsembleModel(LearnerBase, MemberWeights):
         if not isinstance(member, str | Rule):
             raise ParameterError(f"member {member!r:.60}: expected a rule, its name, or a LinearModel")
         rule, readout = portfolio.read(member) if isinstance(member, str) else (member, "last")
-        return LinearModel(
-            rule,
-            self.task,
-            classes=None if self.task == "regression" else classes,
-            fit_intercept=self.fit_intercept,
-            readout=readout,
-            hash_bits=self.hash_bits,
-            max_classes=self.max_classes,
-            max_features=self.max_features,
-        )
+        known = None if self.task == "regression" else classes
+        return LinearModel(rule, readout=readout, classes=known, **shared_options(self, LinearModel))
 
     def options(self) -> dict[str, Any]:
         """The constructor's parameters."""
-        names = ("members", "task", "fit_intercept", "hash_bits", "eta", "alpha")
-        return {name: getattr(self, name) for name in names}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(**self.options(), classes=self.classes if self.declared else None)
@@ -154,70 +123,6 @@ class EnsembleModel(LearnerBase, MemberWeights):
         """Bytes of all members and of their weights."""
         own = self.member_weights.nbytes + self.losses.nbytes + self.alive.nbytes + self.range.nbytes
         return int(own) + sum(member.nbytes for member in self.members)
-
-    # -- what was learned ----------------------------------------------------------------------------------------------
-
-    @property
-    def first(self) -> LinearModel:
-        """A member that still learns; they all know the same names and classes."""
-        return self.members[int(np.argmax(self.alive))]
-
-    @property
-    def heaviest(self) -> LinearModel:
-        return self.members[int(np.argmax(self.member_weights))]
-
-    def standing(self) -> list[tuple[str, float]]:
-        """Members and their weights, the heaviest first."""
-        names = [f"{m.rule!r}" + ("" if repr(m.readout) == "Last()" else f"@{m.readout!r}") for m in self.members]
-        order = np.argsort(-self.member_weights, kind="stable").tolist()
-        return [(names[i], float(self.member_weights[i])) for i in order]
-
-    @property
-    def classes(self) -> list[Any]:
-        return self.first.classes
-
-    @property
-    def declared(self) -> bool:
-        return self.first.declared
-
-    @property
-    def n_features(self) -> int:
-        return self.first.n_features
-
-    @property
-    def names(self) -> list[str | int]:
-        return self.first.names
-
-    @property
-    def n_names(self) -> int:
-        return self.first.n_names
-
-    @property
-    def positional(self) -> bool:
-        return self.first.positional
-
-    @property
-    def k(self) -> int:
-        """Updates of the heaviest member."""
-        return self.heaviest.k
-
-    @property
-    def started(self) -> bool:
-        return self.t > 0 or bool(self.classes)
-
-    def weights(self) -> tuple[Array, Array]:
-        """Those of the heaviest member."""
-        return self.heaviest.weights()
-
-    def met_weights(self) -> tuple[NDArray[np.intp], Array, Array]:
-        return self.heaviest.met_weights()
-
-    def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
-        return self.heaviest.find(names)
-
-    def name_columns(self, names: list[str]) -> None:
-        for member in self.members:
-            member.name_columns(names)
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
@@ -406,10 +311,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
             arrays.update({f"m{i}.{key}": value for key, value in own.items()})
         arrays |= {"weights": self.member_weights, "losses": self.losses, "alive": self.alive.astype(np.uint8)}
         arrays |= {"range": self.range, **{f"extra.{key}": value for key, value in self.extra_arrays.items()}}
-        plain = {
-            name: getattr(self, name) for name in ("task", "hash_bits", "fit_intercept", "eta", "alpha", "t", "extra")
-        }
-        return {**plain, "members": configs}, arrays
+        return {**options_config(self), "t": self.t, "extra": self.extra, "members": configs}, arrays
 
     @classmethod
     def from_state(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -417,14 +319,7 @@ class EnsembleModel(LearnerBase, MemberWeights):
             members = []
             for i, own in enumerate(config["members"]):
                 members.append(registry.restored(own, part_of(arrays, f"m{i}.")))
-            model = cls(
-                members,
-                config["task"],
-                fit_intercept=config["fit_intercept"],
-                hash_bits=config["hash_bits"],
-                eta=config["eta"],
-                alpha=config["alpha"],
-            )
+            model = cls(members, **options_from(cls, config, {}))
             model.members = members
             shapes = {name: np.array(arrays[name]) for name in ("weights", "losses", "alive", "range")}
             if any(shapes[name].shape != (len(members),) for name in ("weights", "losses", "alive")):
@@ -450,6 +345,9 @@ class EnsembleModel(LearnerBase, MemberWeights):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(self.from_state(state["config"], state["arrays"]).__dict__)
         self.rule = Members(self)
+
+
+delattr(EnsembleModel, "classes")  # the default of the constructor's argument, which hides the property
 
 
 def _as_rows(x: Any) -> Any:

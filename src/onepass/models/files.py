@@ -19,7 +19,7 @@ from ..scheme.parameters import Parameters, config_name, from_config
 from ..scheme.rounds import Rule
 from ..scheme.schedules import SCHEDULES
 from ..scheme.traits import RuleTraits
-from .options import options_config, options_from
+from .option_values import options_config, options_from
 from .sparse_state import packed, unpacked
 
 if TYPE_CHECKING:

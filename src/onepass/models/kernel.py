@@ -26,7 +26,8 @@ from ..scheme.rounds import Array, Rule
 from . import saved
 from .base import array_bytes
 from .files import known_parameters, parted, resume
-from .options import ClassOptions, KernelOptions, LimitOptions, ReadoutOptions, engine_parts, options_from
+from .option_values import engine_parts, options_from
+from .options import ClassOptions, KernelOptions, LimitOptions, ReadoutOptions, option
 from .rule_model import RuleModel
 
 __all__ = ["NO_WEIGHTS", "KernelModel"]
@@ -45,7 +46,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
 
     counts_unknown = True
 
-    task: str = "auto"
+    task: str = option("auto", None)
     _: dataclasses.KW_ONLY
     classes: dataclasses.InitVar[Iterable[Hashable] | None] = None
 

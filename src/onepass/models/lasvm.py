@@ -23,41 +23,39 @@ from ..rows.batches import Batch, Rows, as_batch, as_importance, as_rows, to_row
 from ..rows.labels import not_hashable, plain, require_few, require_label
 from ..rows.named import NamedColumns, as_frame
 from ..scheme import sizes
-from ..scheme.parameters import Parameters, choice, config_name, from_config, number, to_config
+from ..scheme.parameters import check_fields, config_name, from_config, to_config
 from ..scheme.rounds import Array
 from ..scheme.sizes import MOST_LEARNERS
 from .base import LearnerBase, array_bytes
 from .columns import require_same_names
+from .lasvm_options import LasvmOptions
+from .option_values import options_config, options_from
 from .votes import with_sums
 
-__all__ = ["LasvmModel", "Settings"]
+__all__ = ["LasvmModel"]
 
 
-@dataclasses.dataclass(repr=False)
-class Settings(Parameters):
-    """The numbers of LASVM, checked."""
+class Machines(LearnerBase):
+    """Which machine separates which classes."""
 
-    family = "settings"
-    C: float = number(1.0, above=0)
-    tau: float = number(1e-3, above=0)
-    cache_mb: float = number(256, at_least=0)
-    reprocess_steps: int = number(1, at_least=1, integer=True)
-    reprocess_until: float | None = number(None, at_least=0)
-    multiclass: str = choice("ovr", "ovr", "ovo")
+    kernel: kernels.Kernel
+    multiclass: str
+    classes: list[Any]
 
-    def native(self, kernel: kernels.Kernel) -> dict[str, Any]:
-        until = math.inf if self.reprocess_until is None else float(self.reprocess_until)
-        return {
-            "C": float(self.C),
-            "tau": float(self.tau),
-            "cache_bytes": int(self.cache_mb * 2**20),
-            "reprocess_steps": int(self.reprocess_steps),
-            "reprocess_until": until,
-            "may_be_indefinite": not kernel.definite(),
-        }
+    def layout(self) -> list[tuple[int, int]]:
+        """(class of y = +1, class of y = −1) of the machines; −1 is all others."""
+        K = len(self.classes)
+        if K <= 2:
+            return [(1, 0)]
+        return [(k, -1) for k in range(K)] if self.multiclass == "ovr" else list(self.pairs())
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """The machines of one against one: (j, i), i < j, in the order in which classes join."""
+        return ((j, i) for j in range(len(self.classes)) for i in range(j))
 
 
-class LasvmModel(LearnerBase):
+@dataclasses.dataclass(repr=False, eq=False)
+class LasvmModel(Machines, LasvmOptions):  # type: ignore[misc]  # its kernel is an object once it is checked
     """Learns rows or mappings in the order in which they come; every arrival is new.
 
     `classes` declares the labels, and no other is then taken; without it they grow, in the order of appearance.
@@ -66,11 +64,12 @@ class LasvmModel(LearnerBase):
     traits = LearnerTraits("class", frozenset({"score_one"}))
     estimator_kind = "LaSVMClassifier"
 
-    def __init__(
-        self, kernel: str | kernels.Kernel = "rbf", *, classes: Sequence[Any] | None = None, **settings: Any
-    ) -> None:
-        self.kernel = kernels.make(kernel)
-        self.settings = Settings(**settings)
+    _: dataclasses.KW_ONLY
+    classes: dataclasses.InitVar[Sequence[Any] | None] = None
+
+    def __post_init__(self, classes: Sequence[Any] | None) -> None:
+        self.kernel = kernels.make(self.kernel)
+        check_fields("LasvmModel", self)
         self.declared = classes is not None
         self.classes: list[Any] = []
         self.columns = 0
@@ -84,7 +83,7 @@ class LasvmModel(LearnerBase):
 
     def options(self) -> dict[str, Any]:
         """The constructor's parameters."""
-        return {"kernel": self.kernel, **self.settings.get_params()}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(**self.options(), classes=self.classes if self.declared else None)
@@ -126,21 +125,21 @@ class LasvmModel(LearnerBase):
 
     def _make(self, kernel: kernels.Kernel) -> _native.LasvmEngine:
         self.kernel = kernel
-        engine = _native.LasvmEngine(kernel.native(), self._sparse, self.columns, self.settings.native(kernel))
+        engine = _native.LasvmEngine(kernel.native(), self._sparse, self.columns, self._native_options(kernel))
         for positive, negative in self.layout():
             engine.add_machine(positive, negative)
         return engine
 
-    def layout(self) -> list[tuple[int, int]]:
-        """(class of y = +1, class of y = −1) of the machines; −1 is all others."""
-        K = len(self.classes)
-        if K <= 2:
-            return [(1, 0)]
-        return [(k, -1) for k in range(K)] if self.settings.multiclass == "ovr" else list(self.pairs())
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        """The machines of one against one: (j, i), i < j, in the order in which classes join."""
-        return ((j, i) for j in range(len(self.classes)) for i in range(j))
+    def _native_options(self, kernel: kernels.Kernel) -> dict[str, Any]:
+        until = math.inf if self.reprocess_until is None else float(self.reprocess_until)
+        return {
+            "C": float(self.C),
+            "tau": float(self.tau),
+            "cache_bytes": int(self.cache_mb * 2**20),
+            "reprocess_steps": int(self.reprocess_steps),
+            "reprocess_until": until,
+            "may_be_indefinite": not kernel.definite(),
+        }
 
     def learn_one(self, x: Any, y: Any, importance: float = 1.0) -> None:
         rows: Any = [x] if isinstance(x, Mapping) else as_batch(_one_row(x))
@@ -182,7 +181,7 @@ class LasvmModel(LearnerBase):
                 raise
 
     def _runs(self, labels: list[Any]) -> Iterator[tuple[int, int, Callable[[], None] | None]]:
-        """Stretches between the arrivals of new classes: each is let in just before its first example.
+        """Stretches between the arrivals of new classes: each is registered just before its first example.
 
         The third undoes that, for the case that the example is refused.
         """
@@ -191,26 +190,26 @@ class LasvmModel(LearnerBase):
             if label not in self._index:
                 if row > start:
                     yield start, row, undo
-                start, undo = row, self._let_in(label)
+                start, undo = row, self._add_class(label)
         yield start, len(labels), undo
 
-    def _let_in(self, label: Any) -> Callable[[], None]:
+    def _add_class(self, label: Any) -> Callable[[], None]:
         """Make a new class's machines. What undoes it takes these away alone: many classes may come."""
         engine, before = self.engine, len(self.classes)
-        if splits := before == 2 and self.settings.multiclass == "ovr":
+        if splits := before == 2 and self.multiclass == "ovr":
             undo = functools.partial(self.__setstate__, self.__getstate__())
             engine.split()
         fresh = [] if before < 2 else [(before, i) for i in range(before)]
-        if fresh and self.settings.multiclass == "ovr":
+        if fresh and self.multiclass == "ovr":
             fresh = [(before, -1)]
         self._register(label)
         for positive, negative in fresh:
             engine.add_machine(positive, negative)
             engine.collect(engine.machines - 1)
-        return undo if splits else functools.partial(self._put_out, label, len(fresh))
+        return undo if splits else functools.partial(self._remove_class, label, len(fresh))
 
-    def _put_out(self, label: Any, machines: int) -> None:
-        """Undo `_let_in` of the class that came last."""
+    def _remove_class(self, label: Any, machines: int) -> None:
+        """Undo `_add_class` of the class that came last."""
         self.engine.drop_machines(machines)
         self.classes.remove(label)
         del self._index[label]
@@ -241,7 +240,7 @@ class LasvmModel(LearnerBase):
             known = known if len(known) > len(self._index) else dict(known)
             known[label] = len(known)
         classes = len(known)
-        machines = classes if self.settings.multiclass == "ovr" else classes * (classes - 1) // 2
+        machines = classes if self.multiclass == "ovr" else classes * (classes - 1) // 2
         if machines > MOST_LEARNERS:
             raise LabelError(
                 f"{classes:,} classes would take {machines:,} machines, but the limit is {MOST_LEARNERS:,}; use "
@@ -253,8 +252,8 @@ class LasvmModel(LearnerBase):
         return np.fromiter((self._index[label] for label in labels), dtype=np.int64, count=len(labels))
 
     def require_finite_bounds(self, weights: Array) -> None:
-        if len(weights) and not math.isfinite(float(weights.max()) * self.settings.C):
-            raise InputError(f"importance {weights.max():g} times C={self.settings.C:g} overflows; make either smaller")
+        if len(weights) and not math.isfinite(float(weights.max()) * self.C):
+            raise InputError(f"importance {weights.max():g} times C={self.C:g} overflows; make either smaller")
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
@@ -310,7 +309,7 @@ class LasvmModel(LearnerBase):
     def scores(self, X: Any) -> Array:
         """Scores as `decision_function` gives them: one column for up to two classes, else one for each class."""
         f = self.machine_scores(X)
-        if f.shape[1] == 1 or self.settings.multiclass == "ovr":
+        if f.shape[1] == 1 or self.multiclass == "ovr":
             return f
         K = len(self.classes)
         votes, sums = np.zeros((len(f), K)), np.zeros((len(f), K))
@@ -367,7 +366,7 @@ class LasvmModel(LearnerBase):
             arrays |= {f"names.{key}": value for key, value in store.encode_names(names).items()}
         config = {
             "kernel": kernel,
-            "settings": to_config(self.settings),
+            "options": options_config(self),
             "classes": store.encode_values(self.classes),
             "declared": self.declared,
             "columns": self.columns,
@@ -383,11 +382,11 @@ class LasvmModel(LearnerBase):
         """The model that `state` described; `kernel` where no file could hold it."""
         with checked_parts("the model"):
             kernel = kernel_from(config["kernel"]) if kernel is None else kernel
-            settings = from_config(config["settings"], {"settings:Settings": Settings})
-            model = cls(kernel, classes=store.decode_values(config["classes"]), **settings.get_params())
+            options = options_from(cls, config["options"], {})
+            model = cls(kernel=kernel, classes=store.decode_values(config["classes"]), **options)
             model._set_columns(config, arrays)
             if arrays:  # otherwise nothing was learned
-                model._engine = model._restored_engine(config["t"], arrays, settings)
+                model._engine = model._restored_engine(config["t"], arrays)
         return model
 
     def _set_columns(self, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -407,13 +406,13 @@ class LasvmModel(LearnerBase):
         elif decoded is not None:
             self.names = NamedColumns(decoded)
 
-    def _restored_engine(self, t: int, arrays: Mapping[str, NDArray[Any]], settings: Any) -> _native.LasvmEngine:
+    def _restored_engine(self, t: int, arrays: Mapping[str, NDArray[Any]]) -> _native.LasvmEngine:
         """The native engine with the support vectors of a file."""
         kernel = self.kernel
         sizes.require_few(self.n_features, None)
         if self._sparse and wants_dense(kernel):
             raise TypeError("the kernel takes vectors, and the rows are sparse")
-        engine = _native.LasvmEngine(kernel.native(), self._sparse, self.columns, settings.native(kernel))
+        engine = _native.LasvmEngine(kernel.native(), self._sparse, self.columns, self._native_options(kernel))
         numbers = {key: np.ascontiguousarray(value, dtype=np.float64) for key, value in arrays.items()}
         rows: Any = numbers["x"]
         if self._sparse:

@@ -14,14 +14,8 @@ from ..learner import LearnerTraits
 from ..rows.batches import Batch
 from ..scheme.rounds import Array
 from . import files, scoring, weights
-from .options import (
-    ClassOptions,
-    LimitOptions,
-    LinearOptions,
-    OneClassOptions,
-    ThresholdOptions,
-    engine_parts,
-)
+from .option_values import engine_parts
+from .options import ClassOptions, LimitOptions, LinearOptions, OneClassOptions, ThresholdOptions, option
 from .rule_model import RuleModel
 
 __all__ = ["LinearModel"]
@@ -55,7 +49,7 @@ class LinearModel(  # type: ignore[misc]  # its options are objects, not names, 
     predicted, judged and learned from. Of two classes it speaks for the second.
     """
 
-    task: str = "auto"
+    task: str = option("auto", None)
     _: dataclasses.KW_ONLY
     classes: dataclasses.InitVar[Iterable[Hashable] | None] = None
 

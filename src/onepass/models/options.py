@@ -1,134 +1,84 @@
-"""The options of models: dataclasses that models and estimators inherit; their checks; what the engine reads of them.
+"""The options of models: dataclasses that models and estimators inherit.
 
-An option is one field here. The model and the estimators that inherit its group take it, `get_params` lists it, files
-store it, and `_options_part` hands it to the native engine.
+An option is one field here. The models and estimators that inherit its group take it, `get_params` lists it, files
+store it (`option_values`), and the command has a flag for it, whose help is that of the field (`cli.model_options`).
+This module imports nothing that is slow to load: the command reads it before it knows what it has to do.
 """
 
+# ruff: noqa: RUF009  `option` makes the field
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from .. import scheme
-from ..errors import ParameterError
-from ..scheme.parameters import Parameters, from_config, to_config
-from ..scheme.readouts import Average, Readout
-from ..scheme.rounds import Array, Rule
-from . import callback
 
 if TYPE_CHECKING:
     from ..kernels import Kernel
     from ..kernels.budgets import Budget
-    from .rule_model import RuleModel
+    from ..scheme.readouts import Readout
+    from ..scheme.rounds import Rule
 
 __all__ = [
     "ClassOptions",
+    "EnsembleOptions",
+    "FeatureLimitOptions",
+    "Flag",
+    "HashOptions",
     "InterceptOptions",
     "KernelOptions",
     "LimitOptions",
     "LinearOptions",
     "OneClassOptions",
+    "RankingOptions",
     "ReadoutOptions",
     "RuleOptions",
     "ThresholdOptions",
-    "check_options",
-    "classes_and_costs",
-    "engine_parts",
-    "options_config",
-    "options_from",
-    "read_bits",
-    "read_costs",
-    "read_intercept",
-    "read_max_classes",
+    "flag_of",
+    "option",
     "shared_options",
 ]
 
 
-def read_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name}={value!r}: expected True or False")
-    return bool(value)
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """How the command spells an option. What is left out follows from the name and the default of the field.
+
+    `help`: what it does, in one line. `names`: its spellings. `kind`: int, float or str, with the limits `least` and
+    `most`. `default`: the default in words, where the value does not say enough.
+    """
+
+    help: str
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    kind: type | None = None
+    least: int | None = None
+    most: int | None = None
+    default: str | None = None
 
 
-def read_positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < math.inf:
-        raise ParameterError(f"{name}={value!r}: expected a finite number > 0")
-    return float(value)
+def option(
+    default: Any, flag: Flag | str | None, *, check: str | None = None, late: bool = False, apart: bool = False
+) -> Any:
+    """A field that is an option.
+
+    `flag`: how the command spells it, or only its help; None where the command has no flag for it, or one of its own.
+    `check`: a check of `option_values.CHECKS`. `late`: a file may leave it out, which then means the default.
+    `apart`: the model writes it to files in a form of its own.
+    """
+    flag = Flag(flag) if isinstance(flag, str) else flag
+    metadata = {"command": flag, "check": check, "late": late, "apart": apart}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-LATE = {"late": True}  # of an option that a file may leave out, which then means its default
-APART = {"apart": True}  # of an option that a model writes to files in a form of its own
+def with_default(group: type[Any], name: str, default: Any) -> Any:
+    """The option of another group, with another default."""
+    field = group.__dataclass_fields__[name]
+    return dataclasses.field(default=default, metadata=field.metadata)
 
 
-@dataclasses.dataclass(repr=False, eq=False)
-class RuleOptions:
-    """What every learner by a rule has."""
-
-    rule: str | Rule = "pa1"
-    _: dataclasses.KW_ONLY
-    hash_bits: int | None = None
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class InterceptOptions(RuleOptions):
-    fit_intercept: bool | str = "auto"
-    intercept_scaling: float = dataclasses.field(default=1.0, metadata={"check": read_positive})
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class ReadoutOptions:
-    readout: str | Readout = "last"
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class LinearOptions(ReadoutOptions, InterceptOptions):
-    bias_in_norm: bool = dataclasses.field(default=True, metadata={"check": read_flag})
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class KernelOptions(InterceptOptions):
-    kernel: str | Kernel | Callable[..., Any] = dataclasses.field(default="rbf", metadata=APART)
-    budget: str | Budget | None = None
-    fit_intercept: bool = False
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class ClassOptions:
-    """Of classifiers with one class for each example."""
-
-    multiclass: str = "rival"
-    costs: Any = None
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class ThresholdOptions:
-    """Of sets of labels."""
-
-    threshold: str = dataclasses.field(default="uncalibrated", metadata=LATE)
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class OneClassOptions:
-    radius: float = dataclasses.field(default=1.0, metadata={"check": read_positive})
-
-
-@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
-class LimitOptions:
-    """Limits of models that grow with their stream."""
-
-    max_classes: int | None = dataclasses.field(default=None, metadata=LATE)
-    max_features: int | None = dataclasses.field(default=None, metadata=LATE)
-
-
-def check_options(model: RuleModel) -> None:
-    """Replace each option that has a check of its own by what the check makes of it."""
-    for field in dataclasses.fields(model):
-        if check := field.metadata.get("check"):
-            setattr(model, field.name, check(field.name, getattr(model, field.name)))
+def flag_of(field: dataclasses.Field[Any]) -> Flag | None:
+    """How the command spells an option; None where it has no flag for it, or one of its own."""
+    return field.metadata.get("command")
 
 
 def shared_options(learner: Any, kind: type[Any]) -> dict[str, Any]:
@@ -137,152 +87,166 @@ def shared_options(learner: Any, kind: type[Any]) -> dict[str, Any]:
     return {field.name: getattr(learner, field.name) for field in dataclasses.fields(kind) if field.name in own}
 
 
-def options_config(model: RuleModel) -> dict[str, Any]:
-    """The options as files hold them."""
-    fields = [field for field in dataclasses.fields(model) if "apart" not in field.metadata]
-    values = [(field, getattr(model, field.name)) for field in fields]
-    return {
-        field.name: to_config(value) for field, value in values if value is not None or "late" not in field.metadata
-    }
+# -- the options -------------------------------------------------------------------------------------------------------
 
 
-def options_from(
-    kind: type[RuleModel], config: Mapping[str, Any], known: dict[str, type[Parameters]]
-) -> dict[str, Any]:
-    """The options that `options_config` wrote, for the constructor of a model of this kind."""
-    fields = [field for field in dataclasses.fields(kind) if "apart" not in field.metadata]
-    return {
-        field.name: from_config(config[field.name], known)
-        for field in fields
-        if field.name in config or "late" not in field.metadata
-    }
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class HashOptions:
+    hash_bits: int | None = option(
+        None,
+        Flag(
+            "Hash the features' names into 2^BITS weights.",
+            ("-b", "--hash-bits", "--bit_precision"),
+            "BITS",
+            int,
+            1,
+            30,
+            "a weight for every name",
+        ),
+    )
 
 
-def read_costs(costs: Any, classes: list[Any] | None) -> Array:
-    """The cost of predicting column for row, in the order of the declared classes."""
-    if classes is None:
-        raise ParameterError("costs need classes: declare them, so that rows and columns have names")
-    table = np.array(costs, dtype=np.float64)
-    if table.shape != (len(classes), len(classes)) or not np.all(np.isfinite(table)) or np.any(table < 0):
-        raise ParameterError(
-            f"costs must be {len(classes)} × {len(classes)} finite numbers >= 0, got shape {table.shape}"
-        )
-    if np.any(np.diag(table) != 0) or np.any(table + np.eye(len(classes)) == 0):
-        raise ParameterError("costs must be 0 on the diagonal and above 0 elsewhere")
-    return table
+@dataclasses.dataclass(repr=False, eq=False)
+class RuleOptions(HashOptions):
+    """What every learner by a rule has."""
+
+    rule: str | Rule = option("pa1", None)  # the command: --rule, whose default depends on the task
 
 
-def read_intercept(value: Any, task: str) -> bool:
-    """ "auto" is True wherever an intercept can tell examples apart."""
-    without = {
-        "oneclass": "a centre has no intercept",
-        "ranking": "the intercept cancels in a pair's difference",
-        "structured": "the intercept cancels in a difference of structures",
-    }.get(task)
-    if isinstance(value, str) and value == "auto":
-        return without is None
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
-    if value and without:
-        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
-    return bool(value)
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class InterceptOptions(RuleOptions):
+    fit_intercept: bool | str = option(
+        "auto",
+        Flag(
+            "Learn a constant too.",
+            ("--intercept/--no-intercept", " /--noconstant"),
+            kind=bool,
+            default="yes; with a kernel no",
+        ),
+    )
+    intercept_scaling: float = option(
+        1.0, Flag("The value of the constant feature.", metavar="VALUE"), check="positive"
+    )
 
 
-def read_bits(value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= 30:
-        raise ParameterError(f"hash_bits={value!r}: expected None or a whole number from 1 to 30")
-    return int(value)
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class ReadoutOptions:
+    readout: str | Readout = option("last", Flag("Which weights predict: last, average, pocket.", metavar="READOUT"))
 
 
-def read_max_classes(value: Any, classes: list[Any] | None) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ParameterError(f"max_classes={value!r}: expected None or a whole number >= 1")
-    if classes is not None and len(classes) > value:
-        raise ParameterError(f"max_classes={value:,}, but {len(classes):,} classes are declared")
-    return int(value)
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LinearOptions(ReadoutOptions, InterceptOptions):
+    bias_in_norm: bool = option(True, "Count the constant in the length of an example.", check="flag")
 
 
-def classes_and_costs(model: RuleModel, classes: Iterable[Hashable] | None) -> dict[str, Any]:
-    """These options of a new model like this one: costs go with the classes that they are of."""
-    if model.task in ("regression", "oneclass"):
-        return {}
-    given = None if classes is None else list(classes)
-    if model.costs is None:
-        return {"classes": given}
-    known = model.classes
-    given = known if given is None else given
-    if len(given) != len(known) or set(given) != set(known):
-        raise ParameterError(f"costs= are of the classes {known!r}: a model of {given!r} needs costs of its own")
-    order = [known.index(label) for label in given]
-    return {"classes": given, "costs": model.costs[np.ix_(order, order)]}
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class KernelOptions(InterceptOptions):
+    kernel: str | Kernel | Callable[..., Any] = option(
+        "rbf",
+        Flag(
+            "Learn with a kernel in place of the inner product, as rbf:gamma=0.5.",
+            metavar="KERNEL",
+            default="none: linear",
+        ),
+        apart=True,
+    )
+    budget: str | Budget | None = option(
+        None, Flag("With a kernel: what goes when it is full, as bpann:B=100.", metavar="BUDGET", default="none")
+    )
+    fit_intercept: bool = with_default(InterceptOptions, "fit_intercept", False)
 
 
-# What the loops call each task; all others classify.
-LOOPS = {
-    "multilabel": "multilabel",
-    "oneclass": "oneclass",
-    "regression": "regress",
-    "ranking": "direction",
-    "structured": "direction",
-}
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class ClassOptions:
+    """Of classifiers with one class for each example."""
+
+    multiclass: str = option(
+        "rival",
+        Flag(
+            "Of more than two classes, those to learn against: rival, uniform, proportional, mira, all.", metavar="HOW"
+        ),
+    )
+    costs: Any = option(None, None)  # a table, which no flag can hold
 
 
-def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The task, the rule and the options as the native engine reads them."""
-    kind = LOOPS.get(model.task, "classify")
-    return kind, _rule_part(model, kind), _options_part(model)
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class ThresholdOptions:
+    """Of sets of labels."""
+
+    threshold: str = option(
+        "uncalibrated",
+        Flag(
+            "With --task multilabel: calibrated (0 divides the labels of a set from the others) or uncalibrated.",
+            metavar="HOW",
+            default="calibrated, where the rule can",
+        ),
+        late=True,
+    )
 
 
-def _rule_part(model: RuleModel, kind: str) -> dict[str, Any]:
-    rule, traits = model.rule, model.rule_traits
-    if traits.by_coordinate and not rule.compiled:
-        raise ParameterError(
-            f"{rule!r} changes its weights in `moved`, which the native loop cannot call; use ReferenceLearner, or "
-            "write `step` alone"
-        )
-    return {
-        "compiled": rule.compiled,
-        "cfunc": rule.cfunc,
-        "params": list(rule.native().values()) if rule.cfunc else dict(rule.native()) if rule.compiled else {},
-        "slots": [float(v) for v in rule.slots.values()],
-        "sees_all_scores": kind == "classify" and traits.sees_all_scores("multiclass", model.multiclass),
-        "uses_ww": traits.uses_ww,
-        "uses_soft": traits.soft_thresholds,
-        "theta": traits.soft_limit,
-        "geometry": traits.geometry,
-        "ball": traits.ball,
-        "batch_size": traits.batch_size,
-        "mean": traits.reduction == "mean",
-        "coordinates": traits.coordinates,
-        "clips": traits.clips,
-        "planes": [(float(p.start), p.odd, float(p.dead)) for p in traits.planes],
-        "row_planes": sum(p.of_row for p in traits.planes),
-        "spread": None if traits.spread is None else dataclasses.asdict(traits.spread),
-        "tube": model.radius if model.task == "oneclass" else traits.epsilon,
-        "text": repr(rule),
-        "step": callback.step(rule),
-        "solve": callback.solve(rule),
-    }
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class OneClassOptions:
+    radius: float = option(
+        1.0, Flag("With --task one-class: how far is still inside.", metavar="R", default="1"), check="positive"
+    )
 
 
-def _options_part(model: RuleModel) -> dict[str, Any]:
-    readout = model.readout
-    return {
-        "hash_bits": -1 if model.hash_bits is None else model.hash_bits,
-        "constant": model.intercept_scaling if model.fit_intercept else 0.0,
-        "bias_in_norm": model.bias_in_norm,
-        "averaging": readout.kind if isinstance(readout, Average) else "none",
-        "average_from": float(readout.start) if isinstance(readout, Average) else 1.0,
-        "against": model.multiclass if model.multiclass in scheme.DIRECTIONS else "rival",
-        "roots": [] if model.costs is None else np.sqrt(model.costs).ravel().tolist(),
-        "pocket": isinstance(readout, scheme.Pocket),
-        "ratchet": model.ratchet,
-        "calibrated": model.calibrated,
-        "votes": float(readout.max_vectors) if isinstance(readout, scheme.Voted) else 0.0,
-        "max_features": model.max_features or 0,
-        "to_row": model._row,
-    }
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class RankingOptions:
+    """Of learners of queries."""
+
+    max_query: int = option(1000, None, check="count")  # the command's queries have this limit, too
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class FeatureLimitOptions:
+    """The limit of models whose features grow with their stream."""
+
+    max_features: int | None = option(
+        None,
+        Flag(
+            "More features that are not hashed are an error.",
+            metavar="N",
+            kind=int,
+            least=1,
+            default="2^26, or ONEPASS_MAX_FEATURES",
+        ),
+        late=True,
+    )
+
+
+@dataclasses.dataclass(kw_only=True, repr=False, eq=False)
+class LimitOptions(FeatureLimitOptions):
+    """Those of models whose classes grow, too."""
+
+    max_classes: int | None = option(
+        None,
+        Flag(
+            "More classes than these are an error; --oaa declares them.",
+            metavar="N",
+            kind=int,
+            least=1,
+            default="a million; 100 numbers that are not whole",
+        ),
+        late=True,
+    )
+
+
+@dataclasses.dataclass(repr=False, eq=False)
+class EnsembleOptions(LimitOptions, HashOptions):
+    """Of several models under experts' weights."""
+
+    members: Sequence[Any] | None = option(None, None, apart=True)  # the command: --rule auto, with the usual ones
+    task: str = option("auto", None)  # the command: --task, which has other words
+    _: dataclasses.KW_ONLY
+    fit_intercept: bool = with_default(InterceptOptions, "fit_intercept", True)
+    eta: float | None = option(
+        None, Flag("With --rule auto: how fast losses move the weights of members.", ("--ensemble-eta",), "ETA", float,
+                   default="0.1; 0.5 for numbers"), check="positive or None",
+    )  # fmt: skip
+    alpha: float = option(
+        0.001,
+        Flag("With --rule auto: the share of every weight that all members get in each round.", ("--ensemble-alpha",),
+             "SHARE"),
+        check="share",
+    )  # fmt: skip

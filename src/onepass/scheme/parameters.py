@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from ..errors import ParameterError, UnknownTypeError
 
-__all__ = ["Parameters", "choice", "flag", "from_config", "from_text", "number", "to_config"]
+__all__ = ["Parameters", "check_fields", "choice", "flag", "from_config", "from_text", "number", "to_config"]
 
 
 def number(
@@ -104,6 +104,12 @@ def _describe(meta: Mapping[str, Any]) -> str:
     return " ".join([kind, " and ".join(bounds)]).strip()
 
 
+def check_fields(owner: str, values: Any) -> None:
+    """Raise `ParameterError` where a field of a dataclass is not what it declares; `owner` names it in the message."""
+    for field in dataclasses.fields(values):
+        _check(owner, field, getattr(values, field.name))
+
+
 @dataclasses.dataclass(repr=False)
 class Parameters:
     """Base of rules, losses, schedules and readouts: a dataclass that checks its own fields."""
@@ -111,8 +117,7 @@ class Parameters:
     family: ClassVar[str] = ""  # "rule", "loss", …: part of the name in model files
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check(type(self).__name__, field, getattr(self, field.name))
+        check_fields(type(self).__name__, self)
         self.validate()
 
     def __repr__(self) -> str:
