@@ -112,9 +112,8 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_little_memory(tmp_path: Pat
 @pytest.mark.parametrize(("name", "text"), [("a.vw", "| a b\n| c\n"), ("a.vw", ""), ("a.csv", ""), ("a.svm", "\n\n")])
 def test_no_labels_at_all_is_said(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    result = onepass("learn", name, "--save", "m", cwd=tmp_path)
+    result = onepass("learn", name, cwd=tmp_path)
     assert result.returncode == 0 and "no labelled example" in result.stdout
-    assert not (tmp_path / "m").exists()
 
 
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
@@ -134,3 +133,20 @@ def test_an_update_that_overflows_is_refused(tmp_path: Path) -> None:
     assert result.returncode == 1 and "Traceback" not in result.stderr
     assert "a.svm, in the rows after example 0" in result.stderr
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("empty.vw", ""), ("header.csv", "a,b,label\n"), ("no.csv", "a,label\n1,\n")]
+)
+def test_a_model_that_was_not_written_is_an_error(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    (tmp_path / "old").write_text("as it was")
+    assert onepass("learn", name, cwd=tmp_path).returncode == 0
+    for rule in ([], ["--rule", "auto"]):
+        result = onepass("learn", name, *rule, "--save", "old", cwd=tmp_path)
+        assert result.returncode == 1 and "nothing was learned" in result.stdout
+        assert f"no labelled example in {name}" in result.stderr and "old was not written" in result.stderr
+        assert "--task" in result.stderr and (tmp_path / "old").read_text() == "as it was"
+        result = onepass("learn", name, *rule, "--task", "binary", "--save", "m", cwd=tmp_path)
+        assert result.returncode == 0 and "\nmodel " in result.stdout
+        assert onepass("learn", name, "--start-from", "m", "--save", "again", cwd=tmp_path).returncode == 0

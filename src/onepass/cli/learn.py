@@ -138,6 +138,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       onepass learn board.csv --label colour --kernel rbf:gamma=8 --budget bpann:B=100 --save board.model
       onepass learn -d train.vw -f model.vw --loss_function logistic -b 18 --passes 2
 
+    Without a labelled example there is no task, and so no model to --save: an error, unless --task says what it is.
+
     Ends with 0, 1 (bad input), 2 (wrong usage), 3 (done, but malformed lines were skipped), 130 (interrupted: what was
     learned is in MODEL, and --resume goes on to the same bits as an uninterrupted run).
     """
@@ -172,8 +174,23 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
         out = sys.stderr if given["audit"] else summary_stream()
         click.echo(summary(job, perf_counter() - began, given), file=out)
+    _require_model(job, given)
     if job.counts["skipped"]:
         ctx.exit(3)
+
+
+def _require_model(job: Job, given: dict[str, Any]) -> None:
+    """Refuse to end well where a file was to be written of a model that there is not."""
+    unwritten = [given[name] for name in ("save", "invert_hash") if given[name]]
+    if job.model is not None or not unwritten:
+        return
+    from ..errors import InputError
+
+    raise InputError(
+        f"no labelled example in {', '.join(job.reading.sources)}, so there is no model: {' and '.join(unwritten)} "
+        f"{'was' if len(unwritten) == 1 else 'were'} not written. Give examples with labels; or --task, and the model "
+        "is one that has learned nothing"
+    )
 
 
 def _check(given: dict[str, Any]) -> None:
