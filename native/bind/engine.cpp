@@ -267,6 +267,7 @@ double Engine::answer(nb::handle y) {
 }
 
 void Engine::teach(Read& row, double y, double importance, double target, const uint8_t* set, double base) {
+    importance += 0.0;  // of -0.0, which would mean an example that is only predicted, 0
     const size_t before = model.w.features;
     const bool was_positional = positional;
     const size_t columns_before = columns;

@@ -27,6 +27,17 @@ inline void fetch(const Csr& X, size_t i) {
     }
 }
 
+// An example that is predicted and not learned has this importance; the round of an importance of 0 counts.
+inline bool held_out(double importance) { return importance == 0.0 && std::signbit(importance); }
+
+// The prediction of an example that leaves the model as it is. A malformed row is refused as if it were learned.
+template <class Row>
+Status only_predict(Model& M, const Row& row, double* out, double base) {
+    if (!finite(norm(row.x, row.n))) return Status::not_finite;
+    if (out) predict_row(M, row, out, M.scores.data(), base);
+    return Status::ok;
+}
+
 template <class Path, class Batch>
 Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
     const size_t outputs = M.w.outputs;
@@ -39,8 +50,9 @@ Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
         const uint8_t* set = in.sets ? in.sets + i * outputs : nullptr;
         double* out = in.scores ? in.scores + i * outputs : nullptr;
         Status status = read_row(X, i, row);
-        if (status == Status::ok)
-            status = learn_row<Path>(M, row, y, importance, target, set, out, in.base ? in.base[i] : 0.0);
+        const double base = in.base ? in.base[i] : 0.0;
+        if (status == Status::ok && held_out(importance)) status = only_predict(M, row, out, base);
+        else if (status == Status::ok) status = learn_row<Path>(M, row, y, importance, target, set, out, base);
         if (status != Status::ok) return explain(X, i, status);
     }
     return {};

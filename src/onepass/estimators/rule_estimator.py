@@ -106,10 +106,15 @@ class BasedEstimator(RuleEstimator[M]):
         """The predictions of rows in any shape; changes nothing."""
         return (self._model or self._new_model()).predict_many(X, base)
 
-    def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
-        """For each row the prediction made just before that row is learned: a prequential run in one call."""
+    def predict_then_learn(
+        self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
+    ) -> Any:
+        """For each row the prediction made just before that row is learned: a prequential run in one call.
+
+        Rows that are `held` out (a mask) are predicted in their place, and not learned: they leave no trace.
+        """
         with self._learning() as model:
-            return model.predict_then_learn(X, y, importance, base)
+            return model.predict_then_learn(X, y, importance, base, held)
 
     @unlocked
     def score_one(self, x: Any, base: float = 0.0) -> Any:
@@ -164,15 +169,17 @@ class RuleClassifier(ModelClassifier[M], BasedEstimator[M]):
     def learn_many(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> None:
         super().learn_many(X, y, self._weighted(y, importance), base)
 
-    def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
-        return super().predict_then_learn(X, y, self._weighted(y, importance), base)
+    def predict_then_learn(
+        self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
+    ) -> Any:
+        return super().predict_then_learn(X, y, self._weighted(y, importance), base, held)
 
     def score_then_learn(
-        self, X: Any, y: Any, importance: Any = None, base: Any = None
+        self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
     ) -> list[tuple[list[Any], Array]]:
         """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
         with self._learning() as model:
-            return model.score_then_learn(X, y, self._weighted(y, importance), base)
+            return model.score_then_learn(X, y, self._weighted(y, importance), base, held)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @locked
@@ -228,8 +235,8 @@ class RuleRegressor(RegressorMixin, BasedEstimator[M]):  # type: ignore[misc]
         return (self._model or self._new_model()).predict_one(x, base)
 
     def score_then_learn(
-        self, X: Any, y: Any, importance: Any = None, base: Any = None
+        self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
     ) -> list[tuple[list[Any], Array]]:
         """The predictions for each row of a table before learning it, in parts as a classifier's scores."""
         with self._learning() as model:
-            return model.score_then_learn(X, y, importance, base)
+            return model.score_then_learn(X, y, importance, base, held)

@@ -45,6 +45,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
     """
 
     counts_unknown = True
+    native_hold_out = False
 
     task: str = option("auto", None)
     _: dataclasses.KW_ONLY

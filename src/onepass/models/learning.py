@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from ..errors import FeatureError, InputError, LabelError, RowError, short
 from ..rows import csr
-from ..rows.batches import Batch, as_batch, as_importance, is_mappings
+from ..rows.batches import Batch, as_base, as_batch, as_importance, is_mappings
 from ..rows.labels import as_label_sets, as_labels, as_targets, require_no_dates
 from ..rows.named import read_item
 from ..scheme.rounds import Array, Scalars
+from . import hold_out
 from .scoring import bases
 
 if TYPE_CHECKING:
@@ -26,12 +27,23 @@ if TYPE_CHECKING:
 
 __all__ = ["check_mappings", "judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
 
+# Tasks in which the native loops can skip the rows that are held out.
+NATIVE_TASKS = ("auto", "binary", "multiclass", "regression")
+
 # What is made of the scores that rows had before they were learned; None where nobody asks.
 Read = Callable[[Array], Any] | None
 
 
-def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Read = None) -> list[Any]:
-    """Learns; returns what `read` makes of the scores on the way, in parts."""
+def learn(
+    model: RuleModel,
+    X: Any,
+    y: Any,
+    importance: Any,
+    base: Any,
+    read: Read = None,
+    held: NDArray[np.bool_] | None = None,
+) -> list[Any]:
+    """Learns; returns what `read` makes of the scores on the way, in parts. Rows `held` out are only scored."""
     if is_mappings(X):
         return _learn_mappings(model, X, y, importance, base, read)
     batch = as_batch(X, inside=False)
@@ -39,19 +51,90 @@ def learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any, read: Re
         raise InputError("X has no rows; expected at least one")
     c = as_importance(importance, batch.rows)
     t, known = model.t, model.n_names
-    batch = model._placed(batch, learning=True)
+    if held is None:
+        batch = model._placed(batch, learning=True)
+    else:
+        batch, c = hold_out.placed(model, batch, held), hold_out.importance_of(held, c)
     try:
-        return _learn_table(model, batch, y, c, base, read)
+        return _learn_table(model, batch, y, c, base, read, held)
     except BaseException as error:
         if batch.named and model.hash_bits is None:
-            model._columns.forget(model, batch, known, error.row if isinstance(error, RowError) else model.t - t)
+            rows = error.row if isinstance(error, RowError) else hold_out.rows_before(held, model.t - t)
+            model._columns.forget(model, batch, known, rows)
         raise
     finally:
         if batch.names and t == 0 and model.t and not model.names and model.hash_bits is None:
             model._engine.set_names(batch.names)  # so that mappings may follow
 
 
-def _learn_table(model: RuleModel, batch: Batch, y: Any, c: Array | None, base: Any, read: Read) -> list[Any]:
+def learn_others(
+    model: RuleModel, X: Any, y: Any, importance: Any, base: Any, held: NDArray[np.bool_], read: Read
+) -> list[Any]:
+    """Learn the rows that are not `held` out; what `read` makes of the scores of all of them, in parts."""
+    X = X if is_mappings(X) else as_batch(X, inside=False)
+    rows = X.rows if isinstance(X, Batch) else len(X)
+    c, b = as_importance(importance, rows), as_base(base, rows)
+    held = _as_mask(held, rows)
+    ends = _ends_of_calls(model, held, isinstance(X, Batch))
+    if len(ends) > 2:
+        _check_rows(model, X, y, held)
+    parts: list[Any] = []
+    for start, stop in itertools.pairwise(ends):
+        part = X.part(start, stop) if isinstance(X, Batch) else X[start:stop]
+        weight, begin = (None if each is None else each[start:stop] for each in (c, b))
+        mask = held[start:stop]
+        try:
+            if mask.all():
+                parts.append(read(model.score_many(part, begin)) if read else None)
+            else:
+                parts += learn(model, part, y[start:stop], weight, begin, read, mask if mask.any() else None)
+        except RowError as error:
+            raise error.at(start + error.row) from None
+    return parts
+
+
+def _ends_of_calls(model: RuleModel, held: NDArray[np.bool_], table: bool) -> list[int]:
+    """Where to cut rows, so that each part is held out as a whole, or can be learned by one call of the loops."""
+    rows = len(held)
+    if table and model.native_hold_out and model.task in NATIVE_TASKS:  # the rows before the first that is learned
+        ends = [0, rows if held.all() else int(np.argmin(held)), rows]
+    else:
+        ends = [0, *(np.flatnonzero(np.diff(held)) + 1).tolist(), rows]
+    return list(dict.fromkeys(ends))
+
+
+def _check_rows(model: RuleModel, X: Any, y: Any, held: NDArray[np.bool_]) -> None:
+    """Raise what is wrong with any of the rows, before one is learned: they go to the loops in several calls."""
+    if not isinstance(X, Batch):
+        check_mappings(model, X)
+    elif not X.validated:
+        X.require_finite()
+    if len(y) != len(held):
+        raise InputError(f"X has {len(held)} rows, y has {len(y)}")
+    if model.task in ("auto", "binary", "multiclass"):
+        model._check_labels(as_labels(y)[~held].tolist())
+    elif model.task == "regression":
+        as_targets(y)
+
+
+def _as_mask(held: Any, rows: int) -> NDArray[np.bool_]:
+    mask = np.asarray(held)
+    if mask.dtype != np.bool_ or mask.shape != (rows,):
+        raise InputError(
+            f"held must hold one True or False per row: X has {rows} rows, got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
+
+
+def _learn_table(
+    model: RuleModel,
+    batch: Batch,
+    y: Any,
+    c: Array | None,
+    base: Any,
+    read: Read,
+    held: NDArray[np.bool_] | None,
+) -> list[Any]:
     """Learn a table whose columns are the model's features."""
     if model.task == "oneclass":
         return [run(model, batch, None, c, read, base=bases(model, base, batch.rows))]
@@ -63,15 +146,21 @@ def _learn_table(model: RuleModel, batch: Batch, y: Any, c: Array | None, base: 
         raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
     if model.task == "regression":
         return [run(model, batch, y, c, read, base=bases(model, base, batch.rows))]
+    y = y if held is None else hold_out.labels_of(held, y)
     indices = model._indices(y)
     if np.all(indices >= 0):
         return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]
     return _learn_growing(model, batch, y, c, base, read)
 
 
-def predict_then_learn(model: RuleModel, X: Any, y: Any, importance: Any, base: Any) -> Any:
+def predict_then_learn(
+    model: RuleModel, X: Any, y: Any, importance: Any, base: Any, held: NDArray[np.bool_] | None = None
+) -> Any:
     """For each row the prediction before learning it: one array, or a list where predictions are of different kinds."""
-    parts = learn(model, X, y, importance, base, model._predictions)
+    if held is None:
+        parts = learn(model, X, y, importance, base, model._predictions)
+    else:
+        parts = learn_others(model, X, y, importance, base, held, model._predictions)
     if len(parts) == 1:
         return parts[0]
     return [label for part in parts for label in (part.tolist() if isinstance(part, np.ndarray) else part)]

@@ -63,6 +63,7 @@ class RuleModel(LearnerBase):
 
     _state_is_copy = True
     counts_unknown = False  # do features that were never learned change a score?
+    native_hold_out = True  # can the native loops predict rows on the way without learning them?
 
     rule: Rule
     task: str
@@ -321,17 +322,27 @@ class RuleModel(LearnerBase):
         """
         model_learning.learn(self, X, y, importance, base)
 
-    def predict_then_learn(self, X: Any, y: Any, importance: Any = None, base: Any = None) -> Any:
-        """For each row the prediction before learning it, as predict-then-learn one by one would give."""
-        return model_learning.predict_then_learn(self, X, y, importance, base)
+    def predict_then_learn(
+        self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
+    ) -> Any:
+        """For each row the prediction before learning it, as predict-then-learn one by one would give.
+
+        Rows that are `held` out (a mask) are predicted in their place, and not learned: they leave no trace.
+        """
+        return model_learning.predict_then_learn(self, X, y, importance, base, held)
 
     def score_then_learn(
-        self, X: Any, y: Any, importance: Any = None, base: Any = None
+        self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
     ) -> list[tuple[list[Any], Array]]:
-        """The scores of each row of a table before learning it, in parts: (classes known then, their scores)."""
+        """The scores of each row of a table before learning it, in parts: (classes known then, their scores).
+
+        Rows that are `held` out (a mask) are scored in their place, and not learned: they leave no trace.
+        """
         if is_mappings(X):
             raise FeatureError("score_then_learn takes a table; with mappings use score_one and learn_one")
-        return model_learning.learn(self, X, y, importance, base, lambda scores: (self.classes, scores))
+        if held is None:
+            return model_learning.learn(self, X, y, importance, base, lambda scores: (self.classes, scores))
+        return model_learning.learn_others(self, X, y, importance, base, held, lambda s: (self.classes, s))
 
     def score_many(self, X: Any, base: Any = None) -> Array:
         """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""

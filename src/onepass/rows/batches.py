@@ -228,7 +228,7 @@ def as_importance(given: Any, rows: int) -> NDArray[np.float64] | None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise InputError(f"importance must be finite and >= 0, but entry {bad[0]} is {weights[bad[0]]}")
-    return weights
+    return weights + 0.0  # of -0.0, which would mean an example that is only predicted, 0
 
 
 def as_base(given: Any, rows: int) -> NDArray[np.float64] | None:
