@@ -72,6 +72,7 @@ _HOMES = {
     "Regret": "convex.regret.curves",
     "Rule": "scheme.rounds",
     "Run": "evaluation",
+    "RunState": "evaluation",
     "Scalars": "scheme.rounds",
     "Step": "scheme.rounds",
     "StructuredLearner": "estimators.structured",

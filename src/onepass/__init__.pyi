@@ -39,6 +39,7 @@ from .evaluation import Distributed as Distributed
 from .evaluation import Hindsight as Hindsight
 from .evaluation import PendingLabels as PendingLabels
 from .evaluation import Run as Run
+from .evaluation import RunState as RunState
 from .evaluation import distributed as distributed
 from .evaluation import prequential as prequential
 from .evaluation import report as report

@@ -61,6 +61,7 @@ OPTIONS: dict[str, tuple[str, list[str]]] = {
     "start_from": (VW, ["--start-from", "m0"]),
     "metrics": (VW, ["--rule", "sgd:loss=logistic", "--metrics", "error,log_loss", "--json", "j"]),
     "every": (VW, ["--every", "20", "--json", "j"]),
+    "regret": (VW, ["--regret"]),
     "window": (VW, ["--window", "30", "--json", "j"]),
     "report": (VW, ["--report", "r.html"]),
     "json_path": (VW, ["--json", "j"]),
@@ -100,7 +101,6 @@ NOT_HERE = {
     "save": "in every run",
     "resume": "in every run",
     "follow": "test_follow_is_followed_again",
-    "regret": "looks back on a whole run: refused beside --resume",
 }
 
 

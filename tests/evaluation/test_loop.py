@@ -26,7 +26,7 @@ Y = np.where(X @ [1.0, -2.0, 0.5, 0.0] + generator.normal(size=600) > 0, "yes", 
 def begin(model: Any, held_out: bool) -> Loop:
     made = metrics.make_all(METRICS)
     loop = Loop(Asker(model, needs_of(made, False)))
-    loop.begin(Run(every=70, window_size=50), made, held_out=Run(every=20) if held_out else None)
+    loop.begin(Run(every=70, window_size=50), made, holds_out=held_out)
     return loop
 
 
@@ -34,9 +34,8 @@ def go_on(loop: Loop, start: int, stop: int, nth: int) -> None:
     for at in range(start, stop, 20):
         here = slice(at, min(at + 20, stop))
         held = loop.is_held_out(nth, here.stop - at) if nth else None
-        weight = None if held is None else np.where(held, 0.0, 1.0)
-        rows = Examples(X[here], Y[here], weight)
-        loop.record(loop.judge(rows, loop.predict_then_learn(rows)), 0.0, held)
+        rows = Examples(X[here], Y[here])
+        loop.record(loop.judge(rows, loop.predict_then_learn(rows, held)), 0.0, held)
         loop.examples += rows.size()
 
 
@@ -53,7 +52,7 @@ def test_a_loop_that_is_read_back_ends_as_one_that_never_stopped(stop: int, nth:
     second.restore(content, arrays)
     go_on(second, stop, len(X), nth)
     for loop in (whole, second):
-        loop.recording.close()
+        loop.close()
     assert second.examples == whole.examples == len(X)
     assert second.recording.run.content(times=False) == whole.recording.run.content(times=False)
     if nth:

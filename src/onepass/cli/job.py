@@ -129,7 +129,7 @@ class Job:
             self.runs.pop()  # go on in its last pass: the stream may have grown
         if "recorder" in kept.loop:
             made = self._metrics()
-            self.loop = ModelLoop(model, needs_of(made, False))
+            self.loop = self._new_loop(made, regret="regret" in kept.loop)
             self.loop.restore(kept.loop, arrays)
             self.display.begin(Losses.of(made[0]))
             self.display.restore(kept.session.get("display", {}))
@@ -322,23 +322,24 @@ class Job:
             raise ParameterError(f"--metrics {made[0].label} is for {made[0].kind}, but this is {self.task_name()}")
         return made
 
+    def _new_loop(self, metrics: list[Any], *, regret: bool) -> ModelLoop:
+        """A loop over the model; with `regret`, it records what is compared with the best weights at the end."""
+        wanted = needs_of(metrics, False)
+        if not regret:
+            return ModelLoop(self.model, wanted)
+        from ..evaluation.regret_recorder import Hindsight, RegretRecorder
+
+        recorder = RegretRecorder(self.model, Hindsight())
+        return ModelLoop(self.model, [*wanted, *([] if recorder.regression else ["margins"])], recorder)
+
     def _begin_loop(self) -> None:
         assert self.model is not None
         made = self._metrics()
-        wanted, regret = needs_of(made, False), None
-        if self.options.regret and not self.runs and not self.counts["examples"]:
-            from ..evaluation.regret_recorder import Hindsight, RegretRecorder
-
-            regret = RegretRecorder(self.model, Hindsight())
-            wanted += [] if regret.regression else ["margins"]
-        self.loop = ModelLoop(self.model, wanted, regret)
+        from_start = self.options.regret and not self.runs and not self.counts["examples"]
+        self.loop = self._new_loop(made, regret=from_start)
         run = Run(every=self.options.every, window_size=self.options.window, settings=self.settings())
-        held_out = None
-        if self.options.holdout:
-            every = max(1, self.options.every // self.options.holdout)
-            held_out = Run(every=every, window_size=self.options.window)
         calibrate = any(metric.needs == "probabilities" for metric in made)
-        self.loop.begin(run, made, calibrate=calibrate, held_out=held_out)
+        self.loop.begin(run, made, calibrate=calibrate, holds_out=bool(self.options.holdout))
         if self.display.losses is None:
             self.display.begin(Losses.of(made[0]))
 
@@ -362,12 +363,7 @@ class Job:
         if self.loop is None:
             return
         run = self.loop.recording.run
-        self.loop.recording.close()
-        if self.loop.held_out is not None:
-            self.loop.held_out.close()
-            n, curves = self.options.holdout, self.loop.held_out.run
-            run.holdout = {"t": [n * t for t in curves.t]}
-            run.holdout |= {metric: list(curves.curves[metric]["cumulative"]) for metric in curves.metrics}
+        self.loop.close()
         if self.loop.regret is not None:  # a resumed run has not recorded what came before
             run.regret, self.loop.regret = self.loop.regret.finish(), None
         elif self.counts["examples"] > self.examples_before:

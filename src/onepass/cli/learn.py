@@ -77,7 +77,7 @@ WITH_A_BOUND = "pa1:C=0.1"
     "--holdout_period",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Judge every N-th example, but never learn it.",
+    help="Predict and judge every N-th labelled example of a pass, counted from 1, but never learn it.",
 )
 @click.option("-t", "--test-only", "--testonly", is_flag=True, help="Judge only: learn nothing.")
 @click.option("--metrics", "-m", metavar="A,B,…", show_default="what suits the task", help="What to measure.")

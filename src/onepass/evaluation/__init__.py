@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .protocol import Chunked, prequential
     from .regret_recorder import Hindsight
     from .run import Run
+    from .run_state import RunState
 
 __all__ = [
     "Chunked",
@@ -33,6 +34,7 @@ __all__ = [
     "Hindsight",
     "PendingLabels",
     "Run",
+    "RunState",
     "StreamModel",
     "distributed",
     "prequential",
@@ -47,6 +49,7 @@ __getattr__ = lazily_loaded(
         "Hindsight": "regret_recorder",
         "PendingLabels": "delays",
         "Run": "run",
+        "RunState": "run_state",
         "StreamModel": "answers",
         "distributed": "distributed_run",
         "prequential": "protocol",

@@ -14,6 +14,7 @@ from ..errors import InputError, ParameterError
 from ..metrics import Labels, Metric, Outcomes
 from ..metrics.meters import as_numbers
 from ..rows.examples import Examples
+from .examples import equal_runs, single
 
 __all__ = ["Answer", "Asker", "StreamModel", "answer_kind"]
 
@@ -126,18 +127,48 @@ class Asker:
 
     # -- many ------------------------------------------------------------------------------------------------------
 
-    def predict_then_learn(self, rows: Examples) -> Any:
-        """Predictions (or scored parts) for rows, each made before its row was learned."""
-        more = {} if rows.weight is None else {self._weighted(self._chunk_weight): rows.weight}
+    def predict_then_learn(self, rows: Examples, held: NDArray[np.bool_] | None = None) -> Any:
+        """Predictions (or scored parts) for rows, each made before its row was learned; `held` rows are not learned."""
+        if held is not None and held.any() and "held" not in _parameters(self.model, "predict_then_learn"):
+            return self._by_runs(rows, held)
+        more: dict[str, Any] = {} if rows.weight is None else {self._weighted(self._chunk_weight): rows.weight}
         more |= self._based("predict_then_learn", rows.base)
         if rows.query is not None and "qid" in _parameters(self.model, "predict_then_learn"):
             more["qid"] = rows.query
+        if held is not None and held.any():
+            more["held"] = held
         if self.asks_more or (self.by_scores and not isinstance(rows.X, list)):
             return Scored(self.model.score_then_learn(rows.X, rows.y, **more))
         predictions = self.model.predict_then_learn(rows.X, rows.y, **more)
         if len(predictions) != rows.size():
             raise InputError(f"predict_then_learn gave {len(predictions)} predictions for {rows.size()} rows")
         return predictions
+
+    def _by_runs(self, rows: Examples, held: NDArray[np.bool_]) -> Any:
+        """The same of a model that learns all rows of a call: the others are predicted one by one, between calls."""
+        said: list[Any] = []
+        scored = False
+        for start, stop in equal_runs(held):
+            part = rows.part(start, stop)
+            if not held[start]:
+                own = self.predict_then_learn(part)
+                scored |= isinstance(own, Scored)
+                said += own if isinstance(own, Scored) else _as_list(own)
+            elif self.asks_more or (self.by_scores and not isinstance(rows.X, list)):
+                scored = True
+                said.append(self._scores(part))
+            else:
+                said += _as_list(self.predict(part.X, single(part.X, False), part.base))
+        return Scored(said) if scored else said
+
+    def _scores(self, rows: Examples) -> tuple[list[Any], Array]:
+        """The classes that the model knows, and the scores of rows."""
+        base = np.zeros(rows.size()) if rows.base is None else rows.base
+        raw = [
+            self.model.score_one(x, **self._based("score_one", b))
+            for x, b in zip(single(rows.X, False), base.tolist(), strict=True)
+        ]
+        return self.classes(), np.array([np.atleast_1d(np.asarray(row, dtype=np.float64)) for row in raw])
 
     def predict(self, X: Any, rows: Iterable[Any], base: Array | None = None) -> Any:
         """Predictions for a table, and nothing learned; `rows` are its rows for models that take one at a time."""
@@ -329,6 +360,10 @@ def _parameters(model: Any, method: str) -> Sequence[str]:
 
 def _weight_name(model: Any, method: str) -> str:
     return next((name for name in WEIGHT_NAMES if name in _parameters(model, method)), "")
+
+
+def _as_list(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 def _name(model: Any) -> str:

@@ -2,7 +2,7 @@
 
 With a delay of D examples the label of round t is known after the prediction of round t + D, and learned then; D = 0 is
 the ordinary protocol. With a delay in time it is known after the predictions made at its example's time + delay.
-Labels still owed when the stream ends are then revealed in order.
+Labels that are still to come when the stream ends are then revealed in order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import numbers
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InputError, ParameterError
 from ..metrics.meters import whole
 from .examples import Example, as_examples
+from .run_state import decode, encode
 
 __all__ = ["DelayedStream", "PendingLabels"]
 
@@ -67,10 +68,36 @@ class PendingLabels:
             raise InputError(f"id {id!r} has had its label; a second one is not learned")
         raise InputError(f"a label came for id {id!r}, of which no example came before")
 
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, as JSON."""
+        waiting = [[encode(id), encode(item)] for id, item in self._waiting.items()]
+        ids = {"answered": _encode_ids(self._answered), "dropped": _encode_ids(self._dropped)}
+        return {"waiting": waiting, **ids, "counts": [self.dropped, self.late]}
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Go on where the store was whose `state` this is."""
+        self._waiting = OrderedDict((decode(id), decode(item)) for id, item in content["waiting"])
+        self._answered, self._dropped = (_decoded_ids(content[name]) for name in ("answered", "dropped"))
+        self.dropped, self.late = content["counts"]
+
     def _remember(self, ids: OrderedDict[Hashable, None], id: Hashable) -> None:
         ids[id] = None
         if len(ids) > self._remembered:
             ids.popitem(last=False)
+
+
+def _encode_ids(ids: OrderedDict[Hashable, None]) -> Any:
+    """Ids as JSON; whole numbers, of which there may be a million, together."""
+    if all(type(id) is int and -(2**63) <= id < 2**63 for id in ids):
+        return encode(np.array(list(ids), dtype=np.int64))
+    return [encode(id) for id in ids]
+
+
+def _decoded_ids(content: Any) -> OrderedDict[Hashable, None]:
+    ids = decode(content)
+    return OrderedDict.fromkeys(ids if isinstance(ids, list) else ids.tolist())
 
 
 class DelayedStream:
@@ -90,24 +117,37 @@ class DelayedStream:
         if time is not None and not callable(time) and not isinstance(time, str):
             raise ParameterError(f"time={time!r}: expected a function of x, or a feature's name")
         self.delay = delay
+        self.taken = 0  # examples of the stream so far: the id of the next one
+        self._owed: deque[tuple[Any, int, Any]] = deque()  # (when the example came, id, y), in order
+        self._before: Any = None  # the time of the last example
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        owed: deque[tuple[Any, int, Any]] = deque()  # (due, id, y), in order
-        before: Any = None
-        for id, example in enumerate(as_examples(self.stream, self.named)):
+        owed = self._owed
+        for id, example in enumerate(as_examples(self.stream, self.named), self.taken):
             now: Any = id
             if self.in_time:
-                now = self._when(example, id)
+                now, before = self._when(example, id), self._before
                 if before is not None and now < before:
                     raise InputError(f"example {id + 1}: its time {now!r} is before {before!r}, that of the one before")
-                before = now
-            while owed and owed[0][0] < now:
+                self._before = now
+            while owed and owed[0][0] + self.delay < now:
                 _, due_id, y = owed.popleft()
                 yield "y", due_id, y
+            owed.append((now, id, example.y))
+            self.taken = id + 1  # before the example is given: whoever has it may stop here
             yield "x", id, example.x, example.weight, example.base
-            owed.append((now + self.delay, id, example.y))
-        for _, due_id, y in owed:
+        while owed:
+            _, due_id, y = owed.popleft()
             yield "y", due_id, y
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, as JSON: the labels that are still to come."""
+        return {"taken": self.taken, "owed": [encode(each) for each in self._owed], "before": encode(self._before)}
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Go on where the stream was whose `state` this is: over the examples after those that were taken."""
+        self.taken, self._before = content["taken"], decode(content["before"])
+        self._owed = deque(decode(each) for each in content["owed"])
 
     def _when(self, example: Example, id: int) -> Any:
         if callable(self.time):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from .. import metrics as metrics_module
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from ..metrics import Metric, Outcomes
 from ..rows.examples import Examples
 from .answers import Answer, Rounds, answer_kind
@@ -23,7 +23,6 @@ from .examples import (
     has_no_label,
     is_chunk,
     is_event,
-    single,
     split,
     takes_mappings_only,
     unlabelled,
@@ -33,6 +32,7 @@ from .loop import Loop
 from .queries import Queries
 from .recorder import Progress, RunRecorder
 from .run import Run
+from .run_state import RunState
 
 __all__ = ["DEFAULTS", "Driver"]
 
@@ -53,11 +53,22 @@ class Driver:
         calibrate: bool = False,
         progress: Progress | None = None,
         on_predictions: Callable[[Any, Any], object] | None = None,
+        checkpoint: Callable[[RunState], object] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.loop, self.asker, self.model = loop, loop.asker, loop.asker.model
         self.run, self.metrics, self.holdout, self.calibrate = run, metrics, holdout, calibrate
         self.progress, self.on_predictions = progress, on_predictions
         self.learned_before = int(getattr(self.model, "t_", 0))
+        self.checkpoint, self.checkpoint_every = checkpoint, checkpoint_every
+        self.taken = self.checkpointed = 0  # examples of the stream so far, and at the last checkpoint
+        self.queries: Queries | None = None
+        self.pending: PendingLabels | None = None
+        self.delayed: DelayedStream | None = None
+        self.later: RunRecorder | None = None  # of the answers when labels came
+        self.rounds: tuple[Rounds, Rounds] | None = None  # with late labels: answers when examples and labels came
+        self.waited = 0.0  # seconds that the model spent on them
+        self.resumed: Mapping[str, Any] = {}  # the state that this run goes on from
 
     @property
     def ranks(self) -> bool:
@@ -66,10 +77,11 @@ class Driver:
     # -- the three ways through a stream ---------------------------------------------------------------------------
 
     def go(self, stream: Any, delay: Any, time: Any, max_pending: int) -> None:
-        store = PendingLabels(max_pending)
+        self.pending = store = PendingLabels(max_pending)
         named = takes_mappings_only(self.model)
         if not (isinstance(delay, int) and delay == 0 and time is None):
-            stream = DelayedStream(stream, delay, time=time, named=named)
+            stream = self.delayed = DelayedStream(stream, delay, time=time, named=named)
+        self._restore_late()
         size = min(self.run.every, CHUNK)
         chunks, first = as_chunks(stream, size, self.asker.no_base), None
         if chunks is None and hasattr(stream, "__iter__"):
@@ -88,54 +100,55 @@ class Driver:
         self.run.dropped, self.run.late = store.dropped, store.late
 
     def by_chunk(self, chunks: Iterator[Examples]) -> None:
-        queries: Queries | None = None
         for rows in chunks:
-            count = rows.size()
-            if not count:
+            if not rows.size():
                 continue
-            if rows.query is not None and (self.metrics is None or self.ranks):
-                queries = queries or Queries()
-                self.chunk_of_queries(rows, queries)
-                continue
-            if self.ranks:
-                self.chunk_of_label_sets(rows)
-                continue
-            missing = unlabelled(rows.y, count, self.loop.examples)
-            for start, stop, learned in self.segments(count, missing):
-                part = rows if stop - start == count else rows.part(start, stop)
-                if missing is not None and missing[start]:
-                    self.tell(part.X, self.asker.predict(part.X, iter(part.X), part.base))
-                    self.run.unlabelled += stop - start
-                else:
-                    self.learn_rows(part, learned)
-        if queries is not None:
-            self.add_queries(queries.close(), 0.0)
+            self.whole_chunk(rows)
+            self.taken += rows.size()
+            if self.is_due():
+                self.save_state()
+        if self.queries is not None:
+            self.add_queries(self.queries.close(), 0.0)
 
-    def segments(self, count: int, missing: Any) -> Iterator[tuple[int, int, bool]]:
-        """Consecutive rows of which all have a label or none, all are learned or none: (start, stop, learned)."""
-        kind = np.zeros(count, dtype=np.int64) if missing is None else missing.astype(np.int64)
-        if self.holdout.nth:
-            labelled = np.flatnonzero(kind == 0)
-            kind[labelled[self.loop.is_held_out(self.holdout.nth, len(labelled))]] = 2
-        for start, stop in equal_runs(kind):
+    def whole_chunk(self, rows: Examples) -> None:
+        count = rows.size()
+        if rows.query is not None and (self.metrics is None or self.ranks):
+            self.queries = self.queries or Queries()
+            self.chunk_of_queries(rows, self.queries)
+            return
+        if self.ranks:
+            self.chunk_of_label_sets(rows)
+            return
+        missing = unlabelled(rows.y, count, self.loop.examples)
+        for start, stop in self.segments(count, missing):
+            part = rows if stop - start == count else rows.part(start, stop)
+            if missing is not None and missing[start]:
+                self.tell(part.X, self.asker.predict(part.X, iter(part.X), part.base))
+                self.run.unlabelled += stop - start
+            else:
+                self.learn_rows(part)
+
+    def segments(self, count: int, missing: Any) -> Iterator[tuple[int, int]]:
+        """Consecutive rows of which all have a label or none, up to the next judging of a fixed set: (start, stop)."""
+        for start, stop in equal_runs(np.zeros(count, dtype=bool) if missing is None else missing):
             while start < stop:
-                learned = bool(kind[start] == 0)
                 seen = self.loop.recorder.seen if self.loop.recorder is not None else 0
-                until = min(stop, start + self.holdout.next_judging(seen)) if learned else stop
-                yield start, until, learned
+                labelled = missing is None or not missing[start]
+                until = min(stop, start + self.holdout.next_judging(seen)) if labelled else stop
+                yield start, until
                 start = until
 
-    def learn_rows(self, rows: Examples, learn: bool) -> None:
-        if not learn:
-            columns = single(rows.X, named=False), _listed(rows.y), _weights(rows), _bases(rows)
-            for x, y, weight, base in zip(*columns, strict=True):
-                self.hold_out(self.asker.answer(x, base), y, weight)
-            return
+    def held_of(self, count: int) -> Any:
+        """Which of the next labelled rows are held out; None where none is."""
+        return self.loop.is_held_out(self.holdout.nth, count) if self.holdout.nth else None
+
+    def learn_rows(self, rows: Examples) -> None:
         if self.asker.asks_more and isinstance(rows.X, list):
             self.learn_mappings(rows)
             return
+        held = self.held_of(rows.size())
         began = perf_counter()
-        said = self.loop.predict_then_learn(rows)
+        said = self.loop.predict_then_learn(rows, held)
         seconds = perf_counter() - began
         if self.loop.recorder is None:
             self.begin(rows.y[0], None if self.asker.asks_more else said[0])
@@ -143,28 +156,32 @@ class Driver:
         if self.on_predictions is not None:
             self.tell(rows.X, said if not self.asker.asks_more else _labels_of(outcomes))
         self.loop.examples += len(outcomes)
-        self.account(outcomes, seconds)
+        self.account(outcomes, seconds, held)
 
     def learn_mappings(self, rows: Examples) -> None:
         """A list of mappings whose scores are needed: one by one, as there is no call for many."""
         if self.loop.recorder is None:
             self.begin(rows.y[0], None)
         rounds, said = Rounds(self.loop.kind, self.loop.labels), []
+        held = self.held_of(rows.size())
+        columns = rows.X, _listed(rows.y), _weights(rows), _bases(rows)
         began = perf_counter()
-        for x, y, weight, base in zip(rows.X, _listed(rows.y), _weights(rows), _bases(rows), strict=True):
+        for i, (x, y, weight, base) in enumerate(zip(*columns, strict=True)):
             answer = self.asker.answer(x, base)
             said.append(answer.prediction)
             rounds.add(answer, y, weight)
+            if held is not None and held[i]:
+                continue
             if self.loop.regret is not None:
                 self.loop.regret.add_one(x, y, weight, base, self.model)
             self.asker.learn(x, y, weight, base)
         seconds = perf_counter() - began
         self.tell(rows.X, said)
         self.loop.examples += len(rounds)
-        self.account(rounds.take(), seconds)
+        self.account(rounds.take(), seconds, held)
 
     def chunk_of_queries(self, rows: Examples, queries: Queries) -> None:
-        """Rows of a ranking: each query is judged when it is complete."""
+        """Examples of a ranking: each query is judged when it is complete."""
         if unlabelled(rows.y, rows.size(), self.loop.examples) is not None:
             raise InputError("rows of a query need a relevance each; some have none")
         began = perf_counter()
@@ -202,8 +219,15 @@ class Driver:
         clock, asker, learn = perf_counter, self.asker, self.asker.learn
         flush = min(self.run.every, CHUNK)
         rounds: Rounds | None = None
+        held: list[bool] = []
         seconds = 0.0
         for x, y, weight, _, _, base in as_examples(stream, named, self.asker.no_base):
+            if self.is_due():  # all examples before this one are done
+                if rounds:
+                    self.account(rounds.take(), seconds, np.array(held))
+                    held, seconds = [], 0.0
+                self.save_state()
+            self.taken += 1
             began = clock()
             answer = asker.answer(x, base)
             seconds += clock() - began
@@ -216,81 +240,139 @@ class Driver:
                 self.begin(y, answer.prediction)
             if rounds is None:
                 rounds = Rounds(self.loop.kind, self.loop.labels)
-            if self.holdout.is_due(self.loop.examples + 1):
-                self.hold_out(answer, y, weight)
-                continue
             # Judge before learning: the model may have returned an object that learning changes.
             rounds.add(answer, y, weight)
-            if self.loop.regret is not None:
-                self.loop.regret.add_one(x, y, weight, base, self.model)
-            began = clock()
-            learn(x, y, weight, base)
-            seconds += clock() - began
             self.loop.examples += 1
+            held.append(self.holdout.is_due(self.loop.examples))
+            if not held[-1]:
+                if self.loop.regret is not None:
+                    self.loop.regret.add_one(x, y, weight, base, self.model)
+                began = clock()
+                learn(x, y, weight, base)
+                seconds += clock() - began
             if len(rounds) >= min(flush, self.holdout.next_judging(self.loop.recording.seen)):
-                self.account(rounds.take(), seconds)
-                seconds = 0.0
+                self.account(rounds.take(), seconds, np.array(held))
+                held, seconds = [], 0.0
         if rounds:
-            self.account(rounds.take(), seconds)
+            self.account(rounds.take(), seconds, np.array(held))
 
     def by_event(self, events: Iterable[Any], store: PendingLabels) -> None:
-        asker, clock = self.asker, perf_counter
-        rounds: tuple[Rounds, Rounds] | None = None
-        later: RunRecorder | None = None
-        seconds = 0.0
-
-        def flush() -> None:
-            nonlocal seconds
-            if rounds is not None and len(rounds[0]):
-                assert later is not None
-                self.account(rounds[0].take(), seconds)
-                later.add(rounds[1].take(), seconds)
-                seconds = 0.0
-
+        if self.later is not None:
+            self.rounds = Rounds(self.loop.kind, self.loop.labels), Rounds(self.later.kind, self.later.labels)
         for event in events:
             if not is_event(event):
                 raise InputError(f'expected an event ("x", id, x) or ("y", id, y), got {event!r:.80}')
             if event[0] == "x":
-                weight = event[3] if len(event) > 3 else None
-                base = event[4] if len(event) > 4 else 0.0
-                began = clock()
-                answer = asker.answer(event[2], base)
-                seconds += clock() - began
-                if self.on_predictions is not None:
-                    self.tell([event[2]], [answer.prediction])
-                store.put(event[1], (event[2], weight, base, answer))
-                continue
-            waited = store.take(event[1])
-            if waited is None:
-                continue
-            x, weight, base, answer = waited
-            y = event[2]
-            if has_no_label(y, self.loop.examples + 1):
-                self.run.unlabelled += 1
-                continue
-            if rounds is None:
-                self.begin(y, answer.prediction)
-                assert self.metrics is not None
-                self.run.at_label = Run(
-                    every=self.run.every, window_size=self.run.window_size, fading_factor=self.run.fading_factor
-                )
-                later = RunRecorder(self.run.at_label, self.metrics, calibrate=self.calibrate)
-                rounds = (
-                    Rounds(self.loop.kind, self.loop.labels),
-                    Rounds(later.kind, later.labels),
-                )
-            rounds[0].add(answer, y, weight)
-            rounds[1].add(asker.answer(x, base), y, weight)
-            began = clock()
-            asker.learn(x, y, weight, base)
-            seconds += clock() - began
-            self.loop.examples += 1
-            if len(rounds[0]) == min(self.run.every, CHUNK):
-                flush()
-        flush()
+                self.arrive(event, store)
+            else:
+                self.reveal(event, store)
+            self.taken = self.taken + 1 if self.delayed is None else self.delayed.taken
+            if self.is_due():
+                self.flush()
+                self.save_state()
+        self.flush()
         self.run.unlabelled += len(store)
-        if later is not None:
-            later.close()
+        if self.later is not None:
+            self.later.close()
+
+    def flush(self) -> None:
+        """Record the examples whose labels have come."""
+        if self.rounds is None or not len(self.rounds[0]):
+            return
+        assert self.later is not None
+        self.account(self.rounds[0].take(), self.waited)
+        self.later.add(self.rounds[1].take(), self.waited)
+        self.waited = 0.0
+
+    def arrive(self, event: Any, store: PendingLabels) -> None:
+        """Predict an example; its label comes later."""
+        weight = event[3] if len(event) > 3 else None
+        base = event[4] if len(event) > 4 else 0.0
+        began = perf_counter()
+        answer = self.asker.answer(event[2], base)
+        self.waited += perf_counter() - began
+        if self.on_predictions is not None:
+            self.tell([event[2]], [answer.prediction])
+        store.put(event[1], (event[2], weight, base, tuple(answer)))
+
+    def reveal(self, event: Any, store: PendingLabels) -> None:
+        """A label: judge the prediction that was made, and one made now; then learn."""
+        found = store.take(event[1])
+        if found is None:
+            return
+        x, weight, base, said = found
+        answer, y = Answer(*said), event[2]
+        if has_no_label(y, self.loop.examples + 1):
+            self.run.unlabelled += 1
+            return
+        if self.rounds is None:
+            self.begin(y, answer.prediction)
+            assert self.metrics is not None
+            self.run.at_label = Run(
+                every=self.run.every, window_size=self.run.window_size, fading_factor=self.run.fading_factor
+            )
+            self.later = RunRecorder(self.run.at_label, self.metrics, calibrate=self.calibrate)
+            self.rounds = Rounds(self.loop.kind, self.loop.labels), Rounds(self.later.kind, self.later.labels)
+        self.rounds[0].add(answer, y, weight)
+        self.rounds[1].add(self.asker.answer(x, base), y, weight)
+        began = perf_counter()
+        self.asker.learn(x, y, weight, base)
+        self.waited += perf_counter() - began
+        self.loop.examples += 1
+        if len(self.rounds[0]) == min(self.run.every, CHUNK):
+            self.flush()
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    def is_due(self) -> bool:
+        """Is the state to be given to `checkpoint`?"""
+        return self.checkpoint is not None and self.taken - self.checkpointed >= self.checkpoint_every
+
+    def save_state(self) -> None:
+        assert self.checkpoint is not None and self.pending is not None
+        arrays: dict[str, Any] = {}
+        content: dict[str, Any] = {
+            "loop": self.loop.state(arrays),
+            "holdout": self.holdout.nth,
+            "unlabelled": self.run.unlabelled,
+            "unit": self.run.unit,
+            "learned_before": self.learned_before,
+            "pending": self.pending.state(),
+            "delayed": None if self.delayed is None else self.delayed.state(),
+            "queries": None if self.queries is None else self.queries.state(),
+            "at_label": None if self.later is None else self.later.state("at_label", arrays),
+        }
+        self.checkpointed = self.taken
+        self.checkpoint(RunState(self.taken, content, {name: np.array(array) for name, array in arrays.items()}))
+
+    def restore(self, state: RunState) -> None:
+        """Go on where the run was whose state this is; its loop has been restored."""
+        content = state.config
+        if content["holdout"] != self.holdout.nth:
+            raise ParameterError(f"resume: holdout was {content['holdout'] or None} in that run; give the same")
+        self.run.unlabelled, self.run.unit = content["unlabelled"], content["unit"]
+        self.learned_before = content["learned_before"]
+        self.taken = self.checkpointed = state.rows
+        self.resumed = content
+        if self.loop.recorder is not None:
+            self.loop.recorder.progress = self.progress
+        if content["queries"] is not None:
+            self.queries = Queries()
+            self.queries.restore(content["queries"])
+        if content["at_label"] is not None:
+            self.later = RunRecorder.from_state(content["at_label"], "at_label", state.arrays)
+            self.run.at_label = self.later.run
+
+    def _restore_late(self) -> None:
+        """The labels that are still to come."""
+        if not self.resumed:
+            return
+        if (self.delayed is None) != (self.resumed["delayed"] is None):
+            raise ParameterError("resume: that run had a delay and this one has none, or the reverse; give the same")
+        assert self.pending is not None
+        self.pending.restore(self.resumed["pending"])
+        if self.delayed is not None:
+            self.delayed.restore(self.resumed["delayed"])
 
     # -- the run --------------------------------------------------------------------------------------------------
 
@@ -303,20 +385,15 @@ class Driver:
             self.metrics = [metrics_module.make(DEFAULTS[kind])]
         elif self.metrics[0].kind != kind:
             raise InputError(f"{self.metrics[0].label} is for {self.metrics[0].kind}, but the stream gives {kind}")
-        self.loop.begin(self.run, self.metrics, self.progress, calibrate=self.calibrate)
+        self.loop.begin(
+            self.run, self.metrics, self.progress, calibrate=self.calibrate, holds_out=bool(self.holdout.nth)
+        )
 
-    def account(self, outcomes: Outcomes, seconds: float) -> None:
-        """Outcomes of examples that were learned, up to the next judging of a held-out set."""
+    def account(self, outcomes: Outcomes, seconds: float, held: Any = None) -> None:
+        """Outcomes of examples, of which some are `held` out, up to the next judging of a fixed set."""
         assert self.metrics is not None
-        self.loop.record(outcomes, seconds)
+        self.loop.record(outcomes, seconds, held)
         self.holdout.report(self.asker, self.loop.recording, self.metrics)
-
-    def hold_out(self, answer: Answer, y: Any, weight: float | None) -> None:
-        if self.loop.recorder is None:
-            self.begin(y, answer.prediction)
-        assert self.metrics is not None
-        self.holdout.add(answer, y, weight, self.metrics)
-        self.loop.examples += 1
 
     def close(self) -> None:
         for t in getattr(self.model, "drifts_", ()):
@@ -324,7 +401,7 @@ class Driver:
                 self.run.mark(t - self.learned_before + 1, "drift")
         if self.loop.recorder is not None:
             assert self.metrics is not None
-            self.loop.recorder.close()
+            self.loop.close()
             self.holdout.report(self.asker, self.loop.recorder, self.metrics, end=True)
         elif self.metrics is not None:
             RunRecorder(self.run, self.metrics)  # an empty run still names its metrics

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ParameterError
 from ..metrics import Metric
 from ..metrics.meters import whole
-from .answers import Answer, Asker, Rounds
+from .answers import Asker, Rounds
 from .examples import as_examples, is_chunk, takes_mappings_only
 from .recorder import RunRecorder
 from .run import Run
@@ -18,14 +18,13 @@ __all__ = ["Holdout"]
 
 
 class Holdout:
-    """`nth` is n, or 0. Results go to `run.holdout`: its own "t", and a column for each metric."""
+    """`nth` is n, or 0: `Loop` holds these out. A fixed set is judged here; results go to `run.holdout`."""
 
     def __init__(self, given: Any, every: int | None, model: Any, run: Run) -> None:
         self.run = run
         self.nth = 0
         self.every = run.every if every is None else whole("holdout_every", every)
         self._fixed: list[tuple[Any, Any, float]] = []
-        self._kept: RunRecorder | None = None  # the every n-th
         if isinstance(given, int | np.integer):
             self.nth = whole("holdout", given, least=2)
         elif given is not None:
@@ -42,14 +41,6 @@ class Holdout:
         """Examples until the fixed set is to be judged."""
         return self.every - seen % self.every if self._fixed else 1 << 62
 
-    def add(self, answer: Answer, y: Any, weight: float | None, metrics: list[Metric]) -> None:
-        """A held-out example of the stream, and the answer of the model."""
-        if self._kept is None:
-            self._kept = RunRecorder(Run(every=1 << 62), metrics)
-        rounds = Rounds(self._kept.kind, self._kept.labels)
-        rounds.add(answer, y, weight)
-        self._kept.add(rounds.take(), 0.0)
-
     def report(self, asker: Asker, recorder: RunRecorder, metrics: list[Metric], *, end: bool = False) -> None:
         """Called after every step: adds a row where one is due."""
         seen, done = recorder.seen, self.run.holdout.get("t", [])
@@ -59,9 +50,6 @@ class Holdout:
                 rounds.add(asker.answer(x, base), y, None)
             outcomes = rounds.take()
             self._add(seen, [metric.value(metric.statistic().of(outcomes), recorder.labels) for metric in metrics])
-        elif self._kept is not None and self.run.t and (not done or done[-1] != self.run.t[-1]):
-            self._kept.recorder.settle()
-            self._add(self.run.t[-1], self._kept.recorder.values("cumulative"))
 
     def _add(self, t: int, values: list[float]) -> None:
         self.run.holdout.setdefault("t", []).append(t)

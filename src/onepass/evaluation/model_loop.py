@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..models.options import RankingOptions
 from ..rows.batches import as_batch
 from ..rows.examples import Examples
 from .answers import Asker, Scored
+from .examples import equal_runs
 from .loop import Loop
 from .queries import Queries
 
@@ -47,15 +47,12 @@ class ModelLoop(Loop):
         self, rows: Examples, held: NDArray[np.bool_] | None = None, *, test_only: bool = False
     ) -> tuple[Outcomes, Predictions]:
         """Judge labelled rows and learn those that are not `held` out; none with `test_only`."""
-        learned = rows
-        if held is not None:
-            learned = replace(rows, weight=np.where(held, 0.0, 1.0 if rows.weight is None else rows.weight))
         if self.model.task == "multilabel":
-            outcomes, predictions = self._label_sets(learned, rows.weight, test_only)
+            outcomes, predictions = self._label_sets(rows, held, test_only)
         elif self.model.task == "ranking":
-            outcomes, predictions = self._queries(learned, test_only)
+            outcomes, predictions = self._queries(rows, test_only)
         else:
-            said = self._test(rows) if test_only else self.predict_then_learn(learned)
+            said = self._test(rows) if test_only else self.predict_then_learn(rows, held)
             outcomes = self.judge(rows, said)
             predictions = lambda: labels_or_numbers(outcomes)  # noqa: E731
         self.examples += rows.size()
@@ -65,26 +62,37 @@ class ModelLoop(Loop):
         scores = scores_of(self.model, rows.X, rows.base)
         return Scored([(self.model.classes, scores)]) if self.asker.asks_more else self.model._predictions(scores)
 
-    def _label_sets(self, rows: Examples, judged_weight: Any, test_only: bool) -> tuple[Outcomes, Predictions]:
+    def _label_sets(
+        self, rows: Examples, held: NDArray[np.bool_] | None, test_only: bool
+    ) -> tuple[Outcomes, Predictions]:
+        """Examples of which each has a set of labels."""
+        said: list[tuple[Any, ...]] = []
+        unlearned = np.full(rows.size(), test_only) if held is None else held | test_only
+        for start, stop in equal_runs(unlearned):
+            part = rows.part(start, stop)
+            if unlearned[start]:
+                said += label_sets(self.model.classes, self.model.score_many(part.X))
+            else:
+                said += self._learn_sets(part)
+        c = np.ones(rows.size()) if rows.weight is None else rows.weight
+        return of_sets(rows.y.tolist(), said, c, self.labels), lambda: said
+
+    def _learn_sets(self, rows: Examples) -> list[tuple[Any, ...]]:
         """Consecutive rows whose labels are all known are learned at once, a row that brings a new label by itself."""
         model, truth, weight = self.model, rows.y.tolist(), rows.weight
         said: list[tuple[Any, ...]] = []
         start = 0
         while start < len(truth):
-            stop = start + 1 if test_only else self._end_of_known(truth, start)
-            stop = len(truth) if test_only else stop
+            stop = self._end_of_known(truth, start)
             X, importance = rows.X[start:stop], None if weight is None else weight[start:stop]
-            if test_only:
-                said += label_sets(model.classes, model.score_many(X))
-            elif not set(model.classes).issuperset(truth[start]):
+            if not set(model.classes).issuperset(truth[start]):
                 said += label_sets(model.classes, model.score_many(X))
                 model.learn_many(X, truth[start:stop], importance)
             else:
                 for classes, scores in model.score_then_learn(X, truth[start:stop], importance):
                     said += label_sets(classes, scores)
             start = stop
-        c = np.ones(len(truth)) if judged_weight is None else judged_weight
-        return of_sets(truth, said, c, self.labels), lambda: said
+        return said
 
     def _end_of_known(self, truth: list[Any], start: int) -> int:
         """Where the rows from `start` on end whose labels the model knows; at least one row."""

@@ -1,4 +1,4 @@
-"""Rows of a ranking stream gathered into queries: one outcome for each."""
+"""Examples of a ranking stream gathered into queries: one outcome for each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..metrics import Outcomes
 from ..rows.examples import Examples
+from .run_state import decode, encode
 
 __all__ = ["Queries"]
 
@@ -36,6 +37,13 @@ class Queries:
                 self._key, start = key, i
         self._open.append((relevance[start:], scores[start:]))
         return _outcomes(done)
+
+    def state(self) -> Any:
+        """What `restore` needs, as JSON."""
+        return encode([self._key, self._open])
+
+    def restore(self, content: Any) -> None:
+        self._key, self._open = decode(content)
 
     def close(self) -> Outcomes | None:
         return _outcomes(self._end())

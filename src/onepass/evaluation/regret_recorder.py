@@ -15,6 +15,9 @@ from ..rows.batches import as_batch, is_mappings
 from ..rows.examples import Examples
 from ..scheme.parameters import Parameters, number
 from ..scheme.readouts import Last
+from .answers import Scored
+from .examples import equal_runs
+from .run_state import decode, encode
 
 __all__ = ["Hindsight", "RegretRecorder"]
 
@@ -53,8 +56,16 @@ class RegretRecorder:
         self.kept = 0
         self.missed = 0  # rows that came after the limit
 
-    def add(self, rows: Examples, said: Any) -> None:
-        """Record rows with their predictions before learning: parts (classes, scores), or numbers."""
+    def add(self, rows: Examples, said: Any, held: NDArray[np.bool_] | None = None) -> None:
+        """Record rows with their predictions before learning: parts (classes, scores), or numbers.
+
+        Examples that are `held` out are not recorded: they are not learned.
+        """
+        if held is not None and held.any():
+            for start, stop in equal_runs(held):
+                if not held[start]:
+                    self.add(rows.part(start, stop), _part_of(said, start, stop))
+            return
         self.require_no_base(rows)
         count = rows.size()
         if self.missed:
@@ -126,6 +137,39 @@ class RegretRecorder:
                 data.append(amount)
             counts.append(len(row))
         return np.array(data), np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    def state(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """What `restore` needs, as JSON; the rows go to `arrays`, under names that begin with regret."""
+        columns = {"data": self.data, "indices": self.indices, "counts": self.counts, "weights": self.weights}
+        columns["scores"] = self.scores
+        there = [name for name, parts in columns.items() if parts]
+        arrays |= {f"regret.{name}": np.concatenate(columns[name]) for name in there}
+        known: list[list[Any]] = []  # each different list of classes, with the scores of all rows that had it
+        tables: list[list[NDArray[Any]]] = []
+        for classes, raw in self.parts:
+            if not known or known[-1] != classes or tables[-1][-1].shape[1] != raw.shape[1]:
+                known.append(classes)
+                tables.append([])
+            tables[-1].append(raw)
+        arrays |= {f"regret.part{i}": np.concatenate(table) for i, table in enumerate(tables)}
+        return {
+            "there": there,
+            "known": encode(known),
+            "labels": encode(self.labels),
+            "names": encode(list(self.columns)),
+            "counts": [self.kept, self.missed],
+        }
+
+    def restore(self, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on where the recorder was whose `state` this is."""
+        for name in content["there"]:
+            setattr(self, name, [arrays[f"regret.{name}"]])
+        self.parts = [(classes, arrays[f"regret.part{i}"]) for i, classes in enumerate(decode(content["known"]))]
+        self.labels = decode(content["labels"])
+        self.columns = {name: at for at, name in enumerate(decode(content["names"]))}
+        self.kept, self.missed = content["counts"]
 
     # -- the comparison -----------------------------------------------------------------------------------------------
 
@@ -254,6 +298,18 @@ class RegretRecorder:
             )
         small = X.shape[0] <= hindsight.EXACT_ROWS and X.nnz <= hindsight.EXACT_NUMBERS
         return (lambda loss, set, ridge: hindsight.best(X, y, loss, set, c, ridge)), small
+
+
+def _part_of(said: Any, start: int, stop: int) -> Any:
+    """The predictions of some of the rows."""
+    if not isinstance(said, Scored):
+        return said[start:stop]
+    parts, at = Scored(), 0
+    for known, raw in said:
+        if at < stop and at + len(raw) > start:
+            parts.append((known, raw[max(0, start - at) : stop - at]))
+        at += len(raw)
+    return parts
 
 
 def linear_model(model: Any) -> Any:
