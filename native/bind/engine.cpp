@@ -334,7 +334,7 @@ void Engine::learn_one(nb::handle x, nb::handle y, nb::handle weight, double bas
     const double label = answer(y);
     require_base(base, true);
     teach(row, label, importance, 1.0, nullptr, base);
-    growing.learned();
+    growing.commit();
 }
 
 void Engine::learn_direction(nb::handle x, double target, double importance) {

@@ -159,10 +159,10 @@ class Engine {
     void set_classes(nb::list classes);
     void add_class(nb::handle label);
     virtual void flip_classes();
-    // Around a row that brings new classes, so many at most: where it is refused, `undo_growth` takes them back.
+    // A transaction around an example that brings new classes, at most so many.
     virtual void begin_growth(size_t coming);
-    virtual void undo_growth();
-    void end_growth();
+    virtual void roll_back_growth();
+    void commit_growth();
     // With `met_only`, tables hold the features that are not as they started alone, and "kept" says which these are.
     virtual nb::dict state(bool met_only = false);
     virtual void set_state(nb::dict state);
@@ -208,16 +208,19 @@ class Engine {
     virtual void teach(Read& row, double y, double importance, double target, const uint8_t* set = nullptr,
                        double base = 0.0);
     void learn_set(nb::handle x, nb::handle y, double importance);
-    // Takes new classes back at its end, unless their row was learned.
+    // Drops new classes at the end of its scope, unless their example was learned.
     struct Growing {
         Engine& engine;
-        bool done = false;
+        bool open = true;
         Growing(Engine& engine, size_t coming) : engine(engine) { engine.begin_growth(coming); }
-        void learned() { done = true; }
+        Growing(const Growing&) = delete;
+        void commit() {
+            engine.commit_growth();
+            open = false;
+        }
         ~Growing() {
             nb::error_scope keep_error;
-            if (!done) engine.undo_growth();
-            engine.end_growth();
+            if (open) engine.roll_back_growth();
         }
     };
     virtual void set_outputs();                  // rows of weights for the classes there are
@@ -259,13 +262,10 @@ class Engine {
     PythonRule callback_;
     bool python_ = false;
     struct Growth {
-        size_t classes = 0, covered = 0;
-        nb::list labels;
-        std::unique_ptr<Model> model;  // as it was, where new classes reshape it
+        size_t classes = 0;  // before it
+        nb::object labels;   // of these, where they may change places; else null
     } growth_;
-    Model before_;  // what a batch goes back to; kept, since fresh memory for each would cost more than the copy
     NamedRow scratch_;
-    Undo undo_;
     Zeroed<uint32_t> places_;  // see Difference; between calls all are 0
     bool inside_ = false;      // is some thread at work, which holds the lock?
 };

@@ -108,6 +108,14 @@ static Outcome check_rows(const Batch& X, size_t from = 0) {
     return outcome;
 }
 
+// Is only one row refused, though it is well formed?
+static bool refuses_one_row(Status status) { return status == Status::overflow || status == Status::full; }
+
+// Do the rows before the outcome's row stay learned?
+static bool keeps_rows_before(Status status) {
+    return status == Status::ok || status == Status::interrupted || refuses_one_row(status);
+}
+
 template <class Batch>
 void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
                    nb::object base) {
@@ -160,30 +168,30 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
         model.coordinates == Coordinates::adam ? touch(nullptr, X.columns) : onepass::touch(model.w, X);
     const RuleScope scope(python_ ? &callback_ : nullptr);
     SignalWatch watch;
-    // A malformed row anywhere refuses the whole batch. Where the weights are the smaller thing, learn at once and go
-    // back to a copy if one turns up (its norm is not finite, which is free to see); otherwise look first. A matrix is
-    // never the smaller thing.
+    // A malformed row anywhere refuses the whole batch. If the weights take less memory than the batch, it is learned
+    // at once, and a malformed row (its norm is not finite, which the round computes anyway) rolls the model back to a
+    // copy. Otherwise the batch is validated first, and always with a full Sigma.
     const bool copy_first = !sound(X) && stored(X) >= model.w.numbers() && !model.w.sigma.full;
     Outcome outcome;
-    auto run = [&] {
-        if (copy_first) {
-            before_ = model;
-        } else if (!sound(X)) {
-            outcome = check_rows(X);
-            if (outcome.status != Status::ok) return;
-        }
+    auto learn_rows = [&] {
         outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
             return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
                 return loops->learn(model, block, part(in, from + row, model.w.outputs));
             });
         });
-        if (outcome.status == Status::ok || outcome.status == Status::interrupted || !copy_first) return;
-        if (outcome.status == Status::overflow || outcome.status == Status::full) {
-            const Outcome later = check_rows(X, outcome.row + 1);
-            if (later.status == Status::ok) return;
-            outcome = later;
+    };
+    auto run = [&] {
+        if (!copy_first) {
+            if (!sound(X)) outcome = check_rows(X);
+            if (outcome.status == Status::ok) learn_rows();
+            return;
         }
-        model = before_;
+        model.transaction.begin_batch(model);
+        TransactionScope batch(model);
+        learn_rows();
+        if (refuses_one_row(outcome.status))
+            if (const Outcome later = check_rows(X, outcome.row + 1); later.status != Status::ok) outcome = later;
+        if (keeps_rows_before(outcome.status)) batch.commit();
     };
     if (python_) {
         run();

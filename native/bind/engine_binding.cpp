@@ -195,8 +195,8 @@ void define_classes(EngineClass& engine) {
         .def("add_class", &Engine::add_class, "label"_a.none())
         .def("flip_classes", &Engine::flip_classes)
         .def("begin_growth", &Engine::begin_growth, "coming"_a)
-        .def("undo_growth", &Engine::undo_growth)
-        .def("end_growth", &Engine::end_growth)
+        .def("commit_growth", &Engine::commit_growth)
+        .def("roll_back_growth", &Engine::roll_back_growth)
         .def(
             "require_memory",
             [](Engine& self, size_t classes) { self.require_memory(self.model.w.features, classes, "LabelError"); },

@@ -66,38 +66,31 @@ void Engine::flip_classes() {
     set_classes(swapped);
 }
 
-// Rows that are halved, negated, paid for, or read as one vector and then as several, are not to be had back from what
-// became of them. Otherwise the newest classes are dropped.
 void Engine::begin_growth(size_t coming) {
     const size_t known = nb::len(classes);
-    growth_.classes = known;
-    growth_.covered = model.w.sigma.covered;
-    const bool reshapes = model.w.needs_lanes(known + coming) && (model.w.l1.on || model.w.stride <= 8);
-    if (known >= 3 && !reshapes) return;
-    growth_.model = std::make_unique<Model>(model);
-    growth_.labels = nb::list();
-    for (nb::handle label : classes) growth_.labels.append(label);
+    model.transaction.begin_growth(model, known, coming);
+    growth_ = {known, nb::object()};
+    if (known < 3) growth_.labels = nb::list(nb::tuple(classes));
 }
 
-void Engine::undo_growth() {
-    if (growth_.model) {
-        model = std::move(*growth_.model);
-        set_classes(growth_.labels);
-        return;
-    }
-    for (size_t known = nb::len(classes); known > growth_.classes; --known) {
-        PyObject* last = PyList_GET_ITEM(classes.ptr(), Py_ssize_t(known - 1));
-        if (PyDict_DelItem(labels.ptr(), last) != 0) throw nb::python_error();
-        if (PyList_SetSlice(classes.ptr(), Py_ssize_t(known - 1), Py_ssize_t(known), nullptr) != 0)
-            throw nb::python_error();
-    }
-    model.w.drop_outputs(growth_.classes);
-    model.w.sigma.covered = growth_.covered;
+void Engine::commit_growth() {
+    model.transaction.commit();
+    growth_ = {};
 }
 
-void Engine::end_growth() {
-    growth_.model.reset();
-    growth_.labels.reset();
+void Engine::roll_back_growth() {
+    model.transaction.roll_back(model);
+    if (growth_.labels.is_valid()) {
+        set_classes(nb::cast<nb::list>(growth_.labels));
+    } else {
+        for (size_t known = nb::len(classes); known > growth_.classes; --known) {
+            PyObject* last = PyList_GET_ITEM(classes.ptr(), Py_ssize_t(known - 1));
+            if (PyDict_DelItem(labels.ptr(), last) != 0) throw nb::python_error();
+            if (PyList_SetSlice(classes.ptr(), Py_ssize_t(known - 1), Py_ssize_t(known), nullptr) != 0)
+                throw nb::python_error();
+        }
+    }
+    growth_ = {};
 }
 
 void Engine::touch(const int64_t* index, size_t n) {
@@ -130,7 +123,7 @@ void Engine::learn_set(nb::handle x, nb::handle y, double importance) {
     std::vector<uint8_t> set(std::max<size_t>(model.w.outputs, 1), 0);
     for (size_t r : in) set[r] = 1;
     teach(row, 0.0, importance, 1.0, set.data());
-    if (growing) growing->learned();
+    if (growing) growing->commit();
 }
 
 }  // namespace onepass

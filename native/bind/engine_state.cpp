@@ -128,8 +128,8 @@ nb::dict Engine::state(bool met_only) {
         std::vector<double> all(sigma.triangle.size() * count);
         for (size_t r = 0; r < sigma.triangle.size(); ++r) sigma.pack(r, all.data() + r * count);
         out["sigma"] = array({sigma.triangle.size(), count}, std::move(all));
-        out["sigma_waited"] = array<double>({1}, {sigma.waited});
-        if (sigma.form == Form::chol) out["sigma_reach"] = array<double>({1}, {sigma.reach_now()});
+        out["sigma_waited"] = array<double>({1}, {sigma.paused});
+        if (sigma.form == Form::chol) out["sigma_reach"] = array<double>({1}, {sigma.bound_now()});
     }
     if (!w.planes.kinds.empty()) {
         out["planes"] = plane_table(w, places, w.planes.count(), w.planes_of(0));
@@ -319,11 +319,11 @@ void Engine::set_state(nb::dict state) {
         Covariance& sigma = w.sigma;
         std::vector<double> one(1);
         fill(one, state["sigma_waited"]);
-        sigma.waited = one[0];
+        sigma.paused = one[0];
         if (sigma.form == Form::chol) {
             fill(one, state["sigma_reach"]);
-            sigma.reach = one[0];
-            sigma.covered = sigma.registered;
+            sigma.bound = one[0];
+            sigma.bounded = sigma.registered;
         }
         auto from = nb::cast<Matrix<double>>(state["sigma"]);
         const size_t count = sigma.entries();

@@ -556,8 +556,8 @@ void KernelEngine::begin_growth(size_t coming) {
     if (f.outputs() == 1) one_output_ = OneOutput{f.coef[0], f.values, f.ww};  // which a new class negates or halves
 }
 
-void KernelEngine::undo_growth() {
-    Engine::undo_growth();
+void KernelEngine::roll_back_growth() {
+    Engine::roll_back_growth();
     f.set_outputs(nb::len(classes));
     if (!one_output_) return;
     f.coef[0] = std::move(one_output_->coef);

@@ -30,7 +30,7 @@ class KernelEngine : public Engine {
     void forget_names(size_t count) override;
     void flip_classes() override;
     void begin_growth(size_t coming) override;
-    void undo_growth() override;
+    void roll_back_growth() override;
     nb::dict state(bool met_only) override;  // there are no tables of features: the same for both
     void set_state(nb::dict state) override;
     void flush() override {}

@@ -6,12 +6,6 @@
 
 namespace onepass {
 
-struct UndoScope {
-    Weights& w;
-    UndoScope(Weights& weights, Undo& undo) : w(weights) { w.undo = &undo; }
-    ~UndoScope() { w.undo = nullptr; }
-};
-
 static size_t longest(const Csr& X) {
     size_t most = 0;
     for (size_t i = 0; i < X.rows; ++i)
@@ -23,7 +17,7 @@ template <class Batch>
 void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double> importance, Vector<int64_t> begin,
                          size_t first, nb::object scores, Count learned) {
     auto lock = own();
-    Meetings in{relevance.data(), importance.data(), begin.data(), first, nullptr};
+    RankedRows in{relevance.data(), importance.data(), begin.data(), first, nullptr};
     if (relevance.shape(0) != X.rows || importance.shape(0) != X.rows || begin.shape(0) != X.rows || first > X.rows)
         raise("InputError", "relevance, importance and begin must have an entry for each row");
     for (size_t i = 0; i < X.rows; ++i)
@@ -35,7 +29,6 @@ void Engine::learn_pairs(const Batch& X, Vector<double> relevance, Vector<double
     }
     set_features(X.columns);
     const RuleScope scope(python_ ? &callback_ : nullptr);
-    const UndoScope all_pairs_or_none(model.w, undo_);
     Difference phi{};
     std::vector<double> numbers;
     std::vector<int32_t> index;
@@ -62,9 +55,9 @@ void Engine::learn_together(nb::list directions, Vector<double> importance) {
     auto lock = own();
     if (importance.shape(0) != nb::len(directions))
         raise("InputError", "importance must have an entry for each direction");
-    const UndoScope all_or_none(model.w, undo_);
-    const size_t known = features.size(), before = model.w.features;
-    undo_.begin(model);
+    const size_t known = features.size();
+    model.transaction.begin_example(model);
+    TransactionScope all_or_none(model);
     try {
         for (size_t i = 0; i < importance.shape(0); ++i) {
             Read row;
@@ -72,13 +65,10 @@ void Engine::learn_together(nb::list directions, Vector<double> importance) {
             teach(row, 1.0, importance.data()[i], 1.0);
         }
     } catch (...) {
-        undo_.restore(model);
-        if (!features.hashed()) {
-            features.forget(features.size() - known);
-            model.w.drop_features(before);
-        }
+        if (!features.hashed()) features.forget(features.size() - known);
         throw;
     }
+    all_or_none.commit();
 }
 
 template void Engine::learn_pairs(const Table&, Vector<double>, Vector<double>, Vector<int64_t>, size_t, nb::object,

@@ -5,9 +5,9 @@
 
 namespace onepass {
 
-// What a rule sees of a round: see Scalars in scheme.py.
+// What a rule sees of a round: Scalars in scheme/rounds.py.
 struct Scalars {
-    double m;           // the margin: <w, phi>, and `base` where the example begins at one
+    double m;           // the margin: <w, phi> + base
     double target;      // what m should reach
     double xx;          // |phi|^2; of Gaussian weights phi' Sigma phi
     double ww;          // |w|^2
@@ -15,12 +15,12 @@ struct Scalars {
     double t;           // this round, from 1
     double k;           // updates so far
     double side;        // regression: sign of the residual; otherwise +1
-    double regression;  // 1 where y itself is to be met, 0 where a margin is to be reached
-    double base = 0.0;  // what of m is the example's initial prediction, so that <w, phi> = m - base
+    double regression;  // 1 in regression, else 0
+    double base = 0.0;  // the part of m that comes from the initial prediction: <w, phi> = m - base
 };
 
-// What it answers: w <- scale*w + add*phi. decay is scale without the intercept. Then, the intercept spared,
-// |w_j| <- shrink * max(0, |w_j| - soft). Gaussian weights move by add * Sigma * phi, and then
+// What it answers: w <- scale*w + add*phi. decay scales the weights but not the intercept. Then, also without the
+// intercept, |w_j| <- shrink * max(0, |w_j| - soft). Gaussian weights move by add * Sigma * phi, and then
 // Sigma^-1 <- forget * Sigma^-1 + gain * phi phi'. Arrives as {0, 1, 1, 0, 1, 0, 1}.
 struct Step {
     double add;
@@ -39,7 +39,7 @@ constexpr int max_slots = 8;
 
 using StepFn = void (*)(const Scalars* s, const double* params, double* state, Step* step);
 
-// For rules that look at all class scores at once: row r moves by coefficients[r] * x.
+// For rules that see the scores of all classes at once: output r moves by coefficients[r] * x.
 using SolveFn = void (*)(const Scalars* s, const double* scores, int64_t classes, int64_t y, const double* params,
                          double* state, double* coefficients, Step* step);
 

@@ -10,9 +10,9 @@
 
 namespace onepass {
 
-constexpr size_t block_numbers = 1 << 14;  // of a block, which stays in the cache until it is learned
+constexpr size_t block_numbers = 1 << 14;  // numbers of a block: it stays in the cache until it is learned
 
-// An index that no loop accepts where 32 bits do not hold it.
+// The index in 32 bits; -1, which every loop refuses, if it does not fit.
 inline int32_t narrow_index(int64_t index) { return index < 0 || index > INT32_MAX ? -1 : int32_t(index); }
 
 // The first index of row i that is outside the table, or beyond what a linear model can have.
@@ -24,7 +24,8 @@ int64_t outside_index(const CsrBatch<V, I>& X, size_t i) {
     return 0;
 }
 
-// Calls run(block, row) with rows from `row` on, block after block, until one fails; the outcome's row is of the batch.
+// Calls run(block, row) for block after block, where `row` is the first row of the block, until one is refused. The row
+// of the outcome is counted from the beginning of the batch.
 template <class V, class Run>
 Outcome by_blocks(const DenseBatch<V>& X, const Run& run) {
     if constexpr (std::is_same_v<V, double>) {
@@ -43,10 +44,10 @@ Outcome by_blocks(const DenseBatch<V>& X, const Run& run) {
     }
 }
 
-// Rows of a CSR batch as a block of their own.
+// Rows of a CSR batch, converted to a block.
 class CsrBlock {
  public:
-    // Takes rows from `from` on until the block is full, or up to one whose starts are damaged.
+    // Converts rows from `from` on, until the block is full or a row has damaged starts.
     template <class V, class I>
     void fill(const CsrBatch<V, I>& X, size_t from) {
         values_.clear();
@@ -65,7 +66,7 @@ class CsrBlock {
                   X.distinct,     X.named,         X.sound};
     }
     const Csr& rows() const { return block_; }
-    bool damaged() const { return damaged_; }  // is the row after these?
+    bool damaged() const { return damaged_; }  // are the starts of the row after these damaged?
 
  private:
     std::vector<double> values_;

@@ -13,7 +13,7 @@
 
 namespace onepass {
 
-// From this many bytes on a table is mostly zeros on pages that nobody touched, and they should stay untouched.
+// Larger tables are mostly zeros on pages that were never written; these pages should stay untouched.
 constexpr size_t large = 1 << 20;
 
 template <class T>
@@ -35,7 +35,7 @@ Zeroed<T>& Zeroed<T>::operator=(const Zeroed& other) {
     return *this;
 }
 
-// What `other` holds, into room that is there.
+// Copies the numbers of `other` into memory that is already allocated.
 template <class T>
 void Zeroed<T>::copy(const Zeroed& other) {
     constexpr size_t page = 4096;

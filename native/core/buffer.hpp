@@ -4,8 +4,8 @@
 
 namespace onepass {
 
-// Zeroed numbers, from the beginning of a cache line on. calloc leaves untouched pages of a large hash table to the
-// operating system.
+// An array of numbers that starts as zeros and begins at a cache line. calloc leaves the untouched pages of a large
+// hash table to the operating system.
 template <class T>
 class Zeroed {
  public:
@@ -16,16 +16,16 @@ class Zeroed {
     Zeroed& operator=(Zeroed&& other) noexcept;
     ~Zeroed();
 
-    void grow(size_t size);  // keeps what is there, zeroes what is new
+    void grow(size_t size);  // new numbers are 0
     void shrink(size_t size);
     void clear();
-    void scatter();  // what will be touched lies far apart: the system should give small pages, not huge ones
+    void scatter();  // advises the system to use small pages: few numbers will be written, far from each other
     T* data() { return data_; }
     const T* data() const { return data_; }
     size_t size() const { return size_; }
 
  private:
-    // Of an empty one, at the beginning of a cache line; the first `written` will be copied, the others are zero.
+    // Memory for an empty array; the caller will write the first `written` numbers, the others are 0.
     void allocate(size_t capacity, size_t written);
     void copy(const Zeroed& other);
     void* block_ = nullptr;  // as it was allocated

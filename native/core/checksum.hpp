@@ -1,15 +1,15 @@
-// CRC-32C (Castagnoli), which joins: that of a text follows from those of its parts, so that threads may see to parts
-// of it in any order, however it is cut. It tells that a text has changed by chance, not that nobody meant it.
+// CRC-32C (Castagnoli). The checksum of a text can be computed from those of its parts, so that threads can work on
+// parts in any order. It detects accidental changes of a text, not deliberate ones.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace onepass {
 
-// Of `size` bytes more after those whose checksum is `before`; 0 is that of nothing.
+// The checksum of a text after `size` more bytes; `before` is the checksum before them, 0 for an empty text.
 uint32_t crc32c(const char* bytes, size_t size, uint32_t before = 0);
 
-// Of a text of which the first part has the checksum `first`, the second, of so many bytes, `second`.
+// The checksum of two parts together; the second has the checksum `second` and so many bytes.
 uint32_t join_crc32c(uint32_t first, uint32_t second, uint64_t size_of_second);
 
 }  // namespace onepass

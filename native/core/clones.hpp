@@ -1,5 +1,5 @@
-// Functions compiled for several instruction sets, of which the best is taken when the module is loaded. Only for whole
-// numbers, and for divisions that are rounded once: the same bits in each.
+// Functions that are compiled for several instruction sets; the best is chosen when the module is loaded. Only for
+// integers, and for divisions that are rounded once: these have the same bits in each.
 #pragma once
 
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)

@@ -9,7 +9,7 @@ static void pad(Buffer& triangle, size_t from, size_t to, double start) {
     for (size_t i = from; i < to; ++i) triangle.data()[Covariance::entry(i)] = start;
 }
 
-// On the diagonal, of a weight that was never met.
+// The entry of the diagonal for a weight that was never learned.
 static double entry_at_start(const Covariance& sigma) {
     return sigma.form == Form::chol ? 1.0 / std::sqrt(sigma.start) : sigma.start;
 }
@@ -34,33 +34,33 @@ void Covariance::drop_features(size_t features) {
     for (Buffer& each : triangle) each.shrink(row_at(size));
 }
 
-// Both rows of the first two classes are as sure as the one row was; a new one is as unsure as at the start.
-void Covariance::set_outputs(size_t rows) {
-    if (!full || shared || rows < 2) return;
+// Both outputs of the first two classes get the covariance of the one output; a new one starts anew.
+void Covariance::set_outputs(size_t outputs) {
+    if (!full || shared || outputs < 2) return;
     if (triangle.size() == 1) triangle.push_back(triangle[0]);
-    covered = 0;
-    while (triangle.size() < rows) {
+    bounded = 0;
+    while (triangle.size() < outputs) {
         triangle.emplace_back();
         pad(triangle.back(), 0, size, entry_at_start(*this));
     }
 }
 
-void Covariance::drop_outputs(size_t rows) {
-    if (full && !shared && triangle.size() > rows) triangle.resize(rows);
+void Covariance::drop_outputs(size_t outputs) {
+    if (full && !shared && triangle.size() > outputs) triangle.resize(outputs);
 }
 
-void Covariance::pack(size_t row, double* entries) const {
-    const double* from = of(row);
+void Covariance::pack(size_t output, double* entries) const {
+    const double* from = of(output);
     for (size_t i = 0; i < size; from += width(i++)) entries = std::copy(from, from + i + 1, entries);
 }
 
-void Covariance::unpack(size_t row, const double* entries) {
-    double* to = of(row);
+void Covariance::unpack(size_t output, const double* entries) {
+    double* to = of(output);
     for (size_t i = 0; i < size; to += width(i++), entries += i) std::copy(entries, entries + i + 1, to);
 }
 
 bool Covariance::positive_definite() const {
-    if (form == Form::chol) return true;  // whatever the factor
+    if (form == Form::chol) return true;  // for any factor
     std::vector<double> factor(row_at(size));
     for (const Buffer& each : triangle) {
         std::copy(each.data(), each.data() + row_at(size), factor.begin());

@@ -1,8 +1,8 @@
-// How sure a second-order rule is of its weights (spread.py): full, a lower triangle of Sigma for each class row, row
-// after row, so that a new feature appends to it; the constant feature comes first. Rows begin where a cache line does:
-// writing across two lines costs half as much again. Files have them without the gaps. The diagonal is a plane beside
-// the weights. In Cholesky's form the triangle is a factor of the inverse, U U' = Sigma^-1 with U upper: its columns
-// lie where the rows of Sigma would, and a new feature appends to it, too.
+// The covariance Sigma of Gaussian weights (scheme/spread.py). A full Sigma is stored as its lower triangle, one for
+// each output, row after row, so that a new feature appends a row; the constant feature comes first. Each row begins at
+// a cache line: writing across two lines costs half as much again. Files have the rows without gaps. A diagonal Sigma
+// is a plane of the weights. In Cholesky's form the triangle is a factor of the inverse, U U' = Sigma^-1 with U upper:
+// its columns are stored in place of the rows of Sigma, and a new feature appends a column.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -12,58 +12,59 @@
 
 namespace onepass {
 
-// How a full Sigma is kept and changed; the same numbers but for rounding (loops/forms.hpp).
+// How a full Sigma is stored and changed; the results are the same but for rounding (loops/forms.hpp).
 ONEPASS_ENUM(Form, gain, joseph, chol)
 
 struct Covariance {
-    bool on = false;          // is there one?
-    bool full = false;        // the matrix, or its diagonal
-    Form form = Form::gain;   // of the matrix
-    bool precisions = false;  // diagonal: add to 1/sigma
-    bool forgets = false;     // does a round change it even where phi = 0?
-    bool vaw = false;         // predict s/(1 + v)
-    bool shared = false;      // one for all class rows
-    double start = 1.0;       // the variance of a weight that was never met
-    double drift = 0.0;       // added to every variance before a round
-    double largest = HUGE_VAL;
+    bool on = false;
+    bool full = false;          // the whole matrix, not only its diagonal
+    Form form = Form::gain;     // of a full Sigma
+    bool precisions = false;    // diagonal: are gains added to 1/sigma?
+    bool forgets = false;       // does a round with phi = 0 change it?
+    bool vaw = false;           // does the model predict s/(1 + v)? (Vovk, Azoury and Warmuth)
+    bool shared = false;        // one Sigma for all outputs
+    double start = 1.0;         // the variance of a weight that was never learned
+    double drift = 0.0;         // added to every variance before a round
+    double largest = HUGE_VAL;  // forgetting pauses rather than let a variance exceed this
     size_t max_dim = 0;
     size_t constants = 0;  // coordinates before the features: 1 for the intercept, or 0
 
-    size_t size = 0;  // of each triangle
-    // Of its coordinates, those that learning goes by. The features of a batch come in together, but each has its first
-    // row: until then it must not matter, neither to the order of sums nor by what is forgotten, however rows are cut.
+    size_t size = 0;  // coordinates of each triangle
+    // How many of them learning uses. A batch brings all its features at once, but each is registered with the first
+    // example that has it. Before that it must influence neither the order of sums nor what is forgotten, so that the
+    // results do not depend on how a stream is cut into batches.
     size_t registered = 0;
-    std::vector<Buffer> triangle;  // of each class row, or one that is shared
-    double waited = 0.0;           // rounds that did not forget, lest a variance pass `largest`
+    std::vector<Buffer> triangle;  // one for each output, or one that is shared
+    double paused = 0.0;           // rounds in which forgetting paused
 
-    // Variances are not at hand in a factor. None of the first `covered` coordinates' is beyond `reach`, so that they
-    // need not be worked out before it comes to `largest`.
-    double reach = 0.0;
-    size_t covered = 0;
-    size_t widest = 0;  // the coordinate that was last found beyond; not part of the state
-    double reach_now() const { return registered > covered && !(reach > start) ? start : reach; }
+    // A factor does not show its variances. `bound` is an upper bound on those of the first `bounded` coordinates: they
+    // are computed only when it reaches `largest`.
+    double bound = 0.0;
+    size_t bounded = 0;
+    size_t widest = 0;  // the coordinate that was last found to exceed `largest`; not part of the state
+    double bound_now() const { return registered > bounded && !(bound > start) ? start : bound; }
 
-    const double* of(size_t row) const { return triangle[shared ? 0 : row].data(); }
-    double* of(size_t row) { return triangle[shared ? 0 : row].data(); }
-    static constexpr size_t line = 8;                                // numbers of a cache line
-    static size_t width(size_t i) { return (i / line + 1) * line; }  // of row i, whose i + 1 entries come first
-    static size_t row_at(size_t i) { return (i + i % line) * width(i) / 2; }  // the widths of all rows before
-    static size_t entry(size_t i) { return row_at(i) + i; }                   // of the diagonal
+    const double* of(size_t output) const { return triangle[shared ? 0 : output].data(); }
+    double* of(size_t output) { return triangle[shared ? 0 : output].data(); }
+    static constexpr size_t line = 8;                                         // numbers of a cache line
+    static size_t width(size_t i) { return (i / line + 1) * line; }           // of row i: its i + 1 entries, then a gap
+    static size_t row_at(size_t i) { return (i + i % line) * width(i) / 2; }  // where row i begins
+    static size_t entry(size_t i) { return row_at(i) + i; }                   // where entry i of the diagonal is
 
     bool admits(size_t features) const { return !full || features + constants <= max_dim; }
     void begin();
     void set_features(size_t features);
     void drop_features(size_t features);
-    void set_outputs(size_t rows);
-    void drop_outputs(size_t rows);
+    void set_outputs(size_t outputs);
+    void drop_outputs(size_t outputs);
     bool positive_definite() const;  // by Cholesky, in O(size^3)
     size_t numbers() const { return triangle.size() * row_at(size); }
     size_t entries() const { return size * (size + 1) / 2; }  // of a triangle without gaps
-    void pack(size_t row, double* entries) const;
-    void unpack(size_t row, const double* entries);
+    void pack(size_t output, double* entries) const;          // without the gaps
+    void unpack(size_t output, const double* entries);
 };
 
-// Room for readers and writers of this thread.
+// Working space of this thread.
 double* covariance_room(size_t size);
 
 }  // namespace onepass

@@ -1,4 +1,4 @@
-// The losses of losses.py: how hard each pulls the score. z is the margin m, or for residual losses y - s.
+// The losses of scheme/losses.py: the pull of each on the score. z is the margin m, or for residual losses y - s.
 #pragma once
 #include <algorithm>
 #include <cmath>

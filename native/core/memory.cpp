@@ -13,7 +13,7 @@ namespace onepass {
 
 static const char letters[] = " KMGT";
 
-// The limit of a control group, version 2 or 1; infinity where there is none.
+// The limit of a control group, version 2 or 1; infinity if there is none.
 static double group_limit() {
     for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
         std::ifstream file(path);

@@ -1,4 +1,4 @@
-// A model: weights, the rule's function and parameters, the task, the counters.
+// A linear model: weights, the rule's function and parameters, the task, the counters; and what loops read and answer.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,18 +7,19 @@
 #include "core/abi.hpp"
 #include "core/name_lists.hpp"
 #include "core/rows.hpp"
+#include "core/transaction.hpp"
 #include "core/weights.hpp"
 
 namespace onepass {
 
-// classify: y is a class index. regress: y is a real. direction: the row is phi itself (ranking, structured).
-// multilabel: every class is in or out. oneclass: w is the centre of the rows.
+// classify: y is the index of a class. regress: y is a real number. direction: the example is phi itself (ranking,
+// structured output). multilabel: y is a set of classes. oneclass: w is the centre of the examples.
 ONEPASS_ENUM(Task, classify, regress, direction, multilabel, oneclass)
 
-// With several classes: which rows of phi take the -x.
+// With several classes: which outputs share the -x of phi.
 ONEPASS_ENUM(Against, rival, uniform, proportional)
 
-// Rules that move every weight by its own history (loops/coordinates.hpp, loops/vowpal.hpp).
+// Rules with their own step for each coordinate (loops/coordinates.hpp, loops/vowpal.hpp).
 ONEPASS_ENUM(Coordinates, none, adagrad, adadelta, adadelta_exact, rmsprop, rmsprop_exact, adam, adam_lazy, ftrl,
              ftrl_without_l1, vowpal)
 
@@ -26,7 +27,7 @@ struct Model {
     Weights w;
     Task task = Task::classify;
     StepFn step = nullptr;
-    SolveFn solve = nullptr;  // set where the rule looks at all scores
+    SolveFn solve = nullptr;  // set if the rule sees all scores
     double params[max_params] = {};
     double state[max_slots] = {};
     int slots = 0;
@@ -37,37 +38,32 @@ struct Model {
     Coordinates coordinates = Coordinates::none;
     bool clips = false;  // regression: predictions lie within the labels seen, VWSlots::low and high
     Against against = Against::rival;
-    bool calibrated = false;    // multilabel: in above 0 and out below it, a step each
-    std::vector<double> roots;  // with class costs: classes x classes, their square roots
+    bool calibrated = false;    // multilabel: scores above 0 are in the set; one step for each side
+    std::vector<double> roots;  // with costs of classes: their square roots, classes x classes
 
     double t = 0.0, k = 0.0, skipped_zero = 0.0;
 
-    // The ratchet's judge: errors of the current weights on a stored set. Not part of the state.
+    // For the ratchet: the errors of the current weights on a stored set. Not part of the state.
     double (*errors)(const Model&, const void* set) = nullptr;
     const void* set = nullptr;
 
-    // z = Sigma * phi of this round, for each class row with a Sigma of its own; not part of the state.
+    // Working space of Gaussian weights: z = Sigma * phi of this round, for each output with a Sigma of its own. Not
+    // part of the state.
     struct Along {
         std::vector<double> x, z, made, parts, constants, variances, gains;
-        double variance, length;  // x' Sigma x and |z|^2 over the features of a diagonal's one row
+        double variance, length;  // a diagonal with one output: x' Sigma x and |z|^2 over the features
     } along;
     void room_along(size_t size);
 
-    // Working space for class scores, coefficients and the paid weights of a row; not part of the state.
+    // Working space for class scores and coefficients; not part of the state.
     std::vector<double> scores, coefficients;
-    Buffer kept;
+    Transaction transaction;  // undoes what is refused; not part of the state
 
     double constant_norm() const { return bias_in_norm ? constant * constant : 0.0; }
-    // Scratch for readers: one per thread, since readers run side by side.
+    // Working space for readers: one per thread, since several may read at the same time.
     double* scratch() const;
     double* gathered(size_t size) const;
     double* linked_bias() const;
-    double* room_to_keep(size_t size) {
-        const size_t with_rest = size + 16;  // the last elements of a row are written as whole vectors
-        if (kept.size() < with_rest) [[unlikely]]
-            kept.grow(with_rest);
-        return kept.data();
-    }
     void record_vote(const double* x, const int64_t* index, size_t n, const double* coefficients);
     void count_votes(const double* x, const int64_t* index, size_t n, double base, double* out) const;
     void size_scratch() {
@@ -81,59 +77,37 @@ struct Model {
     }
 };
 
-// Takes back several rounds of a model of one row of weights: what a round writes is put aside first.
-struct Undo {
-    void begin(const Model& model);
-    void restore(Model& model);
-
-    // Before weights at some features are written: room for their places, v and z (null where there is none).
-    struct Room {
-        int64_t* index;
-        double *v, *z;
-    };
-    Room room_for(size_t n, bool averaging);
-    void put_aside(const Weights& w);  // all of them, unless that was done
-
-    bool all = false;
-
- private:
-    std::vector<int64_t> index_;
-    std::vector<double> v_, z_;
-    Buffer all_cells_, all_z_;
-    Weights readout_;  // all of them, where the readout or the rule keeps more than v and z
-    MiniBatch batch_;
-    double state_[max_slots], weights_[9], counters_[3], bias_sum_ = 0.0;
-};
-
-// What a loop reads beside the rows; null importance or target means 1.
+// What a loop reads besides the rows of a batch; importance and target are 1 if null.
 struct Answers {
     const double* y;
     const double* importance;
     const double* target;
     const uint8_t* sets;  // multilabel: rows x classes, 1 for in
-    double* scores;       // where to write the scores before each update (rows x outputs), or null
-    // One row of weights: what each example's score begins at (VW's initial prediction), or null for 0.
+    double* scores;       // where the scores before each update are written (rows x outputs), or null
+    // Models of one output: the initial prediction of each example, at which its score begins; 0 if null.
     const double* base = nullptr;
 };
 
-// What the ranking loop reads beside the rows. Rows before `first` are remembered, the others arrive; row i meets those
-// from begin[i] on.
-struct Meetings {
+// What the ranking loop reads besides the rows. The rows before `first` were learned before; the others arrive now. Row
+// i is compared with the rows from begin[i] to i - 1.
+struct RankedRows {
     const double *relevance, *importance;
     const int64_t* begin;
     size_t first;
-    double* scores;  // where to write each arriving row's score before its pairs, or null
+    double* scores;  // where the score of each arriving row before its pairs is written, or null
 };
 
-// Room to work out the differences of sparse rows: where each feature of the arriving row stands in it, from 1 on, and
-// 0 at all others; that row's values; one more than twice the longest row for the values and indices of a difference.
+// Working space for differences of sparse rows. place[j] says where feature j stands in the arriving row, counted from
+// 1; it is 0 for all other features. `arrived` holds the values of that row; x and index hold a difference, with room
+// for twice the longest row and one more.
 struct Difference {
     uint32_t* place;
     double *arrived, *x;
     int32_t* index;
 };
 
-// interrupted: a signal's handler raised between two rows; the outcome's row is the first that was not learned.
+// interrupted: a signal handler raised an exception between two rows; the row of the outcome is the first that was not
+// learned.
 enum class Status { ok, not_finite, bad_index, bad_starts, overflow, full, indefinite, interrupted };
 
 struct Outcome {
@@ -150,25 +124,25 @@ struct Loops {
     Outcome (*learn_csr)(Model&, const Csr&, const Answers&);
     void (*score_table)(const Model&, const Table&, const double* base, double* scores);
     void (*score_csr)(const Model&, const Csr&, const double* base, double* scores);
-    // Looks for malformed rows without learning.
+    // Validate rows without learning.
     Outcome (*check_table)(const Table&, size_t from_row);
     Outcome (*check_csr)(const Csr&, size_t from_row);
-    // so_far, and the importance of the rows that the current weights put into the wrong class.
+    // so_far plus the importance of the rows that the current weights assign to a wrong class.
     double (*errors_table)(const Model&, const Table&, const double* y, const double* importance, double so_far);
     double (*errors_csr)(const Model&, const Csr&, const double* y, const double* importance, double so_far);
     void (*variance_table)(const Model&, const Table&, double* variances);
     void (*variance_csr)(const Model&, const Csr&, double* variances);
-    // One sparse row whose indices are known to be inside and distinct, in any order.
+    // One sparse row whose indices are valid and distinct, in any order.
     Status (*learn_one)(Model&, const double* x, const int64_t* index, size_t n, double y, double importance,
                         double target, const uint8_t* set, double base);
     void (*finish_batch)(Model&);
     void (*derive)(Model&);
     void (*score_one)(const Model&, const double* x, const int64_t* index, size_t n, double base, double* scores);
     void (*variance_one)(const Model&, const double* x, const int64_t* index, size_t n, double* variances);
-    Outcome (*learn_pairs_table)(Model&, const Table&, const Meetings&, Difference&);
-    Outcome (*learn_pairs_csr)(Model&, const Csr&, const Meetings&, Difference&);
+    Outcome (*learn_pairs_table)(Model&, const Table&, const RankedRows&, Difference&);
+    Outcome (*learn_pairs_csr)(Model&, const Csr&, const RankedRows&, Difference&);
 
-    // The same by the kind of batch.
+    // Overloads for the two kinds of batches.
     Outcome learn(Model& model, const Table& X, const Answers& in) const { return learn_table(model, X, in); }
     Outcome learn(Model& model, const Csr& X, const Answers& in) const { return learn_csr(model, X, in); }
     void score(const Model& model, const Table& X, const double* base, double* out) const {
@@ -187,10 +161,10 @@ struct Loops {
     }
     void variance(const Model& model, const Table& X, double* out) const { variance_table(model, X, out); }
     void variance(const Model& model, const Csr& X, double* out) const { variance_csr(model, X, out); }
-    Outcome learn_pairs(Model& model, const Table& X, const Meetings& in, Difference& room) const {
+    Outcome learn_pairs(Model& model, const Table& X, const RankedRows& in, Difference& room) const {
         return learn_pairs_table(model, X, in, room);
     }
-    Outcome learn_pairs(Model& model, const Csr& X, const Meetings& in, Difference& room) const {
+    Outcome learn_pairs(Model& model, const Csr& X, const RankedRows& in, Difference& room) const {
         return learn_pairs_csr(model, X, in, room);
     }
 };

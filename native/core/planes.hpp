@@ -15,7 +15,7 @@ struct Plane {
     double dead = 0.0;   // odd planes: only what exceeds this is halved
 };
 
-// Features have the first count() planes, which lie beside their weights in Weights::cells. The intercepts have all.
+// Features have the first count() planes, which lie next to their weights in Weights::cells. The intercepts have all.
 struct Planes {
     std::vector<Plane> kinds;
     size_t of_output = 0;      // the last so many kinds belong to an output as a whole, not to each weight

@@ -18,19 +18,20 @@ struct CsrBatch {
     const I* indices;
     const I* starts;  // rows + 1
     size_t rows, columns, nonzeros;
-    // No column stands twice in a row: its elements are taken in the order given, as those of a mapping are.
+    // No column occurs twice in a row. Its elements are learned in the given order, like those of a mapping.
     bool distinct = false;
-    bool named = false;  // columns are the model's own features by name or hash, not places in a table
-    bool sound = false;  // all rows were validated before, and are distinct: nothing is left to look for
+    bool named = false;  // columns are features of the model by name or hash, not columns of a table
+    bool sound = false;  // all rows are distinct and were validated before
 };
 
 using Table = DenseBatch<double>;
 using Csr = CsrBatch<double, int32_t>;
 
-// As many columns as 32-bit indices can name.
+// The largest number of columns that 32-bit indices allow.
 constexpr size_t most_columns = INT32_MAX;
 
-// A sparse row with its indices in order and equal ones summed; valid until the next merge on this thread.
+// A sparse row whose indices were sorted and whose repeated indices were added up. Valid until the next merge on this
+// thread.
 template <class I>
 struct MergedRow {
     const double* x;
@@ -40,17 +41,18 @@ struct MergedRow {
 template <class I>
 MergedRow<I> merge_row(const double* x, const I* index, size_t n);
 
-// Room for a copy of a row, one per thread.
+// Working space for a copy of a row, one per thread.
 struct RowCopy {
     double* x;
     int64_t* index;
 };
 RowCopy& row_copy(size_t n);
 
-// The same indices in 32 bits, a few of them on the stack. A long row's are valid until the next one on this thread.
+// 64-bit indices converted to 32 bits, on the stack if they are few. Those of a long row are valid until the next one
+// on this thread.
 class NarrowIndices {
  public:
-    // Inlined, lest one instruction set call another's.
+    // Always inlined: see core/inline.hpp.
     __attribute__((always_inline)) NarrowIndices(const int64_t* index, size_t n) : at_(n <= few ? few_ : room(n)) {
         int32_t* __restrict at = at_;
         for (size_t i = 0; i < n; ++i) at[i] = int32_t(index[i]);

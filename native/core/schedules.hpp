@@ -1,4 +1,4 @@
-// The step sizes of schedules.py. parameters points at four numbers: schedule, eta, p, q.
+// The step sizes of scheme/schedules.py. `parameters` points at four numbers: schedule, eta, p, q.
 #pragma once
 #include <algorithm>
 #include <cmath>

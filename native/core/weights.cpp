@@ -42,7 +42,6 @@ void Weights::negate() {
 }
 
 void Weights::rebase_average() {
-    if (undo) undo->put_aside(*this);
     if (average.z.size())
         each_v(*this, [&](double v, size_t i) { put(average.z.data()[i], average.z.data()[i] - average.A * v); });
     peaks.z += average.A * peaks.v;
@@ -51,7 +50,6 @@ void Weights::rebase_average() {
 
 void Weights::apply_pending() {
     if (l1.pending == 0.0) return;
-    if (undo) undo->put_aside(*this);
     each_v(*this, [&](double& v, size_t) { put(v, l1.decode(v)); });
     l1.pending = 0.0;
 }

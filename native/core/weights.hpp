@@ -26,8 +26,6 @@
 
 namespace onepass {
 
-struct Undo;
-
 // |a * v|^2 without the intercepts, updated in O(1) per round and recomputed now and then. In the p-norm geometry it is
 // the square of the p-norm.
 struct SquaredNorm {
@@ -62,7 +60,6 @@ struct Weights {
     PNorm p_norm;
     SquaredNorm norm;
     Peaks peaks;
-    Undo* undo = nullptr;  // where weights of a model of one output are saved before they change; not part of the state
 
     double* v_of(size_t feature) { return cells.data() + feature * pitch; }
     const double* v_of(size_t feature) const { return cells.data() + feature * pitch; }

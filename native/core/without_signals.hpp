@@ -1,5 +1,5 @@
-// Threads that are started while this lives get no signals: these are for the thread that takes what they make, which
-// must be woken by Ctrl-C even where it waits for a pipe.
+// Threads that are started while this object lives receive no signals. Signals go to the thread that consumes their
+// work: Ctrl-C must wake it even while it waits for a pipe.
 #pragma once
 #include <signal.h>
 

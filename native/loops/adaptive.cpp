@@ -1,88 +1,89 @@
-// Rules by coordinates (loops/coordinates.hpp) where models are general or have class rows: weight after weight, on
-// rows of one kind. Compiled once per instruction set.
+// Rules with their own step for each coordinate (loops/coordinates.hpp) in models of the kinds `general` and `classes`:
+// weight after weight, for one type of rows. Compiled once per instruction set.
 #include "loops/coordinates.hpp"
 #include "loops/finish.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// Keeps what a round overwrites, so that a round that turns out to overflow can be taken back.
-struct Undo {
-    double* at;
-    bool sound = true;
-    void keep(double value) { *at++ = value; }
+// The numbers that a round overwrites, saved in the working space of the transaction in the order of writing.
+struct SavedRound {
+    double* next;
+    bool all_finite = true;  // are all numbers that were written finite?
+    void save(double value) { *next++ = value; }
 };
 
-// Moves the weights of one feature (or the intercepts): those of the rows that have a gradient.
+// Moves the weights of one feature, or the intercepts, of those outputs that have a gradient.
 template <class Rule, bool many>
 inline void move_feature(const Rule& rule, const Weights& w, const Move& move, double x, double* v, double* planes,
-                         double* z, Undo* undo) {
+                         double* z, SavedRound* saved) {
     for (size_t r = 0; r < (many ? w.outputs : 1); ++r) {
         const double g = -(move.of<many>(r) * x);
         if (g == 0.0) continue;
         const size_t stride = many ? w.stride : 1;
         const double before = v[r];
-        undo->keep(before);
+        saved->save(before);
         double own[Rule::count];
-        for (size_t p = 0; p < Rule::count; ++p) undo->keep(own[p] = planes[p * stride + r]);
+        for (size_t p = 0; p < Rule::count; ++p) saved->save(own[p] = planes[p * stride + r]);
         v[r] = rule(before, g, own);
-        bool sound = finite(v[r]);
-        for (size_t p = 0; p < Rule::count; ++p) sound &= finite(planes[p * stride + r] = own[p]);
+        bool all_finite = finite(v[r]);
+        for (size_t p = 0; p < Rule::count; ++p) all_finite &= finite(planes[p * stride + r] = own[p]);
         if (z) {
-            undo->keep(z[r]);
+            saved->save(z[r]);
             z[r] += w.average.A * (v[r] - before);
-            sound &= finite(z[r]);
+            all_finite &= finite(z[r]);
         }
-        undo->sound &= sound;
+        saved->all_finite &= all_finite;
     }
 }
 
+// Restores what move_feature() wrote.
 template <class Rule, bool many>
-inline void put_back(const Weights& w, const Move& move, double x, double* v, double* planes, double* z, Undo* undo) {
+inline void roll_back_feature(const Weights& w, const Move& move, double x, double* v, double* planes, double* z,
+                              const double** saved) {
     for (size_t r = 0; r < (many ? w.outputs : 1); ++r) {
         if (-(move.of<many>(r) * x) == 0.0) continue;
         const size_t stride = many ? w.stride : 1;
-        v[r] = *undo->at++;
-        for (size_t p = 0; p < Rule::count; ++p) planes[p * stride + r] = *undo->at++;
-        if (z) z[r] = *undo->at++;
+        v[r] = *(*saved)++;
+        for (size_t p = 0; p < Rule::count; ++p) planes[p * stride + r] = *(*saved)++;
+        if (z) z[r] = *(*saved)++;
     }
 }
 
-// The round's move of all weights that have a gradient, or none of them.
+// Moves all weights that have a gradient, or none if a number overflows.
 template <class Rule, bool many>
 Status move_support(Model& M, const NumberedRow& row, const Move& move, const Rule& rule) {
     Weights& w = M.w;
     const size_t numbers = (Rule::count + 2) * (many ? w.outputs : 1);
-    Undo undo{M.room_to_keep((row.n + 1) * numbers)};
-    double* const start = undo.at;
+    SavedRound saved{M.transaction.workspace((row.n + 1) * numbers)};
     const bool averages = w.average.on();
     auto z_of = [&](size_t j) { return averages ? w.average.z.data() + j * w.stride : nullptr; };
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
-        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
+        move_feature<Rule, many>(rule, w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &saved);
     }
     move_feature<Rule, many>(rule.for_intercept(), w, move, M.constant, w.bias.data(), w.planes.bias.data(), nullptr,
-                             &undo);
-    if (undo.sound) return Status::ok;
-    undo.at = start;
+                             &saved);
+    if (saved.all_finite) return Status::ok;
+    const double* from = M.transaction.workspace();
     for (size_t i = 0; i < row.n; ++i) {
         const size_t j = row.column(i);
-        put_back<Rule, many>(w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &undo);
+        roll_back_feature<Rule, many>(w, move, double(row.x[i]), w.v_of(j), w.planes_of(j), z_of(j), &from);
     }
-    put_back<Rule, many>(w, move, M.constant, w.bias.data(), w.planes.bias.data(), nullptr, &undo);
+    roll_back_feature<Rule, many>(w, move, M.constant, w.bias.data(), w.planes.bias.data(), nullptr, &from);
     return Status::overflow;
 }
 
-// Adam with momentum for absent features too: what every weight moves from.
+// Adam with momentum for absent features too: every weight moves in every round.
 template <class Rule, bool many>
 class AllWeights {
  public:
     AllWeights(Model& model, const NumberedRow& row, const Move& move, const Rule& rule)
-        : M(model), move_(move), rule_(rule), x_(M.room_to_keep(M.w.features)) {
+        : M(model), move_(move), rule_(rule), x_(M.transaction.workspace(M.w.features)) {
         for (size_t j = 0; j < M.w.features; ++j) x_[j] = 0.0;
         for (size_t i = 0; i < row.n; ++i) x_[row.column(i)] = row.x[i];
     }
 
-    // Moves every weight; or only tries to: false where a number would not be finite.
+    // Moves every weight, or only tries to if `write` is false. False if a number would not be finite.
     bool move(bool write) {
         const size_t last = M.w.features + (M.constant != 0.0);
         for (size_t j = 0; j < last; ++j)
@@ -119,7 +120,7 @@ class AllWeights {
     double* x_;
 };
 
-// Every weight moves in every round. Tried first, then done.
+// First tries to move every weight, then moves it.
 template <class Rule, bool many>
 Status move_all(Model& M, const NumberedRow& row, const Move& move, const Rule& rule) {
     AllWeights<Rule, many> all(M, row, move, rule);
@@ -139,7 +140,7 @@ Status move_planes(Model& M, const NumberedRow& row, const Move& move, const dou
 template Status move_planes<false>(Model&, const NumberedRow&, const Move&, const double*);
 template Status move_planes<true>(Model&, const NumberedRow&, const Move&, const double*);
 
-// FTRL's weights follow from its planes, if it has z: after these were halved, swapped or read from a file.
+// The weights of FTRL with a z follow from its planes. Called after these were halved, negated or read from a file.
 void derive(Model& M) {
     if (M.coordinates != Coordinates::ftrl) return;
     Weights& w = M.w;

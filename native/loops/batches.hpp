@@ -1,4 +1,4 @@
-// The rows of a batch, and what may be wrong with them. Included once per instruction set.
+// The rows of a batch, and their validation. Included once per instruction set.
 #pragma once
 #include <type_traits>
 
@@ -11,11 +11,11 @@ namespace onepass::ONEPASS_ISA {
 enum class Order { sorted, unsorted, outside };
 
 inline bool all_inside(const int32_t* index, size_t n, size_t columns) {
-    constexpr uint32_t most = uint32_t(1) << 31;  // where negative ones begin
+    constexpr uint32_t most = uint32_t(1) << 31;  // as unsigned numbers, negative indices begin here
     return all_below(index, n, columns < most ? uint32_t(columns) : most);
 }
 
-// Indices that rise strictly from 0 or more to less than columns are inside, and no two are equal.
+// If indices rise strictly, the first is at least 0 and the last is less than `columns`, all are inside and distinct.
 inline Order order(const int32_t* index, size_t n, size_t columns) {
     if (n == 0) return Order::sorted;
     if (rising(index, n)) return size_t(index[n - 1]) < columns ? Order::sorted : Order::outside;
@@ -29,7 +29,7 @@ inline Outcome first_bad_value(const Row& row, size_t at) {
     return {Status::overflow, at, 0, 0.0};  // finite numbers whose squares overflow
 }
 
-// Row i of the batch, or what is wrong with its indices.
+// Reads row i of the batch, or says what is wrong with its indices.
 ONEPASS_INLINE Status read_row(const Table& X, size_t i, DenseRow<double>& row) {
     row = {X.values + i * X.columns, X.columns};
     return Status::ok;
@@ -40,7 +40,7 @@ ONEPASS_INLINE Status read_row(const Csr& X, size_t i, SparseRow<double, int32_t
     if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
     row = {X.values + begin, X.indices + begin, size_t(end - begin),
            std::min(X.nonzeros - size_t(end), size_t(end - begin))};
-    if (X.sound)  // but a cache lies in a file, which somebody may write to after it was validated
+    if (X.sound)  // validated before; but a cache is a file, which another program may change after that
         return all_inside(row.index, row.n, X.columns) ? Status::ok : Status::bad_index;
     const Order found = order(row.index, row.n, X.columns);
     if (found == Order::outside) return Status::bad_index;
@@ -50,7 +50,7 @@ ONEPASS_INLINE Status read_row(const Csr& X, size_t i, SparseRow<double, int32_t
     return Status::ok;
 }
 
-// The kind of a batch's rows.
+// The type of the rows of a batch.
 template <class Batch>
 using RowOf = std::conditional_t<std::is_same_v<Batch, Table>, DenseRow<double>, SparseRow<double, int32_t>>;
 

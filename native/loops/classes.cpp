@@ -1,5 +1,4 @@
-// Class rows: a row of weights for each class or label. Compiled once per
-// instruction set.
+// Models with an output for each class or label. Compiled once per instruction set.
 #include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {

@@ -1,10 +1,11 @@
-// Rows of class weights, feature-major: their scores, and moves of up to eight. Included once per instruction set.
+// The weights of several outputs, feature after feature: their scores, and updates of up to eight. Included once per
+// instruction set.
 #pragma once
 #include "loops/lanes.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// v += A * c * x for up to eight class rows, each with its coefficient c. Features are `pitch` numbers apart.
+// v += A * c * x for up to eight outputs, each with its coefficient c. Features are `pitch` numbers apart.
 template <class Row>
 inline void add_classes(const Row& row, Eight c, double A, double* v, size_t pitch) {
     for (size_t i = 0; i < row.n; ++i) {
@@ -14,7 +15,7 @@ inline void add_classes(const Row& row, Eight c, double A, double* v, size_t pit
     }
 }
 
-// Scores of all class rows: lanes run over classes, features are added one after the other.
+// The scores of all outputs: each lane is an output, and features are added one after the other.
 template <int blocks, class Row>
 inline void class_scores_block(const Row& row, const double* v, size_t pitch, double* out) {
     Eight sum[blocks] = {};
@@ -33,7 +34,7 @@ inline void class_scores(const Row& row, const double* v, size_t pitch, size_t l
     for (; r + 8 <= lanes; r += 8) class_scores_block<1>(row, v + r, pitch, out + r);
 }
 
-// Up to eight classes have one sum only: feature i goes to sum i mod 4, lest each addition wait for the one before it.
+// Up to eight outputs are one vector. Feature i goes to sum i mod 4, so that no addition waits for the one before it.
 template <class Row>
 inline void class_scores_few(const Row& row, const double* v, size_t pitch, double* out) {
     Eight sum0{}, sum1{}, sum2{}, sum3{};

@@ -1,5 +1,4 @@
-// One row of weights, each beside the planes of a rule by coordinates. Compiled once per
-// instruction set.
+// Models of one output whose rule has its own step for each coordinate. Compiled once per instruction set.
 #include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {

@@ -1,8 +1,7 @@
-// Rules that move every weight by its own history: AdaGrad, AdaDelta, RMSProp, Adam, FTRL-Proximal. A round's gradient
-// is -coefficient * x; each rule is one function of a weight, its gradient and the planes beside it, compiled into the
-// loop. Included once per instruction set.
-// Nothing here may call an out-of-line function of the standard library: the linker could pick another
-// instruction set's copy.
+// Rules with their own step for each coordinate: AdaGrad, AdaDelta, RMSProp, Adam, FTRL-Proximal. The gradient of a
+// round is -coefficient * x. Each rule is one function of a weight, its gradient and its planes, compiled into the
+// loop. Included once per instruction set. Nothing here may call an out-of-line function of the standard library: the
+// linker could pick another instruction set's copy.
 #pragma once
 #include "core/rules.hpp"
 #include "loops/moves.hpp"
@@ -10,24 +9,25 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// What has gone by since a weight was last met, for rules whose absent weights fade: rho^(rounds without it).
-inline double faded(double rho, double rounds, double& met) {
-    const double absent = rounds - met - 1.0;
-    met = rounds;
+// For rules whose averages fade also in rounds without a feature: rho^(rounds since it last occurred). `last` is that
+// round, and becomes the current one.
+inline double faded(double rho, double rounds, double& last) {
+    const double absent = rounds - last - 1.0;
+    last = rounds;
     return absent > 0.0 ? std::pow(rho, absent) : 1.0;
 }
-inline Pack faded(double rho, double rounds, Pack& met) {
-    Pack fade{}, last = met;
+inline Pack faded(double rho, double rounds, Pack& last) {
+    Pack fade{}, before = last;
     for (size_t l = 0; l < packed; ++l) {
-        double one = last[l];
+        double one = before[l];
         fade[l] = faded(rho, rounds, one);
     }
-    met = Pack{} + rounds;
+    last = Pack{} + rounds;
     return fade;
 }
 
-// The formulas of rules/adaptive.py and rules/ftrl.py, for one weight or for a pack: T is a number or a Pack. `planes`
-// are those beside the weight; p the rule's parameters; `rounds` its own count, this one included.
+// The formulas of rules/adaptive.py and rules/ftrl.py for one weight or for a pack: T is a number or a Pack, `planes`
+// are the planes of the weight, p the parameters of the rule; `rounds` counts its rounds, this one included.
 
 struct AdaGrad {
     static constexpr size_t count = 1;
@@ -54,16 +54,16 @@ struct AdaDelta {
     AdaDelta for_intercept() const { return *this; }
     template <class T>
     T operator()(T w, T g, T* planes) const {
-        T before = planes[1], kept = planes[0];
+        T moves = planes[1], squares = planes[0];
         if constexpr (exact) {
             const T fade = faded(rho, rounds, planes[2]);
-            before = fade * before;
-            kept = fade * kept;
+            moves = fade * moves;
+            squares = fade * squares;
         }
-        const T E = rho * kept + (1.0 - rho) * (g * g);
-        const T move = -(root_of(before + eps) / root_of(E + eps)) * g;
+        const T E = rho * squares + (1.0 - rho) * (g * g);
+        const T move = -(root_of(moves + eps) / root_of(E + eps)) * g;
         planes[0] = E;
-        planes[1] = rho * before + (1.0 - rho) * (move * move);
+        planes[1] = rho * moves + (1.0 - rho) * (move * move);
         return w + lr * move;
     }
 };
@@ -77,9 +77,9 @@ struct RMSProp {
     RMSProp for_intercept() const { return *this; }
     template <class T>
     T operator()(T w, T g, T* planes) const {
-        T kept = planes[0];
-        if constexpr (exact) kept = faded(rho, rounds, planes[1]) * kept;
-        const T E = rho * kept + (1.0 - rho) * (g * g);
+        T squares = planes[0];
+        if constexpr (exact) squares = faded(rho, rounds, planes[1]) * squares;
+        const T E = rho * squares + (1.0 - rho) * (g * g);
         planes[0] = E;
         return w - eta * g / root_of(E + eps);
     }
@@ -113,7 +113,7 @@ struct FTRL {
     using At = FTRLParams;
     FTRL(const double* p, double)
         : beta(p[At::beta]), lam1(p[At::lam1]), lam2(p[At::lam2]), over_alpha(1.0 / p[At::alpha]) {}
-    FTRL for_intercept() const {  // penalties spare it
+    FTRL for_intercept() const {  // without penalties
         FTRL free = *this;
         free.lam1 = free.lam2 = 0.0;
         return free;
@@ -139,7 +139,7 @@ struct FTRL {
     }
 };
 
-// Without L1 no z is needed: it is -w * curvature, always.
+// Without L1, z is always -w * curvature, so it needs no plane.
 struct FTRLWithoutL1 : FTRL {
     static constexpr size_t count = 1;
     using FTRL::FTRL;
@@ -154,21 +154,21 @@ struct FTRLWithoutL1 : FTRL {
     }
 };
 
-// What a round begins with on the path of `packs`: x.v and x.x, as dot_norm gives them. Weights and planes are read in
-// one go, and wait in the room to keep.
+// x.v and x.x on the path of packs, with the same bits as dot_norm. Weights and planes are read together, and saved in
+// the working space of the round.
 struct PackSums {
     Pack dot{}, norm{};
     PackSums operator+(const PackSums& other) const { return {dot + other.dot, norm + other.norm}; }
 };
 template <size_t pitch, class Row>
-inline DotNorm face_packs_of(Model& M, const Row& row) {
+inline DotNorm score_packs_of(Model& M, const Row& row) {
     const double* const cells = M.w.cells.data();
-    double* const kept = M.room_to_keep(Packs<pitch>::room(row.n));
-    const Row of = row;  // not a reference: what is written could be part of it, for all that is known
+    double* const saved = M.transaction.workspace(Packs<pitch>::room(row.n));
+    const Row of = row;  // not a reference: the compiler would assume that writing `saved` changes it
     const PackSums sums = sum_packs<PackSums>(of.n, [&](PackSums& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         Pack own[pitch];
         Packs<pitch>::load(cells, of, i, own, count...);
-        Packs<pitch>::set_aside(kept, i, own);
+        Packs<pitch>::save(saved, i, own);
         const Pack x = load_pack(of.x + i, count...);
         some.dot += x * own[0];
         some.norm += x * x;
@@ -176,32 +176,32 @@ inline DotNorm face_packs_of(Model& M, const Row& row) {
     return {add_up(sums.dot), add_up(sums.norm)};
 }
 template <class Row>
-inline DotNorm face_packs(Model& M, const Row& row) {
+inline DotNorm score_packs(Model& M, const Row& row) {
     switch (M.w.pitch) {
-        case 1: return face_packs_of<1>(M, row);
-        case 2: return face_packs_of<2>(M, row);
-        default: return face_packs_of<4>(M, row);
+        case 1: return score_packs_of<1>(M, row);
+        case 2: return score_packs_of<2>(M, row);
+        default: return score_packs_of<4>(M, row);
     }
 }
 
-// What was kept is put back if a number turns out not to be finite.
+// Moves the weights. If a number is not finite, all are restored from the working space.
 template <class Rule, class Row>
-Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
+Status move_packs(Model& M, const Row& row, const Move& move, const Rule& rule) {
     constexpr size_t pitch = Weights::pitch_of(Rule::count, 1);
     Weights& w = M.w;
     double* const cells = w.cells.data();
-    const double* const kept = M.kept.data();
+    const double* const saved = M.transaction.workspace();
     const Row of = row;
     const double c = move.coefficient, of_bias = -(c * M.constant);
     double bias[1 + Rule::count] = {w.bias[0]};
     for (size_t p = 0; p < Rule::count; ++p) bias[1 + p] = w.planes.bias[p];
     if (of_bias != 0.0) bias[0] = rule.for_intercept()(bias[0], of_bias, bias + 1);
 
-    Pack nothing{};  // NaN where a number is not finite, else 0
+    Pack nothing{};  // 0, or NaN if a number is not finite
     in_packs(of.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         Pack before[pitch], now[pitch];
-        Packs<pitch>::take_back(kept, i, before);
-        Packs<pitch>::take_back(kept, i, now);
+        Packs<pitch>::read_saved(saved, i, before);
+        Packs<pitch>::read_saved(saved, i, now);
         const Pack g = -(c * load_pack(of.x + i, count...));
         const PackBits still = equal(g, Pack{});
         now[0] = rule(before[0], g, now + 1);
@@ -216,7 +216,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     if (!sound) {
         in_packs(of.n, [&](size_t i, auto... count) {
             Pack before[pitch];
-            Packs<pitch>::take_back(kept, i, before);
+            Packs<pitch>::read_saved(saved, i, before);
             Packs<pitch>::store(cells, of, i, before, count...);
         });
         return Status::overflow;
@@ -226,7 +226,7 @@ Status move_kept(Model& M, const Row& row, const Move& move, const Rule& rule) {
     return Status::ok;
 }
 
-// Calls run(rule) with the rule by coordinates.
+// Calls run(rule) with the rule.
 template <class Run>
 inline Status with_rule(const Model& M, const double* state, const Run& run) {
     const double *p = M.params, rounds = state[CoordinateSlots::rounds];
@@ -244,14 +244,15 @@ inline Status with_rule(const Model& M, const double* state, const Run& run) {
     }
 }
 
-// A row of any kind, as doubles at 64-bit indices: general models and class rows by coordinates have one loop for all.
+// A row of any kind as doubles at 64-bit indices. Models of the kinds `general` and `classes` have one loop for all
+// rows.
 using NumberedRow = SparseRow<double, int64_t>;
 
-// Moves the weights of general models and of class rows, or none of them: loops/adaptive.cpp.
+// Moves the weights of models of these kinds: loops/adaptive.cpp.
 template <bool many>
 Status move_planes(Model& M, const NumberedRow& row, const Move& move, const double* state);
 
-// What VW's update reads of a round: the example, and its scores.
+// What VW's update reads: the example and its scores.
 struct Example {
     double y, importance;
     const uint8_t* set;
@@ -259,29 +260,25 @@ struct Example {
     const Move& move;
 };
 
-// The same for VW's update: loops/vowpal.cpp.
+// VW's update for models of these kinds: loops/vowpal.cpp.
 template <bool many>
 Status learn_vowpal_rows(Model& M, const NumberedRow& row, const Example& of, const double* state, bool* moves);
 
-// Whatever moves the weights: the average covers them before or after, or nothing happens at all.
-template <class Path, class Move>
-inline Status covering(Model& M, const Move& move_weights) {
-    if constexpr (Path::packs) return move_weights();
+// Moves the weights by learn(), and lets the average cover them before or after; or changes nothing. If learn() is
+// refused, it has restored the weights itself. On the path of packs there is no average.
+template <class Path, class Row, class Learn>
+inline Status in_transaction(Model& M, const Row& row, const Learn& learn) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
+    if (!many && M.transaction.recording())  // inside an example, whose later rounds may be refused
+        M.coordinates == Coordinates::adam ? save_all(M) : save(M, row);
+    if constexpr (Path::packs) return learn();
     const bool covered = Path::covered(M), predictor = w.average.kind == Averaging::predictor;
-    const double A = w.average.A, averaged = w.average.rounds;
-    double* sums = M.scratch();
-    for (size_t r = 0; r < w.average.bias_sum.size(); ++r) sums[r] = w.average.bias_sum[r];
+    M.transaction.begin_round(w.average);
     if (covered && predictor) add_to_average<many>(w);
-    const Status status = move_weights();
-    if (status == Status::ok) {
-        if (covered && !predictor) add_to_average<many>(w);
-        return status;
-    }
-    w.average.A = A;
-    w.average.rounds = averaged;
-    for (size_t r = 0; r < w.average.bias_sum.size(); ++r) w.average.bias_sum[r] = sums[r];
+    const Status status = learn();
+    if (status != Status::ok) M.transaction.roll_back_round(w.average);
+    else if (covered && !predictor) add_to_average<many>(w);
     return status;
 }
 
@@ -291,11 +288,14 @@ Status move_coordinates(Model& M, const Row& row, const Move& move, const double
     for (size_t r = 0; r < (many ? M.w.outputs : 1); ++r)
         if (!finite(move.of<many>(r))) return Status::overflow;
     if constexpr (Path::packs) {
-        return with_rule(M, state, [&](const auto& rule) { return move_kept(M, row, move, rule); });
+        return in_transaction<Path>(M, row, [&] {
+            return with_rule(M, state, [&](const auto& rule) { return move_packs(M, row, move, rule); });
+        });
     } else {
         Status status = Status::ok;
         with_numbers(row, [&](const double* x, const int64_t* at) {
-            status = covering<Path>(M, [&] { return move_planes<many>(M, NumberedRow{x, at, row.n}, move, state); });
+            status = in_transaction<Path>(M, row,
+                                          [&] { return move_planes<many>(M, NumberedRow{x, at, row.n}, move, state); });
         });
         return status;
     }

@@ -1,5 +1,4 @@
-// Gaussian weights: one row of them, each beside its variance. Compiled once per
-// instruction set.
+// Gaussian weights with a diagonal Sigma and one output. Compiled once per instruction set.
 #include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {

@@ -1,12 +1,12 @@
-// Gaussian weights whose Sigma is a diagonal: a variance beside every weight. With one row of weights both are read in
-// one go, and written in one go. Included once per instruction set. Nothing here may call an out-of-line function of
-// the standard library: the linker could pick another instruction set's copy.
+// Gaussian weights with a diagonal Sigma: every weight has a variance. With one output both are read together and
+// written together. Included once per instruction set. Nothing here may call an out-of-line function of the standard
+// library: the linker could pick another instruction set's copy.
 #pragma once
 #include "loops/moves.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// The variances of a row's features, in one row of weights.
+// The variances of the features of an example, for one output.
 template <class Row>
 inline void read_variances(const Weights& w, const Row& row, size_t r, double* __restrict now) {
     const double* __restrict sigma = w.planes_of(0) + r;
@@ -14,7 +14,7 @@ inline void read_variances(const Weights& w, const Row& row, size_t r, double* _
     for (size_t i = 0; i < row.n; ++i) now[i] = sigma[row.column(i) * pitch];
 }
 
-// z = Sigma x over the row's features, whose variances are `now`, and its intercept; x' Sigma x.
+// z = Sigma x over the features, whose variances are `now`, and over the intercept. Returns x' Sigma x.
 template <class Row>
 inline double through_diagonal(const Model& M, const Row& row, size_t r, const double* __restrict now,
                                double* __restrict z, double* constant) {
@@ -23,12 +23,12 @@ inline double through_diagonal(const Model& M, const Row& row, size_t r, const d
     return dot_norm(row.x, row.n, z).dot + M.constant * *constant;
 }
 
-// Four features that lie beside their variances.
+// The weights and the variances of four features.
 struct Pairs {
     Four v, variance;
 };
 
-// Two pairs in one register. GCC's own way takes them apart first.
+// Two pairs in one register. GCC alone would load the four numbers one by one.
 inline Four two_pairs(const double* first, const double* second) {
 #ifdef __AVX__
     return Four(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(first)), _mm_loadu_pd(second), 1));
@@ -51,7 +51,7 @@ inline void put_second_pair(double* at, Four pairs) {
 #endif
 }
 
-// From the row's place i on, all four or so many.
+// Loads four pairs from place i of the row on, or so many.
 template <class Row, class... Count>
 inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... count) {
     auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
@@ -59,8 +59,8 @@ inline Pairs load_pairs(const double* cells, const Row& row, size_t i, Count... 
     return {firsts(ac, bd), seconds(ac, bd)};
 }
 
-// Back to where they came from, in falling order: a feature has the last word about its place before those it stands in
-// for.
+// Stores them at their places. If there are fewer than four, the last feature fills the empty lanes too; storing in
+// falling order makes its own lane the last one that is written.
 template <class Row, class... Count>
 inline void store_pairs(double* cells, const Row& row, size_t i, const Pairs& pairs, Count... count) {
     auto at = [&](size_t l) ONEPASS_INLINE_LAMBDA { return cells + column_of(row, i, l, count...) * 2; };
@@ -72,7 +72,7 @@ inline void store_pairs(double* cells, const Row& row, size_t i, const Pairs& pa
     put_pair(at(0), ac);
 }
 
-// Sums over a row's features: x.v, x.x, x' Sigma x and |z|^2, where z = Sigma x.
+// Sums over the features of an example: x.v, x.x, x' Sigma x and |z|^2, where z = Sigma x.
 struct SpreadSums {
     Four dot{}, norm{}, variance{}, length{};
 
@@ -88,10 +88,10 @@ struct SpreadSums {
     }
 };
 
-// What a round begins with where there is one row of weights, each next to its variance: x.v and x.x, as dot_norm gives
-// them; x' Sigma x and |z|^2 (the intercept apart) wait in M.along.
+// x.v and x.x of a model of one output, with the same bits as dot_norm. x' Sigma x and |z|^2, without the intercept,
+// are saved in M.along.
 template <class Row>
-inline DotNorm face_diagonal(Model& M, const Row& row) {
+inline DotNorm score_pairs(Model& M, const Row& row) {
     const double* const cells = M.w.cells.data();
     const SpreadSums sums =
         in_lanes<SpreadSums>(row.n, [&](SpreadSums& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
@@ -102,12 +102,13 @@ inline DotNorm face_diagonal(Model& M, const Row& row) {
     return {add_up(sums.dot), add_up(sums.norm)};
 }
 
-// A variance after a round, which no rounding makes 0: sigma - kappa z^2 is sigma * (forget + gain * others)/whole,
-// where `others` is what the other coordinates have of phi' Sigma phi. The same for one and for four.
+// The variance after a round, in a form that no rounding makes 0: sigma - kappa z^2 is
+// sigma * (forget + gain * others)/whole, where `others` is the part of phi' Sigma phi that comes from the other
+// coordinates. For one number and for four.
 struct Shrinking {
     double forget, gain, xx, over;  // over: 1/(whole * forget)
-    bool precisions;                // are the inverses added up?
-    double pp = 1.0;                // the square of the class row's part
+    bool precisions;                // are gains added to 1/sigma?
+    double pp = 1.0;                // the square of the part of the output in phi
 
     bool from(const Scalars& s, const Step& step) {
         const double whole = step.forget + step.gain * s.xx;
@@ -133,7 +134,7 @@ struct Shrinking {
     }
 };
 
-// The new variances of a row's features and of its intercepts wait in M.along.made.
+// Computes the new variances of the features and of the intercept into M.along.made.
 template <class Row>
 inline void plan_diagonal(Model& M, const Row& row, Shrinking shrinking, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
@@ -141,13 +142,13 @@ inline void plan_diagonal(Model& M, const Row& row, Shrinking shrinking, size_t 
         if (part == 0.0) continue;
         shrinking.pp = part * part;
         const double* __restrict z = M.along.z.data() + r * row.n;
-        double* __restrict made = M.along.made.data() + r * (row.n + 1);  // holds what they are now
+        double* __restrict made = M.along.made.data() + r * (row.n + 1);  // holds the current variances
         for (size_t i = 0; i < row.n; ++i) made[i] = shrinking.made(made[i], double(row.x[i]), z[i]);
         made[row.n] = shrinking.made(M.w.planes.bias[r], M.constant, M.along.constants[r]);
     }
 }
 
-// A row whose features move along z and get new variances on the way.
+// A row whose features move along z and get new variances at the same time.
 template <class Row>
 struct Renewed : Row {
     const double* cells;
@@ -162,7 +163,7 @@ template <bool many, class Row>
 inline void write(Weights& w, const Renewed<Row>& row, const Move& move, double over) {
     const double c = move.coefficient * over;
     double* const cells = w.cells.data();
-    const Renewed<Row> of = row;  // as what is written could be part of `row` itself, for all that is known
+    const Renewed<Row> of = row;  // not a reference: the compiler would assume that writing `cells` changes it
     auto renew = [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
         const Four x = load_four(of.x + i, count...);
         const Pairs now = load_pairs(cells, of, i, count...);

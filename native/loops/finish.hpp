@@ -1,4 +1,4 @@
-// What loops/adaptive.cpp gives the table of loops.
+// The functions of loops/adaptive.cpp that stand in the table of loops.
 #pragma once
 #include "core/model.hpp"
 

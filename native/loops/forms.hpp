@@ -1,15 +1,16 @@
-// The other forms of a full Sigma (spread.py). Cholesky's keeps a factor of its inverse, U U' = Sigma^-1, which no
-// rounding makes indefinite: Sigma x is two triangular systems, and forget U U' + gain x x' a rotation for each column.
-// Joseph's keeps Sigma and takes the gain out of it from both sides. Included once per instruction set.
+// The other two forms of a full Sigma (scheme/spread.py). Cholesky's form stores a factor of the inverse, U U' =
+// Sigma^-1, which no rounding makes indefinite: Sigma x means solving two triangular systems, and forget U U' + gain x
+// x' is a rotation for each column. Joseph's form stores Sigma and applies the gain from both sides. Included once per
+// instruction set.
 //
-// Columns of U are read as whole vectors: the gaps between them hold zeros, and what lies in x beyond a column's end
-// comes out as it went in.
+// Columns of U are read as whole vectors. The gaps between columns hold zeros, so that coordinates of x beyond the end
+// of a column do not change.
 #pragma once
 #include "loops/diagonal.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// x as a dense vector of so many numbers, the constant before all.
+// x as a dense vector of so many numbers, of which the constant is the first.
 template <class Row>
 inline void lay_out(const Model& M, const Row& row, size_t size, double* x) {
     const size_t first = M.w.sigma.constants;
@@ -18,7 +19,7 @@ inline void lay_out(const Model& M, const Row& row, size_t size, double* x) {
     for (size_t i = 0; i < row.n; ++i) x[row.column(i) + first] = double(row.x[i]);
 }
 
-// q = U^-1 x, from the last coordinate on, which uses x up; |q|^2 = x' Sigma x.
+// q = U^-1 x, from the last coordinate to the first; overwrites x. Returns |q|^2 = x' Sigma x.
 inline double solve_factor(const double* factor, size_t n, double* x, double* q) {
     for (size_t j = n; j-- > 0;) {
         const double* column = factor + Covariance::row_at(j);
@@ -29,8 +30,8 @@ inline double solve_factor(const double* factor, size_t n, double* x, double* q)
     return norm(q, n);
 }
 
-// z = U'^-1 q, from the first coordinate on. The last eight stay in a register: reading them back as a vector would
-// have to wait until each was written.
+// z = U'^-1 q, from the first coordinate to the last. The last eight stay in a register: to load them as a vector, the
+// processor would have to wait until each was stored.
 inline void solve_transposed(const double* factor, size_t n, const double* q, double* z) {
     const Eight places = {0, 1, 2, 3, 4, 5, 6, 7};
     for (size_t block = 0; block < n; block += 8) {
@@ -46,7 +47,7 @@ inline void solve_transposed(const double* factor, size_t n, const double* q, do
     }
 }
 
-// sqrt(a^2 + b^2), above 0 where a is: also where the squares would overflow or vanish.
+// sqrt(a^2 + b^2) for a > 0; never 0, also if the squares would overflow or underflow.
 inline double length_of(double a, double b) {
     const double square = a * a + b * b;
     if (square > 1e-280 && square < 1e280) return std::sqrt(square);
@@ -55,30 +56,31 @@ inline double length_of(double a, double b) {
     return large * std::sqrt(1.0 + ratio * ratio);
 }
 
-// U U' <- kept^2 U U' + x x': a Givens rotation of each column and x makes a 0 of x, the last first. Uses x up.
-inline void rotate_into(double* factor, size_t n, double* x, double kept) {
+// U U' <- scale^2 U U' + x x'. A Givens rotation of each column with x turns one coordinate of x to 0, beginning with
+// the last. Overwrites x.
+inline void rotate_into(double* factor, size_t n, double* x, double scale) {
     const Eight places = {0, 1, 2, 3, 4, 5, 6, 7};
     for (size_t j = n; j-- > 0;) {
-        if (x[j] == 0.0 && kept == 1.0) continue;
+        if (x[j] == 0.0 && scale == 1.0) continue;
         double* column = factor + Covariance::row_at(j);
-        const double entry = kept * column[j], length = length_of(entry, x[j]);
+        const double entry = scale * column[j], length = length_of(entry, x[j]);
         const double cosine = entry / length, sine = x[j] / length;
-        const double cosine_kept = cosine * kept, sine_kept = sine * kept;
+        const double scaled_cosine = cosine * scale, scaled_sine = sine * scale;
         column[j] = length;
         size_t i = 0;
         for (; i + 8 <= j; i += 8) {
             const Eight u = load(column + i), v = load(x + i);
-            store(column + i, cosine_kept * u + sine * v);
-            store(x + i, cosine * v - sine_kept * u);
+            store(column + i, scaled_cosine * u + sine * v);
+            store(x + i, cosine * v - scaled_sine * u);
         }
         if (i == j) continue;
         const Eight u = load(column + i), v = load(x + i), end = Eight{} + double(j - i);
-        store(column + i, places < end ? cosine_kept * u + sine * v : u);
-        store(x + i, cosine * v - sine_kept * u);
+        store(column + i, places < end ? scaled_cosine * u + sine * v : u);
+        store(x + i, cosine * v - scaled_sine * u);
     }
 }
 
-// x' Sigma x of a row; q is half of the way to Sigma x.
+// x' Sigma x of a row, and q = U^-1 x.
 template <class Row>
 inline double variance_by_factor(const Model& M, const Row& row, size_t r, size_t n, double* x, double* q) {
     lay_out(M, row, n + 8, x);
@@ -102,12 +104,13 @@ inline double variance_of(const double* factor, size_t j) {
     return solve_factor(factor, j + 1, x, q);
 }
 
-// Joseph: (I - k x') Sigma (I - k x')' + noise k k', where k = kappa z and z = Sigma x, entry by entry as it is
-// written: what rounding leaves in Sigma - k z' is taken out again along x. Of both halves the mean.
+// Joseph's form: (I - k x') Sigma (I - k x')' + noise k k' with k = kappa z and z = Sigma x, computed entry by entry as
+// it stands here: the second factor removes along x what rounding left in Sigma - k z'. Each entry is the mean of the
+// two that are across the diagonal from each other.
 struct Joseph {
     double kappa, noise;
 
-    // Of Sigma - k z', an entry and the one across the diagonal.
+    // An entry of Sigma - k z', and the one across the diagonal.
     template <class T>
     T lower(T now, double z, T across) const {
         return now - (kappa * z) * across;
@@ -152,18 +155,18 @@ struct Joseph {
     }
 };
 
-// What becomes of Sigma after a round.
+// The change of Sigma in a round.
 struct Change {
     double kappa = 0.0;   // full: Sigma - kappa z z'
-    double over = 1.0;    // then times this
-    bool waits = false;   // it would have forgotten, but for `largest`
-    double forget = 1.0;  // what the rule asked for
-    double reach = 0.0;   // of the factor: no variance will be beyond it
+    double over = 1.0;    // then multiplied by this
+    bool pauses = false;  // does forgetting pause, because a variance would exceed `largest`?
+    double forget = 1.0;  // as the rule answered
+    double bound = 0.0;   // Cholesky's form: no variance will exceed it
     Shrinking diagonal;
 };
 
-// To a class row's own Sigma the round is one with this gain: what the other rows' variances add to phi' Sigma phi is
-// noise to it.
+// The gain of the round for output r with a Sigma of its own. What the variances of the other outputs add to
+// phi' Sigma phi counts as noise.
 inline double gain_of_row(const Model& M, const Scalars& s, const Step& step, size_t r) {
     const double pp = M.along.parts[r] * M.along.parts[r];
     if (pp == 0.0) return 0.0;
@@ -176,7 +179,7 @@ inline Joseph joseph_of(const Model& M, const Change& change, size_t r) {
     return {change.kappa * part * part, gain > 0.0 ? change.forget / gain : 0.0};
 }
 
-// May sqrt(gain) * x, which is rotated into the factor, be too large?
+// Could sqrt(gain) * x, which is rotated into the factor, overflow?
 inline bool factor_overflows(const Model& M, size_t rows, double forget) {
     double largest = 0.0;
     for (size_t i = 0; i < M.w.sigma.registered; ++i)
@@ -186,50 +189,50 @@ inline bool factor_overflows(const Model& M, size_t rows, double forget) {
     return false;
 }
 
-// Coordinate j of the class row's part of phi, times Sigma; a row without a part has no z.
+// Coordinate j of Sigma * phi for output r. An output without a part in phi has no z.
 inline double part_of_z(const Model& M, size_t r, size_t j) {
     const double part = M.along.parts[r];
     return part == 0.0 ? 0.0 : part * M.along.z[r * M.w.sigma.registered + j];
 }
 
-// Of the factor no diagonal is at hand. Forgetting makes variances larger by a known factor at most, everything else
-// smaller: they are worked out, in O(size^3), where that factor would have led beyond `largest` since the last time;
-// and where forgetting waits for one of them, that one is looked at first.
+// The factor does not show the variances. Forgetting multiplies them by at most a known factor, and everything else
+// makes them smaller. So they are computed, in O(size^3), only when that factor could have led beyond `largest` since
+// the last time. If forgetting paused because of one variance, that one is computed first.
 inline Status plan_factor(Model& M, size_t rows, Change& change) {
     Covariance& S = M.w.sigma;
     const size_t n = S.registered;
     if (factor_overflows(M, rows, change.forget)) return Status::overflow;
-    const bool bounded = S.largest < safe;  // without a bound nothing waits: what would be infinite is refused
+    const bool bounded = S.largest < safe;  // otherwise forgetting never pauses: what would be infinite is refused
     const double bound = std::min(S.largest, safe);
     auto beyond = [&](double variance) { return variance / change.forget > bound; };
     double most = 0.0;
-    auto look_at = [&](size_t r, size_t j) {
+    auto include = [&](size_t r, size_t j) {
         const double variance = variance_of(S.of(r), j);
         const double z = part_of_z(M, r, j);
         if (variance > most) most = variance;
         if (!beyond(variance - change.kappa * z * z)) return;
-        change.waits = true;
+        change.pauses = true;
         S.widest = j;
     };
-    change.reach = S.reach_now();
-    if (change.forget < 1.0 && beyond(change.reach)) {
-        for (size_t r = 0; r < rows && S.widest < n; ++r) look_at(r, S.widest);
+    change.bound = S.bound_now();
+    if (change.forget < 1.0 && beyond(change.bound)) {
+        for (size_t r = 0; r < rows && S.widest < n; ++r) include(r, S.widest);
         for (size_t r = 0; r < rows; ++r)
-            for (size_t j = 0; j < n && !change.waits; ++j) look_at(r, j);
-        if (!change.waits) change.reach = most;
+            for (size_t j = 0; j < n && !change.pauses; ++j) include(r, j);
+        if (!change.pauses) change.bound = most;
     }
-    if (change.waits && !bounded) return Status::overflow;
-    if (!change.waits) change.reach /= change.forget;
+    if (change.pauses && !bounded) return Status::overflow;
+    if (!change.pauses) change.bound /= change.forget;
     return Status::ok;
 }
 
-// U U' <- forget U U' + gain x x', or, where forgetting waits, that over `forget`.
+// U U' <- forget U U' + gain x x'; divided by `forget` if forgetting pauses.
 inline void change_factor(Model& M, size_t r, const Change& change) {
     Covariance& S = M.w.sigma;
-    const double gain = M.along.gains[r], root = std::sqrt(change.waits ? gain / change.forget : gain);
+    const double gain = M.along.gains[r], root = std::sqrt(change.pauses ? gain / change.forget : gain);
     double* x = M.along.made.data();
     for (size_t i = 0; i < S.registered + 8; ++i) x[i] = root * M.along.x[i];
-    rotate_into(S.of(r), S.registered, x, change.waits ? 1.0 : std::sqrt(change.forget));
+    rotate_into(S.of(r), S.registered, x, change.pauses ? 1.0 : std::sqrt(change.forget));
 }
 
 }  // namespace onepass::ONEPASS_ISA

@@ -1,6 +1,6 @@
-// Gaussian weights in a round: z = Sigma * phi, along which the weights move; phi' Sigma phi, which the rule sees; and
-// the change of Sigma that follows, worked out before anything is written. Included once per instruction set. Nothing
-// here may call an out-of-line function of the standard library: the linker could pick another instruction set's copy.
+// Gaussian weights in a round: the weights move along z = Sigma * phi, the rule sees phi' Sigma phi, and then Sigma
+// changes. The change is computed before anything is written. Included once per instruction set. Nothing here may call
+// an out-of-line function of the standard library: the linker could pick another instruction set's copy.
 #pragma once
 #include "loops/forms.hpp"
 
@@ -8,14 +8,14 @@ namespace onepass::ONEPASS_ISA {
 
 constexpr int64_t verify_every = 100000;  // rounds between checks that a full Sigma is positive definite
 
-// add_up of four at once.
+// add_up of four vectors at once.
 inline Four add_up(Four a, Four b, Four c, Four d) {
     const Four ab = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
     const Four cd = __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
     return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
 }
 
-// Numbers that are used twice, but read once: GCC would rather read them from memory again.
+// Loads numbers that are used twice. Without this GCC reads them from memory twice.
 inline Eight load_once(const double* p) {
     Eight values = load(p);
 #ifdef __AVX512F__
@@ -24,7 +24,7 @@ inline Eight load_once(const double* p) {
     return values;
 }
 
-// z = S x, S symmetric, of which the lower triangle is stored row after row: each number is read once and used for both
+// z = S x for a symmetric S, whose lower triangle is stored row after row. Each number is read once and used for both
 // its places. Four rows at a time, so that z is written a quarter as often.
 inline void symmetric_product(const double* row, const double* x, size_t n, double* z) {
     size_t i = 0;
@@ -67,7 +67,7 @@ inline void symmetric_product(const double* row, const double* x, size_t n, doub
     }
 }
 
-// The same for a vector of few coordinates.
+// z += S x for one coordinate c of x; faster if few coordinates of x are not 0.
 inline void add_column(const double* triangle, size_t n, size_t c, double x, double* __restrict z) {
     const double* __restrict row = triangle + Covariance::row_at(c);
     for (size_t j = 0; j < c; ++j) z[j] += row[j] * x;
@@ -76,7 +76,7 @@ inline void add_column(const double* triangle, size_t n, size_t c, double x, dou
 
 inline bool all_zero(const double (&c)[4]) { return c[0] == 0.0 && c[1] == 0.0 && c[2] == 0.0 && c[3] == 0.0; }
 
-// S <- (S - kappa z z') * over, four rows at a time: their ends come together, and z is read once for all of them.
+// S <- (S - kappa z z') * over. Four rows at a time, so that z is read once for all of them.
 template <bool scaled>
 inline void subtract_rank_one(double* row, const double* z, size_t n, double kappa, double over) {
     auto less = [over](auto now, auto change) {
@@ -109,8 +109,8 @@ inline void subtract_rank_one(double* row, const double* z, size_t n, double kap
         for (size_t j = 0; j <= i; ++j) row[j] = less(row[j], kappa * z[i] * z[j]);
 }
 
-// z = Sigma x of a class row over the first n coordinates, the constant before all, and x' Sigma x. `x` is room for x
-// among them.
+// z = Sigma x of output r over the first n coordinates, of which the constant is the first. Returns x' Sigma x. `x` is
+// working space for n numbers.
 template <class Row>
 inline double through_full(const Model& M, const Row& row, size_t r, size_t n, double* x, double* z) {
     const Covariance& S = M.w.sigma;
@@ -136,7 +136,7 @@ inline double through_full(const Model& M, const Row& row, size_t r, size_t n, d
     return dot_norm(x, n, z).dot;
 }
 
-// Which class rows phi has a part in, and how large; one for all where they share Sigma.
+// The part of every output in phi, into M.along.parts; one number if the outputs share Sigma. Returns their count.
 template <bool many>
 inline size_t parts_of(Model& M, const Move& move) {
     const size_t rows = many && !M.w.sigma.shared ? M.w.outputs : 1;
@@ -144,15 +144,15 @@ inline size_t parts_of(Model& M, const Move& move) {
     return rows;
 }
 
-// The features of a row that is learned count from here on.
+// Registers the features of an example that is learned.
 template <class Row>
 inline void register_features(Covariance& S, const Row& row) {
     for (size_t i = 0; i < row.n && S.registered < S.size; ++i)
         if (row.column(i) + S.constants >= S.registered) S.registered = row.column(i) + S.constants + 1;
 }
 
-// z and phi' Sigma phi where features are read with their variances (face_diagonal).
-inline Status spread_along_pairs(Model& M, Scalars& s, Move& move) {
+// z and phi' Sigma phi after score_pairs().
+inline Status multiply_pairs_by_sigma(Model& M, Scalars& s, Move& move) {
     M.along.constants[0] = M.w.planes.bias[0] * M.constant;
     move.constants = M.along.constants.data();
     move.norm = M.along.length;
@@ -160,12 +160,12 @@ inline Status spread_along_pairs(Model& M, Scalars& s, Move& move) {
     return finite(move.norm) && finite(s.xx) && finite(M.along.constants[0]) ? Status::ok : Status::overflow;
 }
 
-// z = Sigma x of class row r over n coordinates, its constant's part, and x' Sigma x.
+// z = Sigma x of output r over n coordinates, and the part of the constant in it. Returns x' Sigma x.
 template <class Row>
 inline double through_sigma(Model& M, const Row& row, size_t r, size_t n, double* z, double* constant) {
     const Covariance& S = M.w.sigma;
     if (!S.full) {
-        double* now = M.along.made.data() + r * (n + 1);  // the diagonal's variances, until the new ones are made
+        double* now = M.along.made.data() + r * (n + 1);  // the current variances; later the new ones
         read_variances(M.w, row, r, now);
         return through_diagonal(M, row, r, now, z, constant);
     }
@@ -178,10 +178,10 @@ inline double through_sigma(Model& M, const Row& row, size_t r, size_t n, double
 // Is a full Sigma to be verified in this round?
 inline bool is_due(const Model& M) { return M.w.sigma.full && M.t > 0.0 && int64_t(M.t) % verify_every == 0; }
 
-// z and phi' Sigma phi of a round, as its move and its rule see them.
+// z, along which the weights will move, and phi' Sigma phi, which the rule sees.
 template <class Path, class Row>
-inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
-    if constexpr (Path::pairs) return spread_along_pairs(M, s, move);
+inline Status multiply_by_sigma(Model& M, const Row& row, Scalars& s, Move& move) {
+    if constexpr (Path::pairs) return multiply_pairs_by_sigma(M, s, move);
     const Covariance& S = M.w.sigma;
     if (is_due(M) && !S.positive_definite()) return Status::indefinite;
     const size_t n = S.full ? S.registered : row.n, skipped = S.full ? S.constants : 0;
@@ -206,29 +206,29 @@ inline Status spread_out(Model& M, const Row& row, Scalars& s, Move& move) {
     return finite(s.xx) ? Status::ok : Status::overflow;
 }
 
-// The diagonals as they will be, four entries at a time: are all finite and above 0, and which is the largest?
+// Checks the diagonal of the new Sigma, four entries at a time: are all finite and above 0, and which is the largest?
 struct Diagonal {
     Four least = Four{} + DBL_MAX, most{};
-    Four nothing{};  // NaN as soon as an entry is not finite
+    Four nothing{};  // 0, or NaN if an entry is not finite
 
-    void look_at(Four made) {
+    void include(Four made) {
         nothing += made * 0.0;
         least = made < least ? made : least;
         most = made > most ? made : most;
     }
-    // Without a z, it stays as it is.
-    void look_at(const Covariance& S, size_t r, const double* z, double kappa) {
+    // Output r of Sigma; z is null if it does not change.
+    void include(const Covariance& S, size_t r, const double* z, double kappa) {
         const double* row = S.of(r);
         size_t i = 0;
         for (; i + 4 <= S.registered; i += 4) {
             const size_t w = Covariance::width(i);
             const Four now = Four{row[i], row[w + i + 1], row[2 * w + i + 2], row[3 * w + i + 3]} + S.drift;
-            look_at(z ? now - kappa * load_four(z + i) * load_four(z + i) : now);
+            include(z ? now - kappa * load_four(z + i) * load_four(z + i) : now);
             row += 4 * w;
         }
         for (; i < S.registered; row += Covariance::width(i++)) {
             const double now = row[i] + S.drift;
-            look_at(Four{} + (z ? now - kappa * z[i] * z[i] : now));
+            include(Four{} + (z ? now - kappa * z[i] * z[i] : now));
         }
     }
     bool all_finite() const { return add_up(nothing) == 0.0; }
@@ -240,13 +240,13 @@ struct Diagonal {
     }
 };
 
-// Whether Sigma forgets, or waits lest a variance pass `largest`.
+// Decides whether Sigma forgets, or pauses because a variance would exceed `largest`.
 inline Status plan_forgetting(const Diagonal& made, double largest, double forget, Change& change) {
     if (!made.all_finite()) return Status::overflow;
     if (!made.all_positive()) return Status::indefinite;
-    change.waits = forget < 1.0 && !made.all_at_most(largest, forget);
-    if (!change.waits && !made.all_at_most(DBL_MAX, forget)) return Status::overflow;
-    if (!change.waits) change.over = 1.0 / forget;
+    change.pauses = forget < 1.0 && !made.all_at_most(largest, forget);
+    if (!change.pauses && !made.all_at_most(DBL_MAX, forget)) return Status::overflow;
+    if (!change.pauses) change.over = 1.0 / forget;
     return Status::ok;
 }
 
@@ -264,17 +264,17 @@ inline Status plan_full(Model& M, const Row& row, const Scalars& s, const Step& 
     if (S.form == Form::chol) return plan_factor(M, rows, change);
     Diagonal made;
     for (size_t r = 0; r < rows; ++r) {
-        const double part = M.along.parts[r];  // without one, there is no z
+        const double part = M.along.parts[r];  // if it is 0, z was not computed
         const double* z = M.along.z.data() + r * S.registered;
         if (part == 0.0 || S.form == Form::gain) {
-            made.look_at(S, r, part == 0.0 ? nullptr : z, change.kappa * part * part);
+            made.include(S, r, part == 0.0 ? nullptr : z, change.kappa * part * part);
             continue;
         }
         const Joseph joseph = joseph_of(M, change, r);
         double* h = M.along.made.data() + r * S.registered;
         joseph.multiply(S.of(r), M.along.x.data(), z, S.registered, h);
         for (size_t i = 0; i < S.registered; ++i)
-            made.look_at(Four{} + joseph.made(S.of(r)[Covariance::entry(i)], z[i], h[i], z[i], h[i]));
+            made.include(Four{} + joseph.made(S.of(r)[Covariance::entry(i)], z[i], h[i], z[i], h[i]));
     }
     return plan_forgetting(made, S.largest, step.forget, change);
 }
@@ -289,12 +289,12 @@ inline Status plan_change(Model& M, const Row& row, const Scalars& s, const Step
     return Status::ok;
 }
 
-// Nothing fails here.
+// Writes the new Sigma. Nothing fails from here on.
 template <class Path, class Row>
 inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& change) {
     Weights& w = M.w;
     Covariance& S = w.sigma;
-    if (Path::pairs) {  // its features have changed with their weights
+    if (Path::pairs) {  // the variances of features were written with their weights
         w.planes.bias[0] = change.diagonal.made(w.planes.bias[0], M.constant, M.along.constants[0]);
         return;
     }
@@ -327,13 +327,13 @@ inline void change_sigma(Model& M, const Row& row, size_t rows, const Change& ch
         else if (change.over == 1.0) subtract_rank_one<false>(triangle, z, S.registered, kappa, 1.0);
         else subtract_rank_one<true>(triangle, z, S.registered, kappa, change.over);
     }
-    S.waited += change.waits;
+    S.paused += change.pauses;
     if (S.form != Form::chol) return;
-    S.reach = change.reach;
-    S.covered = S.registered;
+    S.bound = change.bound;
+    S.bounded = S.registered;
 }
 
-// A row of z in place of x, for the move of the weights.
+// The row with the values z instead of x.
 template <class X>
 inline DenseRow<double> with_values(const DenseValues<X>& row, const double* z) {
     return {z, row.n};
@@ -343,7 +343,7 @@ inline SparseRow<double, I> with_values(const SparseRow<double, I>& row, const d
     return {z, row.index, row.n};
 }
 
-// Moves along z.
+// Moves the weights along z.
 template <class Path, class Row>
 inline Status apply_along(Model& M, const Row& row, const Move& move, const Change& change) {
     const Covariance& S = M.w.sigma;

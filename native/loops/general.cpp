@@ -1,5 +1,5 @@
-// Models of one row of weights that no other kind fits: with averages, votes, a pocket, mini-batches, |w|, a full
-// Sigma. Compiled once per instruction set.
+// Models of one output that no other kind fits: with averages, votes, a pocket, mini-batches, |w|, a full Sigma, and so
+// on. Compiled once per instruction set.
 #include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {

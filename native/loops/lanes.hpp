@@ -1,6 +1,6 @@
-// Reductions in 16 fixed lanes: element i goes to lane i mod 16, the lanes are added as a tree. Every instruction set
-// adds the same numbers in the same order, so scalar, AVX2 and AVX-512 builds give the same bits.
-// Included once per instruction set, inside namespace ONEPASS_ISA.
+// Sums in 16 fixed lanes: element i goes to lane i mod 16, and the lanes are added as a tree. Every instruction set
+// adds the same numbers in the same order, so all give the same bits. Included once per instruction set, inside
+// namespace ONEPASS_ISA.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -41,7 +41,7 @@ inline Two load_two(const double* p) {
     return out;
 }
 
-// Lanes l and l + 8, then l and l + 4, l and l + 2, the last two: the same tree from two eights or four fours.
+// The tree: lanes l and l + 8 are added, then l and l + 4, l and l + 2, and the last two.
 inline double add_up(Four all) {
     const double even = all[0] + all[2], odd = all[1] + all[3];
     return even + odd;
@@ -54,7 +54,7 @@ inline Four halves_of(Eight all) {
 }
 inline double add_up(Eight all) { return add_up(halves_of(all)); }
 
-// Comparing, choosing and shuffling: one formula for a number and for as many as a register holds.
+// Comparisons, choices and shuffles, for one number and for vectors, so that one formula serves both.
 template <class T>
 inline auto above(T x, T y) {
     return x > y;
@@ -81,7 +81,7 @@ inline Four seconds(Four a, Four b) { return __builtin_shufflevector(a, b, 1, 5,
 inline Four low_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); }
 inline Four high_halves(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); }
 #else
-// Where four are more than a register holds, GCC would do all this number by number: so by halves, and by bits.
+// If a register holds fewer than four numbers, GCC would do this number by number. So it is done by halves and by bits.
 typedef decltype(Four{} > Four{}) FourBits;
 struct Halves {
     Two low, high;
@@ -122,8 +122,8 @@ inline Four low_halves(Four x, Four y) { return joined(std::bit_cast<Halves>(x).
 inline Four high_halves(Four x, Four y) { return joined(std::bit_cast<Halves>(x).high, std::bit_cast<Halves>(y).high); }
 #endif
 
-// The larger and the smaller of two, the second where they do not compare. By registers: where eight numbers are more
-// than one, GCC compares them number by number.
+// The larger and the smaller of two; the second if one is NaN. Register by register: if eight numbers are more than one
+// register, GCC compares them number by number.
 #if defined(__AVX__) && !defined(__AVX512F__)
 template <class Pick>
 inline Eight by_halves(Eight a, Eight b, const Pick& pick) {
@@ -151,8 +151,8 @@ struct Sum {
 };
 
 #ifdef __AVX512F__
-// The last elements of a row, fewer than 16 of them, zeros after it: one masked load instead of a loop whose length the
-// processor would have to guess.
+// The last elements of a row, fewer than 16, followed by zeros: one masked load instead of a loop whose length would
+// often be mispredicted.
 struct Rest {
     __mmask8 low, high;
     explicit Rest(size_t count) {
@@ -165,7 +165,7 @@ struct Rest {
 inline Eight load(const double* p, __mmask8 mask) { return Eight(_mm512_maskz_loadu_pd(mask, p)); }
 #endif
 
-// The difference p - q of two arrays, read like an array of its own but never written down.
+// The difference p - q of two arrays. It is read like an array, but never stored.
 struct Minus {
     const double *p, *q;
     double operator[](size_t i) const { return p[i] - q[i]; }
@@ -175,7 +175,7 @@ struct Minus {
 inline Eight load(Minus x) { return load(x.p) - load(x.q); }
 inline Four load_four(Minus x) { return load_four(x.p) - load_four(x.q); }
 
-// One to three, zeros after them.
+// One to three numbers, followed by zeros.
 template <class X>
 inline Four load_four(X x, size_t count) {
     return Four{double(x[0]), count > 1 ? double(x[1]) : 0.0, count > 2 ? double(x[2]) : 0.0, 0.0};
@@ -185,7 +185,7 @@ inline Four load_four(const double* p, size_t count) { return Four(_mm256_maskz_
 inline Eight load(Minus x, __mmask8 mask) { return load(x.p, mask) - load(x.q, mask); }
 #endif
 
-// Do the elements rise strictly, from 0 or more? Are they below a limit, and none negative?
+// Do the elements rise strictly, and is the first at least 0? Are all at least 0 and below a limit?
 #ifdef __AVX512F__
 struct Narrow {
     static constexpr size_t width = 16;
@@ -243,7 +243,7 @@ inline bool rising(const I* index, size_t n) {
 }
 template <class I>
 inline bool all_below(const I* index, size_t n, std::make_unsigned_t<I> limit) {
-    bool all = true;  // a negative index is a large one
+    bool all = true;  // as an unsigned number, a negative index is large
     for (size_t i = 0; i < n; ++i) all &= std::make_unsigned_t<I>(index[i]) < limit;
     return all;
 }
@@ -253,7 +253,7 @@ struct DotNorm {
     double dot, norm;  // x.v and x.x
 };
 
-// Of a row's values x (an array, or Minus) and weights that lie next to each other.
+// For the values x of a row (an array, or Minus) and weights that lie next to each other.
 template <class X>
 inline DotNorm dot_norm(X x, size_t n, const double* v) {
     Sum dot, norm;
@@ -291,10 +291,10 @@ inline DotNorm dot_norm(X x, size_t n, const double* v) {
     return {dot.total(), norm.total()};
 }
 
-// How far the weights of two features are apart: known to be 1, or a number.
+// The pitch, numbers from the weight of one feature to the next: a constant 1, or a variable.
 using Adjacent = std::integral_constant<size_t, 1>;
 
-// Where four weights of a row are: one after the other, or at its indices. The last one to three, zeros after them.
+// The weights of a row: in order, or at its indices. four_of() reads four of them, or one to three followed by zeros.
 template <class Pitch>
 struct InOrder {
     const double* v;
@@ -333,23 +333,23 @@ struct FourSums {
     FourSums operator+(const FourSums& other) const { return {dot + other.dot, norm + other.norm}; }
 };
 
-// GCC takes a function that only prefetches for one that does nothing, and drops its calls. The empty statement, which
-// it may not leave out, says otherwise.
+// GCC takes a function that only prefetches for one that does nothing, and removes the calls. The empty assembler
+// statement, which it may not remove, prevents that.
 inline void prefetch(uintptr_t address) {
     __builtin_prefetch(reinterpret_cast<const void*>(address));
     asm volatile("" : : "r"(address));
 }
 
-// The column of the l-th feature from the row's place i on. Given how many are left, the last of them stands in for
-// those beyond: vectors are read and written whole. A minimum, since the compiler would make a branch of a choice, and
-// the processor guess the length of every row.
+// The column of the l-th feature from place i of the row on. If `count` features are left, the last of them also fills
+// the lanes beyond, since vectors are read and written as a whole. It is a minimum, because a choice would be compiled
+// to a branch that is often mispredicted.
 template <class Row, class... Count>
 inline size_t column_of(const Row& row, size_t i, size_t l, Count... count) {
     if constexpr (sizeof...(count) > 0) return row.column(i + std::min((count + ...) - 1, l));
     else return row.column(i + l);
 }
 
-// Adds up n elements four at a time, in the lanes above: add(sums, i) takes those from i on, add(sums, i, count) the
+// Adds up n elements four at a time in the lanes above: add(sums, i) adds elements i to i + 3, add(sums, i, count) the
 // last one to three.
 template <class Sums, class Add>
 __attribute__((always_inline)) inline Sums in_lanes(size_t n, const Add& add) {
@@ -374,8 +374,8 @@ __attribute__((always_inline)) inline Sums in_lanes(size_t n, const Add& add) {
     return (a + c) + (b + d);
 }
 
-// The same with weights that have to be fetched. Four at a time: putting eight scattered numbers into one register
-// costs more than it saves, and so does the processor's own gather.
+// The same with scattered weights. Four at a time: collecting eight scattered numbers in one register costs more than
+// it saves, and so does the gather instruction.
 template <class X, class Weights>
 inline DotNorm dot_norm_of(X x, size_t n, const Weights& weights) {
     const FourSums sums =

@@ -1,5 +1,4 @@
-// One row of weights under L1. Compiled once per
-// instruction set.
+// Models of one output with L1. Compiled once per instruction set.
 #include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {

@@ -6,22 +6,23 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// Prefetches a row some rounds before it is needed: short rows of a long matrix outrun the processor's own guessing.
+// Rows are prefetched some rounds before they are learned: the processor's own prefetching is too late for the short
+// rows of a long matrix.
 constexpr size_t rows_ahead = 12, most_features_ahead = 256;
 
-inline void fetch(const Table& X, size_t i) {
+inline void prefetch_row(const Table& X, size_t i) {
     if (i + rows_ahead >= X.rows) return;
     const char* values = reinterpret_cast<const char*>(X.values + (i + rows_ahead) * X.columns);
     for (size_t at = 0; at < X.columns * sizeof(double); at += 64) __builtin_prefetch(values + at, 0, 2);
 }
-inline void fetch(const Csr& X, size_t i) {
+inline void prefetch_row(const Csr& X, size_t i) {
     if (i + rows_ahead >= X.rows) return;
-    // Starts are not checked yet here: a prefetch of any address is harmless, but it must end.
+    // The starts are not validated yet. To prefetch any address is harmless, but the loop must end.
     constexpr size_t value_line = 64 / sizeof(double), index_line = 64 / sizeof(int32_t),
                      step = value_line > index_line ? value_line : index_line;
     const size_t begin = size_t(X.starts[i + rows_ahead]), all = size_t(X.starts[i + rows_ahead + 1]) - begin;
     const size_t n = all < most_features_ahead ? all : most_features_ahead;
-    for (size_t at = begin; at < begin + n; at += step) {  // one loop for both: its end is a guess that often fails
+    for (size_t at = begin; at < begin + n; at += step) {  // one loop for both, since its end is often mispredicted
         for (size_t k = 0; k < step; k += value_line) prefetch(uintptr_t(X.values) + (at + k) * sizeof(double));
         for (size_t k = 0; k < step; k += index_line) prefetch(uintptr_t(X.indices) + (at + k) * sizeof(int32_t));
     }
@@ -43,7 +44,7 @@ Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
     const size_t outputs = M.w.outputs;
     RowOf<Batch> row{};
     for (size_t i = 0; i < X.rows; ++i) {
-        fetch(X, i);
+        prefetch_row(X, i);
         const double y = in.y ? in.y[i] : 1.0;
         const double importance = in.importance ? in.importance[i] : 1.0;
         const double target = in.target ? in.target[i] : 1.0;
@@ -60,7 +61,7 @@ Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
 
 }  // namespace onepass::ONEPASS_ISA
 
-// What the unit of a kind gives the others.
+// The functions that the unit of a kind exports.
 #define ONEPASS_LEARN(kind)                                                                                        \
     template Status learn_row<Path<kind>>(Model&, const DenseRow<double>&, double, double, double, const uint8_t*, \
                                           double*, double);                                                        \

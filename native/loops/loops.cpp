@@ -1,4 +1,4 @@
-// The table of an instruction set's loops. Compiled once per instruction set, with ONEPASS_ISA naming it.
+// The table of the loops of one instruction set. Compiled once per instruction set, with ONEPASS_ISA naming it.
 #include "loops/finish.hpp"
 #include "loops/pairs.hpp"
 #include "loops/paths.hpp"
@@ -25,13 +25,13 @@ Outcome learn(Model& M, const Batch& X, const Answers& in) {
     return by_path(M, [&](auto path) { return learn_rows<decltype(path)>(M, X, in); });
 }
 
-// Named features in the order of their columns, with none left out, are a dense row: the same sums without looking
-// places up. Worth it beside a covariance, whose rounds are over dense vectors anyway.
+// Named features in the order of their columns, with none left out, are a dense row with the same sums. It is faster
+// only with a full Sigma, whose rounds compute with dense vectors anyway.
 inline bool dense_enough(const Model& M, const int64_t* index, size_t n) {
     return M.w.sigma.full && n > 0 && index[n - 1] == int64_t(n) - 1 && rising(index, n);
 }
 
-// A row of names comes with 64-bit indices: plain models and predictions take it as it is.
+// A row of names has 64-bit indices. Plain models and predictions read them directly; other models get 32-bit indices.
 Status learn_one(Model& M, const double* x, const int64_t* index, size_t n, double y, double importance, double target,
                  const uint8_t* set, double base) {
     auto learn = [&](const auto& row) {

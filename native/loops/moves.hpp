@@ -1,5 +1,5 @@
-// How weights move: one step checked, then written; scales folded, averages covered, norms followed, mini-batches kept.
-// Included once per instruction set.
+// How weights move: a move is checked, then written. Scales are folded in, averages and norms updated, the rounds of
+// mini-batches recorded. Included once per instruction set.
 // Nothing here may call an out-of-line function of the standard library: the linker could pick another
 // instruction set's copy.
 #pragma once
@@ -8,28 +8,29 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// Beyond this the exact check of every touched coordinate replaces the running upper bound.
+// While the upper bounds on weights stay below this, no weight can overflow. Beyond it every weight of the example is
+// checked.
 constexpr double safe = 1e290;
 constexpr double smallest_scale = 1e-9, largest_scale = 1e9;
-// The averaged sum is a difference A*v - z with v = w/a: a small scale would cost it that many digits.
+// The averaged sum is a difference A * v - z with v = w/a, which loses as many digits as the scale a has zeros.
 constexpr double smallest_averaged_scale = 1e-3, largest_averaged_scale = 1e3;
 constexpr double recompute_every = 1e4;
-// Updates of a mini-batch that together may lead further are refused as they come: its step can then not overflow.
+// A round whose mini-batch could together move a weight further than this is refused, so that its step cannot overflow.
 constexpr double largest_batch = 1e250;
 
-// One round's move, worked out before anything is written. A model of one row (`many` false) moves by coefficient * x;
-// of class rows, either two move by +-coefficient * x, or each by its own.
+// The move of one round, computed before anything is written. A model of one output (`many` is false) moves by
+// coefficient * x. Of several outputs, either two move by +-coefficient * x, or each by its own coefficient.
 struct Move {
     double scale, decay;
     double coefficient;
-    double largest;                     // |coefficient|, or the largest of coefficients
-    double soft, shrink;                // the proximal step that follows
-    const double* coefficients;         // of every class row; null where the pair moves
-    size_t up, down;                    // the pair
-    double norm;                        // |x|^2, features alone
-    double inner, phi_norm;             // <w, phi> and |phi|^2 (p-norm geometry: |phi|_p) over the features, for |w|^2
-    double add;                         // multiplier of phi
-    const double* constants = nullptr;  // of Gaussian weights: what the intercept of each class row moves along
+    double largest;              // |coefficient|, or the largest of coefficients
+    double soft, shrink;         // the proximal step that follows
+    const double* coefficients;  // one per output; null if only a pair of outputs moves
+    size_t up, down;             // this pair
+    double norm;                 // |x|^2, features alone
+    double inner, phi_norm;      // <w, phi> and |phi|^2 over the features (p-norm geometry: |phi|_p), to update |w|^2
+    double add;                  // multiplier of phi
+    const double* constants = nullptr;  // Gaussian weights: the part of z that moves the intercept of each output
 
     template <bool many>
     double of(size_t row) const {
@@ -39,13 +40,12 @@ struct Move {
     }
 };
 
-// Values of every class row, one after the other, at the places of a row: z of Gaussian weights. Rows that have no part
-// in phi are left alone.
+// A row with other values for each output: z of Gaussian weights. Outputs that have no part in phi do not move.
 template <class Row>
 struct ClassRows {
     Row row;
-    const double* parts;  // of the class rows; null where all share the same values
-    size_t between;       // values from one class row to the next
+    const double* parts;  // of phi, one per output; null if all outputs share the same values
+    size_t between;       // numbers from the values of one output to those of the next
     const double* x = row.x;
     size_t n = row.n;
     size_t column(size_t i) const { return row.column(i); }
@@ -63,16 +63,16 @@ inline double value_of(const ClassRows<Row>& row, size_t i, size_t r) {
     return row.value(i, r);
 }
 
-// Exact but slow: is any touched coordinate, as it would become, too large? a is the new scale, over its inverse.
+// The exact but slow check: would any weight of the example overflow? a is the new scale, `over` its inverse.
 template <bool many, class Row>
 bool overflows(const Weights& w, const Row& row, const Move& move, double a, double over, double A) {
     const double kappa = move.scale * move.decay;
-    const double kept = kappa == 0.0 ? 0.0 : w.a * kappa / a;
+    const double scaled = kappa == 0.0 ? 0.0 : w.a * kappa / a;
     for (size_t i = 0; i < row.n; ++i)
         for (size_t r = 0; r < w.outputs; ++r) {
             const size_t j = row.column(i);
             const double delta = move.of<many>(r) * over * value_of(row, i, r), v = w.v_of(j)[r];
-            const double moved = kept * (w.l1.on ? w.l1.decode(v) : v) + delta;
+            const double moved = scaled * (w.l1.on ? w.l1.decode(v) : v) + delta;
             if (!finite(moved) || !finite(a * moved)) return true;
             if (w.average.on() && !finite(w.average.z.data()[j * w.stride + r] + A * delta)) return true;
         }
@@ -103,7 +103,8 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
         add(row, c, v, w.pitch);
         if (z) add(row, A * c, z);
     } else if (w.stride == 8) {
-        // A whole vector of classes: the next score reads it so, and would have to wait for parts of it to be written.
+        // The outputs are written as a whole vector: the next score reads such a vector, and would have to wait for its
+        // parts.
         double of[8] = {};
         for (size_t r = 0; r < w.outputs; ++r) of[r] = move.of<many>(r) * over;
         add_classes(row, load(of), 1.0, v, w.pitch);
@@ -132,7 +133,7 @@ inline void write(Weights& w, const Row& row, const Move& move, double over) {
     }
 }
 
-// |x|_p of a row, by way of its largest: no power overflows.
+// |x|_p of a row. Dividing by the largest value first keeps the powers from overflowing.
 template <class Row>
 inline double row_p_norm(const Row& row, double p) {
     double largest = 0.0, sum = 0.0;
@@ -143,7 +144,7 @@ inline double row_p_norm(const Row& row, double p) {
     return largest * std::pow(sum, 1.0 / p);
 }
 
-// The sum of |theta_j / unit|^p over the coordinates that a move touches.
+// The sum of |theta_j / unit|^p over the coordinates that a move changes.
 template <bool many, class Row>
 inline double powers(const Weights& w, const Row& row, const Move& move, double unit) {
     double sum = 0.0;
@@ -153,22 +154,23 @@ inline double powers(const Weights& w, const Row& row, const Move& move, double 
     return sum;
 }
 
-// Follows |theta|_p over a move: `left` was the touched coordinates' part before it, in powers of unit. A difference of
-// powers can lose all its digits, so its error is followed too, and the norm taken anew where that grows.
+// Updates |theta|_p after a move. `before` is the sum of powers() of the changed coordinates before the move. The
+// difference of two sums of powers can lose all its digits, so its error is tracked too, and the norm is recomputed
+// when it has grown too large.
 template <bool many, class Row>
-inline void follow_norm(Weights& w, const Row& row, const Move& move, double unit, double kept, double left) {
+inline void update_p_norm(Weights& w, const Row& row, const Move& move, double unit, double scaled, double before) {
     if (unit == 0.0) return;
-    const double come = powers<many>(w, row, move, unit), old = std::pow(kept / unit, w.p_norm.p),
-                 now = old + (come - left);
+    const double after = powers<many>(w, row, move, unit), old = std::pow(scaled / unit, w.p_norm.p),
+                 now = old + (after - before);
     const double most = double(w.features) > recompute_every ? double(w.features) : recompute_every;
     w.norm.since_recomputed =
-        now > 0.0 ? std::ceil((old * (w.norm.since_recomputed + 1.0) + left + come) / now) : HUGE_VAL;
+        now > 0.0 ? std::ceil((old * (w.norm.since_recomputed + 1.0) + before + after) / now) : HUGE_VAL;
     if (!(w.norm.since_recomputed <= most)) return w.recompute_norm();
     const double norm = unit * std::pow(now, 1.0 / w.p_norm.p);
     w.norm.ww = norm * norm;
 }
 
-// The weights as they stand enter the average.
+// Adds the current weights to the average.
 template <bool many>
 inline void add_to_average(Weights& w) {
     w.average.A += w.a;
@@ -176,56 +178,65 @@ inline void add_to_average(Weights& w) {
     for (size_t r = 0; r < (many ? w.outputs : 1); ++r) w.average.bias_sum[r] += w.bias[r];
 }
 
-// Is a scale too far from 1 to divide by?
+// Is a scale so far from 1 that it has to be folded into the weights?
 inline bool outside(const Weights& w, double a) {
     const bool narrow = w.average.on() || w.l1.on;
     return !(std::abs(a) >= (narrow ? smallest_averaged_scale : smallest_scale) &&
              std::abs(a) <= (narrow ? largest_averaged_scale : largest_scale));
 }
 
-// w <- kappa * w, the intercept apart.
-inline void rescale(Weights& w, double kappa) {
-    if (kappa == 0.0) return w.set_to_zero();
-    w.a *= kappa;
-    if (outside(w, w.a)) w.fold_scale();
+// Saves the weights of the features of an example, before they are written.
+template <class Row>
+inline void save(Model& M, const Row& row) {
+    const Weights& w = M.w;
+    const double* const z = w.average.z.data();
+    const size_t planes = w.planes.count();
+    SavedNumbers saved = M.transaction.begin_save(w, row.n);
+    for (size_t i = 0; i < row.n; ++i) {
+        const size_t j = row.column(i);
+        saved.save(j * w.pitch, w.v_of(j), planes, 1, w.average.on() ? z + j : nullptr);
+    }
+    M.transaction.end_save(saved);
+}
+template <class X>
+inline void save(Model& M, const DenseValues<X>&) {
+    M.transaction.save_all(M.w);
 }
 
-// The proximal step that ends an update.
-inline void proximal_step(Weights& w, double soft, double shrink) {
+// Before all weights are written.
+inline void save_all(Model& M) {
+    if (M.transaction.recording()) M.transaction.save_all(M.w);
+}
+
+// w <- kappa * w without the intercepts.
+inline void rescale(Model& M, double kappa) {
+    Weights& w = M.w;
+    w.a *= kappa;
+    if (kappa != 0.0 && !outside(w, w.a)) return;
+    save_all(M);
+    kappa == 0.0 ? w.set_to_zero() : w.fold_scale();
+}
+
+// The proximal step that ends an update: soft thresholding, then shrinking.
+inline void proximal_step(Model& M, double soft, double shrink) {
+    Weights& w = M.w;
     if (!w.l1.on) return;
     w.l1.pending += soft / w.a;
     w.a *= shrink;
-    if (!(w.l1.pending < safe)) {  // no sum of weight and l1 may overflow
-        w.apply_pending();
-        w.encode_weights();
-    }
+    if (w.l1.pending < safe) return;
+    save_all(M);  // no sum of a weight and the pending L1 may overflow
+    w.apply_pending();
+    w.encode_weights();
 }
 
-// Before the weights of a row's features are written.
-template <class Row>
-inline void put_aside(const Weights& w, const Row& row) {
-    if (w.undo->all) return;
-    const Undo::Room room = w.undo->room_for(row.n, w.average.z.size() > 0);
-    for (size_t i = 0; i < row.n; ++i) {
-        const size_t j = row.column(i);
-        room.index[i] = int64_t(j);
-        room.v[i] = w.v_of(j)[0];
-        if (room.z) room.z[i] = w.average.z.data()[j];
-    }
-}
-template <class X>
-inline void put_aside(const Weights& w, const DenseValues<X>&) {
-    w.undo->put_aside(w);
-}
-
-// Where a move leads: w <- kappa * w, under the scale a from then on.
+// What a move does to the weights as a whole: w <- kappa * w, with the scale a from then on.
 struct MovePlan {
     double kappa, a;
-    bool fold;                         // is a too far from 1, so that the weights are multiplied out?
+    bool fold;                         // is a so far from 1 that it is folded into the weights?
     double over;                       // 1/a: what is added to v for each unit of w
-    double A;                          // the sum of the averaged scales while the weights move
-    double reach;                      // how far any coordinate of v may move: none of x is larger than 1 + |x|^2
-    bool covers_before, covers_after;  // do the averages take in the weights before the move, or after it?
+    double A;                          // the sum of the averaged scales at the moment when the weights move
+    double reach;                      // no v moves further than this, since no |x_j| is larger than 1 + |x|^2
+    bool covers_before, covers_after;  // does the average cover the weights before the move, or after it?
 };
 
 template <class Path>
@@ -249,7 +260,7 @@ ONEPASS_INLINE double constant_of(const Model& M, const Move& move, size_t r) {
     return Path::gaussian(M) ? move.constants[r] : M.constant;
 }
 
-// Will every weight stay finite? So far from overflow that no coordinate can reach it, none needs a look.
+// Will every weight stay finite? While the upper bounds are far from overflow, no weight has to be checked.
 template <class Path, class Row>
 ONEPASS_INLINE Status check_move(const Model& M, const Row& row, const Move& move, const MovePlan& to) {
     constexpr bool many = Path::many;
@@ -263,7 +274,7 @@ ONEPASS_INLINE Status check_move(const Model& M, const Row& row, const Move& mov
     return Status::ok;
 }
 
-// What the move adds to every class row, for those who take it as an array.
+// The coefficients of all outputs as an array.
 template <bool many>
 inline const double* coefficients_of(const Model& M, const Move& move) {
     double* coefficients = M.scratch();
@@ -279,30 +290,30 @@ ONEPASS_INLINE void move_weights(Model& M, const Row& row, const Move& move, con
     const bool lazy = Path::lazy(M);
     if (!lazy) {
         write<many>(w, row, move, to.over);
-    } else if (move.largest != 0.0) {              // a row that does not move goes on owing
-        if (many || to.fold || to.kappa == 0.0) {  // folded or cleared, the paid weights are of another scale
+    } else if (move.largest != 0.0) {              // if the example does not move, its pending L1 stays pending
+        if (many || to.fold || to.kappa == 0.0) {  // after folding the decoded weights have another scale
             decode_and_add(w, row, coefficients_of<many>(M, move), to.over);
         } else {
-            add_to_decoded(w, row, M.kept.data(), move.coefficient * to.over);
+            add_to_decoded(w, row, M.transaction.workspace(), move.coefficient * to.over);
         }
     }
     for (size_t r = 0; r < (many ? w.outputs : 1); ++r)
         w.bias[r] = move.scale * w.bias[r] + move.of<many>(r) * constant_of<Path>(M, move, r);
-    if (lazy) proximal_step(w, move.soft, move.shrink);
+    if (lazy) proximal_step(M, move.soft, move.shrink);
 }
 
-// Follows the upper bounds on |v| and |z|.
+// Updates the upper bounds on |v| and |z|.
 template <class Path>
-ONEPASS_INLINE void follow_peaks(Model& M, double reach) {
+ONEPASS_INLINE void update_peaks(Model& M, double reach) {
     Weights& w = M.w;
     w.peaks.v += reach;
     if (Path::averages(M)) w.peaks.z += std::abs(w.average.A) * reach;
     if (w.peaks.v >= safe || w.peaks.z >= safe) w.recompute_peaks();
 }
 
-// Follows |w|^2, for the rules that read it.
+// Updates |w|^2, for the rules that read it.
 template <class Path>
-inline void follow_square(Model& M, const Move& move, double kappa) {
+inline void update_square(Model& M, const Move& move, double kappa) {
     Weights& w = M.w;
     if (Path::gaussian(M)) return w.recompute_norm();
     w.norm.ww = kappa * kappa * w.norm.ww + 2.0 * kappa * move.add * move.inner + move.add * move.add * move.phi_norm;
@@ -312,7 +323,7 @@ inline void follow_square(Model& M, const Move& move, double kappa) {
         w.recompute_norm();
 }
 
-// Applies a move, or refuses it whole.
+// Applies a move, or refuses it without changing anything.
 template <class Path, class Row>
 inline Status apply(Model& M, const Row& row, const Move& move) {
     constexpr bool many = Path::many;
@@ -323,15 +334,15 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
 
     // From here on nothing fails.
     const bool linked = Path::linked(M);
-    if (!many && w.undo) put_aside(w, row);
+    if (!many && M.transaction.recording()) save(M, row);
     if (to.covers_before) add_to_average<many>(w);
-    rescale(w, to.kappa);
-    // The triangle inequality: no coordinate can be longer than this.
-    double kept = 0.0, unit = 0.0, left = 0.0;
+    rescale(M, to.kappa);
+    // p-norm geometry: `unit` is at least |theta|_p after the move, by the triangle inequality.
+    double scaled = 0.0, unit = 0.0, before = 0.0;
     if (linked) {
-        kept = std::abs(to.kappa) * std::sqrt(w.norm.ww);
-        unit = kept + std::abs(move.add) * move.phi_norm;
-        if (unit > 0.0) left = powers<many>(w, row, move, unit);
+        scaled = std::abs(to.kappa) * std::sqrt(w.norm.ww);
+        unit = scaled + std::abs(move.add) * move.phi_norm;
+        if (unit > 0.0) before = powers<many>(w, row, move, unit);
     }
     move_weights<Path>(M, row, move, to);
     if (to.covers_after) add_to_average<many>(w);
@@ -339,17 +350,20 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
         with_numbers(row, [&](const double* x, const int64_t* at) {
             M.record_vote(x, at, row.n, coefficients_of<many>(M, move));
         });
-    follow_peaks<Path>(M, to.reach);
+    update_peaks<Path>(M, to.reach);
     if (linked) {
-        follow_norm<many>(w, row, move, unit, kept, left);
+        update_p_norm<many>(w, row, move, unit, scaled, before);
         w.project_into_ball();
-        if (w.a < smallest_scale) w.fold_scale();
+        if (w.a < smallest_scale) {
+            save_all(M);
+            w.fold_scale();
+        }
     }
-    if (!linked && Path::uses_ww(M)) follow_square<Path>(M, move, to.kappa);
+    if (!linked && Path::uses_ww(M)) update_square<Path>(M, move, to.kappa);
     return Status::ok;
 }
 
-// Update k of a mini-batch, times `share`.
+// Applies update k of a mini-batch, times `share`.
 template <bool many>
 inline void add_update(Model& M, size_t k, double share, double over) {
     Weights& w = M.w;
@@ -363,13 +377,13 @@ inline void add_update(Model& M, size_t k, double share, double over) {
     Move move{};
     move.coefficient = coefficients[0];
     move.coefficients = coefficients;
-    if (!many && w.undo) put_aside(w, row);
+    if (!many && M.transaction.recording()) save(M, row);
     if (w.l1.on) decode_and_add(w, row, coefficients, over);
     else write<many>(w, row, move, over);
     for (size_t r = 0; r < rows; ++r) w.bias[r] += coefficients[r] * M.constant;
 }
 
-// The one step of a mini-batch: its updates in the order they came, shared or summed.
+// The step of a mini-batch: the mean or the sum of its updates, applied in their order.
 template <bool many>
 inline void finish_batch(Model& M) {
     Weights& w = M.w;
@@ -377,11 +391,11 @@ inline void finish_batch(Model& M) {
     if (batch.rounds == 0.0) return;
     if (batch.moves) {
         const double share = batch.mean ? 1.0 / batch.rounds : 1.0;
-        rescale(w, batch.scale * batch.decay);
+        rescale(M, batch.scale * batch.decay);
         for (size_t r = 0; r < (many ? w.outputs : 1); ++r) w.bias[r] *= batch.scale;
         const double over = w.a == 1.0 ? 1.0 : 1.0 / w.a;
         for (size_t k = 0; k < batch.updates.count(); ++k) add_update<many>(M, k, share, over);
-        proximal_step(w, batch.soft, batch.shrink);
+        proximal_step(M, batch.soft, batch.shrink);
         w.peaks.v += batch.reach * std::abs(over);
         if (w.average.on()) w.peaks.z += std::abs(w.average.A * over) * batch.reach;
         if (w.peaks.v >= safe || w.peaks.z >= safe) w.recompute_peaks();
@@ -391,9 +405,9 @@ inline void finish_batch(Model& M) {
     batch.steps += 1.0;
 }
 
-// A round of a mini-batch: its update waits for the others. The last one takes the step.
+// A round of a mini-batch: its update is recorded. The last round takes the step.
 template <class Path, class Row>
-inline Status join_batch(Model& M, const Row& row, const Move& move, bool skip) {
+inline Status record_in_batch(Model& M, const Row& row, const Move& move, bool skip) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
     MiniBatch& batch = w.batch;

@@ -1,6 +1,6 @@
-// Features of a model of one row, as many at a time as a register holds: what vectors are made of. In the model all
-// that a feature has lies together (core/weights.hpp); here the weights of a pack are one vector, and every plane of
-// them is. Included once per instruction set.
+// Packs: as many features at a time as a register holds. In the model all numbers of one feature lie together
+// (core/weights.hpp); in a pack the weights of its features are one vector, and so is each plane. For models of one
+// output. Included once per instruction set.
 #pragma once
 #include <cmath>
 
@@ -9,14 +9,14 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// Inlined by force; but sanitised builds, whose code is several times as much, would take too long.
+// Always inlined, but not in sanitised builds, whose code is several times as long: they would take too much time.
 #ifdef __SANITIZE_ADDRESS__
 #define ONEPASS_HOT inline
 #else
 #define ONEPASS_HOT ONEPASS_INLINE
 #endif
 
-// Not more than a register holds, and at least four: a feature's numbers are transposed in fours.
+// One register, or four numbers if a register holds fewer: the numbers of features are transposed in fours.
 #ifdef __AVX512F__
 typedef Eight Pack;
 #else
@@ -25,7 +25,7 @@ typedef Four Pack;
 constexpr size_t packed = sizeof(Pack) / sizeof(double);
 typedef decltype(Pack{} > Pack{}) PackBits;
 
-// The same formula for one number and for a pack.
+// Overloads for one number and for a pack, so that one formula serves both.
 inline double root_of(double x) { return std::sqrt(x); }
 inline double size_of(double x) { return std::abs(x); }
 inline double with_sign_of(double x, double size) { return std::copysign(size, x); }
@@ -54,7 +54,7 @@ inline bool any(PackBits which) {
 #endif
 }
 
-// A pack, or so many and zeros after them.
+// Loads a pack, or so many numbers followed by zeros.
 #ifdef __AVX512F__
 template <class X>
 inline Pack load_pack(X x) {
@@ -71,7 +71,7 @@ inline Pack load_pack(X x, Count... count) {
 }
 #endif
 
-// Visits a row's features pack by pack: visit(i), and for the last visit(i, count) where they are fewer.
+// Visits the features of a row pack by pack: visit(i), and visit(i, count) if the last pack is not full.
 template <class Visit>
 ONEPASS_INLINE void in_packs(size_t n, const Visit& visit) {
     size_t i = 0;
@@ -79,7 +79,7 @@ ONEPASS_INLINE void in_packs(size_t n, const Visit& visit) {
     if (i < n) visit(i, n - i);
 }
 
-// The same with sums, in the lanes of loops/lanes.hpp: visit(sums, i), visit(sums, i, count).
+// The same with sums in the lanes of loops/lanes.hpp: visit(sums, i) and visit(sums, i, count).
 template <class Sums, class Visit>
 ONEPASS_INLINE Sums sum_packs(size_t n, const Visit& visit) {
 #ifdef __AVX512F__
@@ -99,7 +99,7 @@ ONEPASS_INLINE Sums sum_packs(size_t n, const Visit& visit) {
 #endif
 }
 
-// Rows into columns, and back.
+// Exchanges rows and columns.
 inline void transpose(Four (&m)[4]) {
     const Four a = firsts(m[0], m[1]), b = seconds(m[0], m[1]), c = firsts(m[2], m[3]), d = seconds(m[2], m[3]);
     m[0] = low_halves(a, c);
@@ -108,7 +108,7 @@ inline void transpose(Four (&m)[4]) {
     m[3] = high_halves(b, d);
 }
 
-// The first four of a pack, or those after them.
+// The first four numbers of a pack (k = 0), or the last four.
 inline Four four_of(Pack x, [[maybe_unused]] size_t k) {
 #ifdef __AVX512F__
     return Four(k == 0 ? _mm512_castpd512_pd256(__m512d(x)) : _mm512_maskz_extractf64x4_pd(0xf, __m512d(x), 1));
@@ -117,14 +117,14 @@ inline Four four_of(Pack x, [[maybe_unused]] size_t k) {
 #endif
 }
 
-// Features of so many numbers each: 1, 2 or 4.
+// Packs of features that have so many numbers each: 1, 2 or 4.
 template <size_t pitch>
 struct Packs {
     static_assert(pitch <= 4);
     static constexpr size_t numbers = pitch * packed;
     static constexpr size_t room(size_t features) { return (features / packed + 1) * numbers; }
 
-    // Features from the row's place i on, a pack or so many.
+    // Loads the features of the row from place i on: a full pack, or so many.
     template <class Row, class... Count>
     ONEPASS_HOT static void load(const double* cells, const Row& row, size_t i, Pack* out, Count... count) {
         Four four[parts][4];
@@ -142,8 +142,8 @@ struct Packs {
         }
     }
 
-    // Back to where they came from, in falling order: a feature has the last word about its place, after those that it
-    // stands in for.
+    // Stores them at their places in the model. If the pack is not full, its last feature fills the empty lanes too;
+    // storing in falling order makes its own lane the last one that is written.
     template <class Row, class... Count>
     ONEPASS_HOT static void store(double* __restrict cells, const Row& row, size_t i, const Pack* in, Count... count) {
         for (size_t k = parts; k-- > 0;) {
@@ -156,20 +156,20 @@ struct Packs {
         prefetch_next(cells, row, i);
     }
 
-    // Until a round is decided they wait in a room, pack by pack.
-    ONEPASS_HOT static void set_aside(double* room, size_t i, const Pack* in) {
+    // Saves packs in working space until the round is decided, and reads them again.
+    ONEPASS_HOT static void save(double* room, size_t i, const Pack* in) {
         for (size_t p = 0; p < pitch; ++p) onepass::ONEPASS_ISA::store(room + i * pitch + p * packed, in[p]);
     }
-    ONEPASS_HOT static void take_back(const double* room, size_t i, Pack* out) {
+    ONEPASS_HOT static void read_saved(const double* room, size_t i, Pack* out) {
         for (size_t p = 0; p < pitch; ++p) out[p] = load_pack(room + i * pitch + p * packed);
     }
 
  private:
     static constexpr size_t parts = packed / 4;
 
-    // Where a batch's next row lies right behind this one, its features are asked for while these are written: that
-    // takes roots and divisions, so there is time for it, and the next round begins with them. Nobody has looked at
-    // them yet, but any address may be asked for.
+    // If the next row of a batch lies right behind this one, its features are prefetched while these are written: the
+    // roots and divisions of a pack leave time for it. The indices are not validated yet, but to prefetch any address
+    // is harmless.
     template <class Row>
     ONEPASS_HOT static void prefetch_next(const double* cells, const Row& row, size_t i) {
         if constexpr (requires { row.ahead; })

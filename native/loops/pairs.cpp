@@ -1,12 +1,13 @@
-// Ranking: an arriving example is paired with those of its query before it whose relevance differs, oldest first, and
-// the difference is learned as a direction. Compiled once per instruction set.
+// Ranking: an arriving example is paired with the earlier examples of its query whose relevance differs, oldest first.
+// The difference of each pair is learned as a direction. Compiled once per instruction set.
 #include "loops/pairs.hpp"
 
 #include "loops/batches.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// An arriving row, ready to be compared with many: phi = it - other, or the reverse where the other is ahead.
+// An arriving row, prepared for comparison with many others. phi = arriving row - other row, or the reverse if the
+// other row is more relevant.
 template <class Row>
 struct Arrival;
 
@@ -19,8 +20,8 @@ struct Arrival<DenseRow<double>> {
     }
 };
 
-// Of sparse rows: the arriving row's features in their order, those it shares with the other as differences, then the
-// other's own. Nothing is sorted, and which is which is not branched on: it is a coin's toss.
+// The difference of sparse rows has the features of the arriving row in their order, then those that only the other row
+// has. Nothing is sorted, and there is no branch on which features are shared, since it could not be predicted.
 template <>
 struct Arrival<SparseRow<double, int32_t>> {
     using Row = SparseRow<double, int32_t>;
@@ -64,9 +65,9 @@ inline SparseRow<double, int32_t> plain_row(const Csr& X, size_t i) {
     return {X.values + X.starts[i], X.indices + X.starts[i], size_t(X.starts[i + 1] - X.starts[i])};
 }
 
-// Are all rows sorted, and inside?
-inline bool clean(const Table&) { return true; }
-inline bool clean(const Csr& X) {
+// Are the indices of all rows sorted and inside the table?
+inline bool valid(const Table&) { return true; }
+inline bool valid(const Csr& X) {
     for (size_t i = 0; i < X.rows; ++i) {
         const int32_t begin = X.starts[i], end = X.starts[i + 1];
         if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return false;
@@ -75,15 +76,15 @@ inline bool clean(const Csr& X) {
     return true;
 }
 
-// Can neither a difference of this row nor a product of its importance be infinite, whatever the other row?
+// Are differences with this row, and products with its importance, finite for every other such row?
 template <class Row>
-inline bool tame(const Row& row, double importance) {
+inline bool is_small(const Row& row, double importance) {
     return finite(norm(row.x, row.n)) && importance < 1e150;
 }
 
-// Are all differences of example i, and their importances, finite? If not, none of its pairs is learned.
+// Are all differences of example i and their importances finite? If not, none of its pairs is learned.
 template <class Row, class Batch>
-bool all_finite(const Arrival<Row>& arrival, const Batch& X, size_t i, const Meetings& in) {
+bool all_finite(const Arrival<Row>& arrival, const Batch& X, size_t i, const RankedRows& in) {
     for (size_t j = size_t(in.begin[i]); j < i; ++j) {
         if (in.relevance[j] == in.relevance[i]) continue;
         const auto row = arrival.compare(plain_row(X, j), false);
@@ -94,7 +95,8 @@ bool all_finite(const Arrival<Row>& arrival, const Batch& X, size_t i, const Mee
     return true;
 }
 
-// A direction that should reach 1. Differences of dense rows are written down for all but plain models.
+// Learns a direction whose margin should reach 1. Differences of dense rows are computed first for all but plain
+// models.
 template <Kind kind, class Row>
 inline Status learn_direction(Model& M, const Row& row, double importance) {
     if constexpr (is_difference<Row> && kind != Kind::plain) {
@@ -108,47 +110,48 @@ inline Status learn_direction(Model& M, const Row& row, double importance) {
     }
 }
 
-// Learns examples in.first, in.first + 1, ...; the outcome's row is the first that was not. With Model's undo none of
-// its pairs stays learned.
+// Learns the examples in.first, in.first + 1, … The row of the outcome is the first that was refused: none of its pairs
+// is learned.
 template <Kind kind, class Batch>
-Outcome learn_pairs_by(Model& M, const Batch& X, const Meetings& in, Difference& room) {
-    if (!clean(X)) return {Status::bad_starts, in.first, 0, 0.0};
+Outcome learn_pairs_by(Model& M, const Batch& X, const RankedRows& in, Difference& room) {
+    if (!valid(X)) return {Status::bad_starts, in.first, 0, 0.0};
     constexpr size_t block = 64;
-    size_t after_wild = 0;  // one past the last example that is not tame
+    size_t after_large = 0;  // one past the last example whose differences could overflow
     for (size_t i = 0; i < X.rows; ++i) {
         const auto row = plain_row(X, i);
-        if (!tame(row, in.importance[i])) after_wild = i + 1;
+        if (!is_small(row, in.importance[i])) after_large = i + 1;
         if (i < in.first) continue;
         if (in.scores) score_row(M, row, in.scores + (i - in.first), M.scores.data(), 0.0);
         const size_t begin = size_t(in.begin[i]);
-        if (M.w.undo) M.w.undo->begin(M);
+        M.transaction.begin_example(M);
+        TransactionScope example(M);
         const Arrival<decltype(plain_row(X, 0))> arrival(row, room);
-        if (after_wild > begin && !all_finite(arrival, X, i, in)) return {Status::overflow, i, 0, 0.0};
+        if (after_large > begin && !all_finite(arrival, X, i, in)) return {Status::overflow, i, 0, 0.0};
         for (size_t from = begin; from < i; from += block) {
-            size_t met[block], count = 0;  // found without a branch: whether relevances differ is a coin's toss
+            size_t rivals[block], count = 0;  // found without a branch, which could not be predicted
             for (size_t j = from, until = std::min(from + block, i); j < until; ++j) {
-                met[count] = j;
+                rivals[count] = j;
                 count += in.relevance[j] != in.relevance[i];
             }
             for (size_t k = 0; k < count; ++k) {
-                const size_t j = met[k];
+                const size_t j = rivals[k];
                 const auto direction = arrival.compare(plain_row(X, j), in.relevance[j] > in.relevance[i]);
                 const Status status = learn_direction<kind>(M, direction, in.importance[i] * in.importance[j]);
                 if (status == Status::ok) continue;
-                if (M.w.undo) M.w.undo->restore(M);
                 return {status == Status::not_finite ? Status::overflow : status, i, 0, 0.0};
             }
         }
+        example.commit();
     }
     return {Status::ok, X.rows, 0, 0.0};
 }
 
 template <class Batch>
-Outcome learn_pairs(Model& M, const Batch& X, const Meetings& in, Difference& room) {
+Outcome learn_pairs(Model& M, const Batch& X, const RankedRows& in, Difference& room) {
     return kind_of(M) == Kind::plain ? learn_pairs_by<Kind::plain>(M, X, in, room)
                                      : learn_pairs_by<Kind::general>(M, X, in, room);
 }
-template Outcome learn_pairs(Model&, const Table&, const Meetings&, Difference&);
-template Outcome learn_pairs(Model&, const Csr&, const Meetings&, Difference&);
+template Outcome learn_pairs(Model&, const Table&, const RankedRows&, Difference&);
+template Outcome learn_pairs(Model&, const Csr&, const RankedRows&, Difference&);
 
 }  // namespace onepass::ONEPASS_ISA

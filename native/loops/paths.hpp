@@ -1,14 +1,15 @@
-// The kinds of models that have a loop of their own, and what each loads from the other units: every kind is compiled
-// in the source of its name, once per instruction set.
+// The kinds of models that have a loop of their own. Each kind is compiled in the source file of its name, once per
+// instruction set.
 #pragma once
 #include "core/model.hpp"
 
 namespace onepass::ONEPASS_ISA {
 
-// What a round has to ask about, settled before the loop. The commonest models have one row of weights, the last ones
-// predict, no |w|, no mini-batch; then `plain` weights are all there is, or L1 makes them `lazy`, or each lies beside
-// its variance in a `diagonal`, or beside the planes of a rule by `coordinates`. There the questions about all else are
-// compiled away. Other models are `general`: those with class rows, `classes`, and those with one row of weights.
+// The kind of a model is decided before the loop, so that a round need not ask about features that its model does not
+// have: those questions are compiled away. The most common models have one output, predict by the last weights, and
+// need neither |w| nor mini-batches. Their weights are `plain`, or `lazy` with L1, or Gaussian with a `diagonal` Sigma,
+// or belong to a rule with its own step for each of its `coordinates`. All other models are `general` if they have one
+// output, and `classes` if they have one per class.
 enum class Kind { plain, lazy, diagonal, coordinates, general, classes };
 
 template <Kind kind>
@@ -30,11 +31,11 @@ struct Path {
     static bool coordinates(const Model& M) {
         return any ? M.coordinates != Coordinates::none : kind == Kind::coordinates;
     }
-    // Are weights and what lies beside them read in one go?
+    // Are weights and their planes read together?
     static constexpr bool pairs = kind == Kind::diagonal, packs = kind == Kind::coordinates;
 };
 
-// Does a model of one row of weights need what only the general path asks about?
+// Does a model of one output need anything that only the general path asks about?
 inline bool is_general(const Model& M) {
     using General = Path<Kind::general>;
     return M.coordinates == Coordinates::adam || General::averages(M) || General::votes(M) || General::pockets(M) ||
@@ -50,13 +51,13 @@ inline Kind kind_of(const Model& M) {
     return M.w.sigma.full || M.w.l1.on ? Kind::general : Kind::diagonal;
 }
 
-// Learns one row, in the unit of its kind: loops/plain.cpp, lazy.cpp, diagonal.cpp, coordinates.cpp, general.cpp,
-// classes.cpp. A row that is refused leaves the model as it was.
+// Learns one row; compiled in the unit of its kind: loops/plain.cpp, lazy.cpp, diagonal.cpp, coordinates.cpp,
+// general.cpp, classes.cpp. A row that is refused leaves the model unchanged.
 template <class Path, class Row>
 Status learn_row(Model& M, const Row& row, double y, double importance, double target, const uint8_t* set, double* out,
                  double base);
 
-// The same for the rows of a batch, one after the other.
+// Learns the rows of a batch one after the other.
 template <class Path, class Batch>
 Outcome learn_rows(Model& M, const Batch& X, const Answers& in);
 

@@ -1,5 +1,4 @@
-// One row of weights, and nothing beside them: most models. Compiled once per
-// instruction set.
+// Models of one output that have nothing but weights: the most common kind. Compiled once per instruction set.
 #include "loops/learn_rows.hpp"
 
 namespace onepass::ONEPASS_ISA {

@@ -1,5 +1,5 @@
-// Readers: predictions, variances, the errors on a stored set, and rows that are only looked at. Compiled once per
-// instruction set.
+// What only reads the model: predictions, variances, the errors on a stored set, the validation of rows. Compiled once
+// per instruction set.
 #include "core/rules.hpp"
 #include "loops/batches.hpp"
 #include "loops/gaussian.hpp"
@@ -7,18 +7,18 @@
 
 namespace onepass::ONEPASS_ISA {
 
-// Scores from the pocket, from weights that still owe soft-thresholding, or through the link.
+// Scores from the pocket, from weights with pending L1, or through the link.
 template <class Row>
 inline void score_otherwise(const Model& M, const Row& row, double* out, double* scratch) {
     const Weights& w = M.w;
     const bool pocket = w.pocket.on && w.pocket.best_run > 0.0;
-    double* keep = w.l1.on && !pocket ? M.gathered(row.n * w.stride) : nullptr;
+    double* decoded = w.l1.on && !pocket ? M.gathered(row.n * w.stride) : nullptr;
     const Reading read = pocket ? Reading{w.pocket.v.data(), w.stride, false, w.pocket.a, w.pocket.bias.data()}
-                                : read_current(M, row, keep);
+                                : read_current(M, row, decoded);
     scores_of(M, row, read, out, scratch);
 }
 
-// The readout's scores of one row, into out[rows]. `base` is for the vote, in which each voter's score begins there.
+// The scores of one row by the readout. `base` is for votes: the score of each voter begins there.
 template <class Row>
 void score_row(const Model& M, const Row& row, double* out, double* scratch, double base) {
     const Weights& w = M.w;
@@ -44,7 +44,7 @@ void score_row(const Model& M, const Row& row, double* out, double* scratch, dou
     for (size_t r = 0; r < w.outputs; ++r) out[r] = (out[r] - scratch[r]) / w.average.rounds;
 }
 
-// x' Sigma x of a row, for each class row that has its own.
+// x' Sigma x of a row, for each output with a Sigma of its own.
 template <class Row>
 inline void variance_row(const Model& M, const Row& row, double* out) {
     const Covariance& S = M.w.sigma;
@@ -61,13 +61,13 @@ inline void variance_row(const Model& M, const Row& row, double* out) {
     }
 }
 
-// The readout's scores of one row as predictions: the forecast of Vovk, Azoury and Warmuth is over 1 + v; what an
-// example begins at is added; and VW's stay within the labels seen so far.
+// The scores of one row as predictions: the forecast of Vovk, Azoury and Warmuth is divided by 1 + v, the initial
+// prediction is added, and VW's predictions are clipped to the labels seen so far.
 template <class Row>
 void predict_row(const Model& M, const Row& row, double* out, double* scratch, double base) {
     score_row(M, row, out, scratch, base);
     if (M.w.sigma.vaw) {
-        double v;  // there is one Sigma: class rows share it
+        double v;  // one number: all outputs share Sigma
         variance_row(M, row, &v);
         for (size_t r = 0; r < M.w.outputs; ++r) out[r] /= 1.0 + v;
     }
@@ -94,7 +94,7 @@ void score(const Model& M, const Batch& X, const double* base, double* scores) {
             predict_row(M, row, scores + i * M.w.outputs, scratch, base ? base[i] : 0.0);
 }
 
-// Looks for malformed rows without learning. Rows whose norm overflows are well formed.
+// Validates rows. Rows whose norm overflows are well formed.
 template <class Batch>
 Outcome check(const Batch& X, size_t from_row) {
     RowOf<Batch> row{};
@@ -108,7 +108,7 @@ Outcome check(const Batch& X, size_t from_row) {
     return {};
 }
 
-// The class that the current weights put a row into.
+// The class that the current weights predict.
 template <class Row>
 size_t class_of(const Model& M, const Row& row) {
     double* scores = M.scratch();
@@ -121,7 +121,7 @@ size_t class_of(const Model& M, const Row& row) {
     return best;
 }
 
-// so_far, and the importance of the rows that the current weights put into the wrong class.
+// so_far plus the importance of the rows that the current weights assign to a wrong class.
 template <class Batch>
 double errors(const Model& M, const Batch& X, const double* y, const double* importance, double so_far) {
     RowOf<Batch> row{};

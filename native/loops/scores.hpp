@@ -1,7 +1,6 @@
-// How rows read weights: straight, paid, through the link, from the pocket, averaged or by votes. Templates over the
-// kind of row; included once per instruction set.
-// Nothing here may call an out-of-line function of the standard library: the linker could pick another
-// instruction set's copy.
+// How weights are read to score a row: as they are, with pending L1, or through the link. Templates over the type of
+// the row; included once per instruction set. Nothing here may call an out-of-line function of the standard library:
+// the linker could pick another instruction set's copy.
 #pragma once
 #include <cfloat>
 #include <cmath>
@@ -15,7 +14,7 @@ namespace onepass::ONEPASS_ISA {
 
 inline bool finite(double x) { return std::abs(x) <= DBL_MAX; }  // false for NaN
 
-// Values next to each other: an array, or the difference of two.
+// A dense row: an array, or the difference of two arrays.
 template <class X>
 struct DenseValues {
     X x;
@@ -32,7 +31,7 @@ struct DenseValues {
 template <class V>
 using DenseRow = DenseValues<const V*>;
 
-// The difference of two rows is a direction: there is nothing to predict.
+// The difference of two rows is a direction; nothing is predicted for it.
 template <class Row>
 constexpr bool is_difference = std::is_same_v<Row, DenseValues<Minus>>;
 
@@ -41,7 +40,7 @@ struct SparseRow {
     const V* x;
     const I* index;
     size_t n;
-    size_t ahead = 0;  // so many features of the next row, at most n, lie right behind its own
+    size_t ahead = 0;  // the next row lies right behind this one; so many of its features, at most n, may be prefetched
     size_t column(size_t i) const { return size_t(index[i]); }
     template <class Pitch>
     Indexed<I, Pitch> where(const double* v, Pitch pitch) const {
@@ -81,8 +80,8 @@ inline DenseRow<V> side_by_side(const SparseRow<V, I>& row) {
     return {row.x, row.n};
 }
 
-// The current weights of a row's features side by side as scores read them in the p-norm geometry, theta being of the
-// given norm. Added in the same lanes as stored ones would be.
+// The weights of the features of a row, one after the other, in the p-norm geometry, where |theta|_p is the given norm.
+// Their sum has the same lanes as that of stored weights.
 template <class Row>
 inline double* gather_linked(const Model& M, const Row& row, double norm) {
     const Weights& w = M.w;
@@ -95,21 +94,22 @@ inline double* gather_linked(const Model& M, const Row& row, double norm) {
     return gathered;
 }
 
-// Where the current weights of a row are, under which scale, with which bias. `keep` is where paid weights may stay.
+// Where the current weights of a row are, with which scale and which intercepts.
 struct Reading {
     const double* weights;
-    size_t pitch;   // from one feature's weights to the next
-    bool gathered;  // side by side, not at the row's columns
+    size_t pitch;   // numbers from the weights of one feature to those of the next
+    bool gathered;  // one after the other, not at the columns of the row
     double a;
     const double* bias;
 
     static Reading straight(const Weights& w) { return {w.cells.data(), w.pitch, false, w.a, w.bias.data()}; }
 };
 
+// `decoded` is working space for decoded weights; it may be null without L1.
 template <class Row>
-inline Reading read_current(const Model& M, const Row& row, double* keep) {
+inline Reading read_current(const Model& M, const Row& row, double* decoded) {
     const Weights& w = M.w;
-    if (w.l1.on) return {decoded_side_by_side(w, row, keep), w.stride, true, w.a, w.bias.data()};
+    if (w.l1.on) return {decoded_side_by_side(w, row, decoded), w.stride, true, w.a, w.bias.data()};
     if (!w.p_norm.on()) return Reading::straight(w);
     const double norm = w.theta_norm();
     double* bias = M.linked_bias();
@@ -117,7 +117,7 @@ inline Reading read_current(const Model& M, const Row& row, double* keep) {
     return {gather_linked(M, row, norm), w.stride, true, 1.0, bias};
 }
 
-// All scores of a row by what was read.
+// All scores of a row.
 template <class Row>
 inline void scores_of(const Model& M, const Row& row, const Reading& read, double* out, double* scratch) {
     const Weights& w = M.w;
@@ -132,7 +132,7 @@ inline void scores_of(const Model& M, const Row& row, const Reading& read, doubl
     for (size_t r = 0; r < w.outputs; ++r) out[r] = read.a * scratch[r] + read.bias[r] * M.constant;
 }
 
-// Any row as doubles and 64-bit indices, for the readout that keeps rows.
+// Calls use(x, indices) with any row as doubles at 64-bit indices.
 template <class Row, class Use>
 inline void with_numbers(const Row& row, Use use) {
     RowCopy& copy = row_copy(row.n);

@@ -1,5 +1,5 @@
-// VW's update (loops/vowpal.hpp) of general models and class rows, and wherever it is not the usual one. Compiled once
-// per instruction set.
+// VW's update (loops/vowpal.hpp) for models of the kinds `general` and `classes`, and with other than the default
+// options. Compiled once per instruction set.
 #include "loops/vowpal.hpp"
 
 namespace onepass::ONEPASS_ISA {

@@ -26,26 +26,27 @@ struct Vowpal {
           clip(p[At::clip] != 0.0),
           compat(p[At::vw_compat] != 0.0) {}
 
-    // As VW does it where nothing else is asked for: compiled on its own, all else decided as it goes.
+    // VW's default options. They are compiled on their own; other options are read in every round.
     bool usual() const { return adaptive && normalized && power == 0.5; }
-    // The exponents as in the adaptive case? Away from P = 1/2, VW takes them so also where it does not adapt.
+    // Does the rule use the exponents of the adaptive case? For P other than 1/2, VW uses them even if it does not
+    // adapt.
     bool shared_power() const { return adaptive || (compat && power != 0.5); }
 };
 
-// How far the score should move per unit of its own change, by the pull at p: VW's squared loss has no half.
+// The pull of the loss at the score p. VW's squared loss has no factor 1/2.
 inline double vowpal_pull(const Vowpal& rule, double p, double y) {
     const double twice = rule.loss == Loss::squared ? 2.0 : 1.0;
     return of_margin(rule.loss) ? y * pull(rule.loss, rule.parameter, y * p)
                                 : twice * pull(rule.loss, rule.parameter, y - p);
 }
 
-// ln(omega) - m, where omega + ln(omega) = m + e^m + hq: how far logistic loss leads from the margin m in the time hq.
-// Steps of Fritsch, Shafer and Crowley (1973) for Lambert's W, each of which leaves about the fourth power of the error
-// before it. A short time begins at omega = e^m, where the error is hq itself.
+// How far logistic loss moves the margin m in the time hq: ln(omega) - m, where omega + ln(omega) = m + e^m + hq.
+// Computed by the iteration of Fritsch, Shafer and Crowley (1973) for Lambert's W, whose error is about the fourth
+// power of the error before. For a short time it starts at omega = e^m, where the error is hq.
 inline double logistic_way(double m, double hq) {
     const double from = std::exp(m), Z = hq + m + from;
-    if (m > 40.0) return std::log1p(hq / (1.0 + from));  // e^m is all there is of omega, but for hq
-    if (Z < -40.0) return hq;                            // nothing holds it yet
+    if (m > 40.0) return std::log1p(hq / (1.0 + from));  // omega is e^m, but for hq
+    if (Z < -40.0) return hq;                            // the loss is a straight line there
     if (Z > 1e150) return std::log(Z - std::log(Z)) - m;
     double risen = 0.0, way = 0.0, error = hq;  // omega - e^m, ln(omega) - m, Z - omega - ln(omega)
     if (hq > 1.0 + from) {
@@ -65,11 +66,11 @@ inline double logistic_way(double m, double hq) {
     return way;
 }
 
-// The score's way, over q, of infinitely many steps h/infinity each: the solution of dp/dh = q * pull(p).
+// How far infinitely many infinitely small steps move the score, divided by q: the solution of dp/dh = q * pull(p).
 struct Invariant {
     double h, q, hq = h * q;
 
-    double decay(double way, double rate) const {  // p approaches a place at distance `way`
+    double decay(double way, double rate) const {  // p approaches a point at distance `way`
         return hq * rate < small ? way * rate * h : way * (1.0 - std::exp(-rate * hq)) / q;
     }
     double up_to(double step, double way) const { return step * q > way ? way / q : step; }
@@ -81,7 +82,7 @@ struct Invariant {
             default: return y * up_to(h, 1.0 - m);  // hinge, ramp
         }
     }
-    // `r` is the residual's size; `under` where the score is below y.
+    // r is the absolute residual; `under` is true if the score is below y.
     double of_residual(Loss loss, double parameter, double r, bool under) const {
         switch (loss) {
             case Loss::squared: return decay(r, 2.0);
@@ -104,19 +105,19 @@ struct Invariant {
 };
 
 inline double invariant_step(const Vowpal& rule, double p, double y, double h, double q) {
-    // No closed form: refused when the rule is made.
+    // These losses have no closed form, so the rule refuses them with `invariant`.
     if (rule.loss == Loss::perceptron || rule.loss == Loss::tukey) return h * vowpal_pull(rule, p, y);
     const Invariant way{h, q};
     if (of_margin(rule.loss)) return way.of_margin(rule.loss, y, y * p);
     return (y < p ? -1.0 : 1.0) * way.of_residual(rule.loss, rule.parameter, std::abs(y - p), !(y < p));
 }
 
-// What each row of weights is to learn: the score it gave, as far as labels go, its label, and how the loss pulls.
+// What one output learns from an example: its score, clipped to the labels; its label; the pull of the loss.
 struct Lesson {
     double p, y, pulled;
 };
 
-// A function of one number, of each of a pack.
+// Applies a function to one number, or to each number of a pack.
 template <class Function>
 inline double each(double x, const Function& f) {
     return f(x);
@@ -127,11 +128,11 @@ inline Pack each(Pack x, const Function& f) {
     return x;
 }
 
-// What a round adds up over features; T is a number or a Pack.
+// Sums over the features of an example; T is a number or a Pack.
 template <class T>
 struct VowpalSums {
     T norms{}, reach{};  // x^2/N^2 and x^2 * r
-    T sizes{}, ways{};   // |w|, G and N; |way|: none can be larger than all together
+    T sizes{}, ways{};   // of |w|, G and N; of |way|. Upper bounds on each of them
 
     VowpalSums operator+(const VowpalSums& other) const {
         return {norms + other.norms, reach + other.reach, sizes + other.sizes, ways + other.ways};
@@ -141,22 +142,23 @@ inline VowpalSums<double> total(const VowpalSums<Pack>& all) {
     return {add_up(all.norms), add_up(all.reach), add_up(all.sizes), add_up(all.ways)};
 }
 
-// One row of weights at the features of an example and at the constant: pack by pack they take in their gradients, and
-// wait in `room` until the step is known and every row of weights is sure to stay finite. Planes: G where adaptive, N
-// where normalised. Have the features been `faced` (loops/coordinates.hpp), their numbers wait there already.
-template <bool usual, bool faced>
+// The weights of one output at the features of an example and at the constant. Pack by pack, the gradients are added to
+// their planes (G if adaptive, N if normalised). The results stay in the working space `room` until the step is known
+// and all outputs are sure to stay finite. If the example was `scored` by score_packs() (loops/coordinates.hpp), its
+// numbers are there already.
+template <bool usual, bool scored>
 class VowpalRow {
  public:
-    static_assert(usual || !faced);
-    static constexpr size_t pitch = Weights::pitch_of(2, 1);  // of the most planes()
-    // The features' own numbers, their ways, and the plan.
+    static_assert(usual || !scored);
+    static constexpr size_t pitch = Weights::pitch_of(2, 1);  // for the largest number of planes()
+    // For the numbers of the features, their ways, and the plan.
     static size_t room(size_t features) {
         return Packs<pitch>::room(features) + Packs<1>::room(features) + plan_numbers;
     }
 
     VowpalRow(Model& model, const Vowpal& rule, size_t row, double* room) : M(model), rule(rule), r(row), room_(room) {}
 
-    // The score p should go to y: works out how. False where a number would not be finite.
+    // Computes how the score p moves towards y. False if a number would not be finite.
     template <class Row>
     bool learn(const Row& row, Lesson of, double importance, double t) {
         double* const plan = plan_of(row);
@@ -166,13 +168,13 @@ class VowpalRow {
         const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch]{};
             read(row, i, own, count...);
-            store(ways_of(row) + i, take_in(gradient, load_pack(row.x + i, count...), own, some));
-            Packs<pitch>::set_aside(room_, i, own);
+            store(ways_of(row) + i, add_gradient(gradient, load_pack(row.x + i, count...), own, some));
+            Packs<pitch>::save(room_, i, own);
         };
         VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
         double* const constant = plan + plan_constant;
         for (size_t k = 0; k <= planes(); ++k) constant[k] = of_constant(k);
-        plan[constant_way] = take_in(gradient, M.constant, constant, sums);
+        plan[constant_way] = add_gradient(gradient, M.constant, constant, sums);
         const double kappa = normalized() ? scale_of_row(plan, sums.norms, importance) : 1.0;
         if (normalized() && !(finite(plan[norms]) && finite(plan[importances]) && finite(kappa))) return false;
         double h = rule.eta * importance;
@@ -187,7 +189,7 @@ class VowpalRow {
         if (plan[moves] == 0.0) return;
         in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch];
-            Packs<pitch>::take_back(room_, i, own);
+            Packs<pitch>::read_saved(room_, i, own);
             own[0] += plan[step] * load_pack(ways_of(row) + i);
             put(row, i, own, count...);
         });
@@ -207,11 +209,11 @@ class VowpalRow {
     bool by_roots() const { return usual || (rule.adaptive && rule.power == 0.5); }  // is 1/sqrt(G) the rate?
     size_t planes() const { return size_t(adaptive()) + size_t(normalized()); }
 
-    // What a row of weights does as a whole, behind its features in the room: its own two sums as they will be, the
-    // step along all ways, whether there is one; the constant's way and its own numbers.
+    // The plan follows the features in the working space: the new sums of norms and of importances, the step along all
+    // ways, whether there is a step, the way of the constant and its new numbers.
     enum Plan { norms, importances, step, moves, constant_way, plan_constant, plan_numbers = plan_constant + 3 };
 
-    // What normalising makes of the row's rate: a power of importances over norms, this example's included.
+    // The factor by which normalising scales the rate: a power of importances over norms, this example included.
     double scale_of_row(double* plan, double of_example, double importance) {
         plan[norms] = of_row()[0] + importance * of_example;
         plan[importances] = of_row()[M.w.stride] + importance;
@@ -219,7 +221,7 @@ class VowpalRow {
         if (rule.row_power == 0.5) return root;
         return rule.row_power == 0.75 ? root * std::sqrt(root) : std::pow(ratio, rule.row_power);
     }
-    double* of_row() {  // the sum of norms; of importances
+    double* of_row() {  // the sums of norms and of importances, which belong to the whole output
         return M.w.planes.bias.data() + planes() * M.w.stride + r;
     }
     template <class Row>
@@ -234,7 +236,7 @@ class VowpalRow {
 
     template <class Row, class... Count>
     void read(const Row& row, size_t i, Pack* own, Count... count) {
-        if (faced) return Packs<pitch>::take_back(room_, i, own);
+        if (scored) return Packs<pitch>::read_saved(room_, i, own);
         const size_t n = (packed - ... - (packed - count));
         double every[pitch][packed] = {};
         for (size_t l = 0; l < n; ++l)
@@ -243,7 +245,7 @@ class VowpalRow {
     }
     template <class Row, class... Count>
     void put(const Row& row, size_t i, const Pack* own, Count... count) {
-        if (faced) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
+        if (scored) return Packs<pitch>::store(M.w.cells.data(), row, i, own, count...);
         const size_t n = (packed - ... - (packed - count));
         for (size_t l = 0; l < n; ++l) {
             double* const cell = M.w.v_of(row.column(i + l)) + r;
@@ -257,7 +259,7 @@ class VowpalRow {
     }
     template <class Row>
     bool average_stays_finite(const Row& row) {
-        if (faced || !M.w.average.on()) return true;
+        if (scored || !M.w.average.on()) return true;
         bool sound = true;
         for (size_t i = 0; i < row.n; ++i) {
             const double before = room_[i / packed * Packs<pitch>::numbers + i % packed];
@@ -268,14 +270,14 @@ class VowpalRow {
         return sound;
     }
 
-    // A feature, or a pack of them, takes in its gradient; gives r_j * x_j.
+    // Adds its gradient to the planes of a feature, or of a pack. Returns its way, r_j * x_j.
     template <class T>
-    ONEPASS_HOT T take_in(double gradient, T x, T* own, VowpalSums<T>& sums) const {
+    ONEPASS_HOT T add_gradient(double gradient, T x, T* own, VowpalSums<T>& sums) const {
         const T squares = x * x, none{}, one = none + 1.0;
         T g = one, n = one;
         if (adaptive()) g = own[1] += gradient * squares;
         if (normalized()) {
-            n = take_in_size(x, own);
+            n = add_size(x, own);
             const T part = choose(above(n, none), x / n, none);
             sums.norms += part * part;
         }
@@ -283,14 +285,15 @@ class VowpalRow {
         sums.reach += squares * r;
         T size = size_of(own[0]);
         for (size_t k = 1; k <= planes(); ++k) size += own[k];
-        sums.sizes += choose(unequal(x, none), size, none);  // the others do not change
+        sums.sizes += choose(unequal(x, none), size, none);  // other features do not change
         sums.ways += size_of(way);
         return way;
     }
 
-    // The largest size so far: where a feature outgrows it, its weight shrinks as if it had been known from the start.
+    // Updates the largest absolute value of a feature. If it grows, the weight shrinks as if the new value had been
+    // known from the start.
     template <class T>
-    ONEPASS_HOT T take_in_size(T x, T* own) const {
+    ONEPASS_HOT T add_size(T x, T* own) const {
         const T size = size_of(x), largest = own[1 + adaptive()], none{};
         const T n = own[1 + adaptive()] = choose(above(size, largest), size, largest);
         if (any(unequal(n, largest))) {
@@ -303,7 +306,7 @@ class VowpalRow {
         return n;
     }
 
-    // The rate of a feature: by its gradients g, and its largest size n.
+    // The rate of a feature with the squared gradients g and the largest absolute value n.
     template <class T>
     ONEPASS_HOT T rate_of(T g, T n) const {
         if (by_roots()) return 1.0 / (root_of(g) * n);
@@ -340,13 +343,13 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, const Example& of, cons
     return {score, label, vowpal_pull(rule, score, label)};
 }
 
-// Every row of weights learns its lesson, or none does.
-template <bool many, bool usual, bool faced, class Row>
+// Every output learns its lesson, or none does.
+template <bool many, bool usual, bool scored, class Row>
 Status learn_lessons(Model& M, const Vowpal& rule, const Row& row, const Example& of, const double* state,
                      bool* moves) {
-    using Learner = VowpalRow<usual, faced>;
+    using Learner = VowpalRow<usual, scored>;
     const size_t rows = many ? M.w.outputs : 1;
-    double* const room = M.room_to_keep(rows * Learner::room(row.n));
+    double* const room = M.transaction.workspace(rows * Learner::room(row.n));
     auto learner = [&](size_t r) { return Learner(M, rule, r, room + r * Learner::room(row.n)); };
     for (size_t r = 0; r < rows; ++r) {
         const Lesson its = lesson<many>(M, rule, of, state, r);

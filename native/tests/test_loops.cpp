@@ -1,209 +1,7 @@
 // The native core without Python, meant for AddressSanitizer and UndefinedBehaviorSanitizer (scripts/check runs it so):
 // every rule over every kind of batch on every instruction set gives the same bits; damaged batches are refused.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <map>
-#include <random>
-#include <vector>
-
-#include "core/blocks.hpp"
-#include "core/losses.hpp"
-#include "core/model.hpp"
-#include "core/rules.hpp"
-#include "core/schedules.hpp"
 #include "parse/hash.hpp"
-
-using namespace onepass;
-
-static int passed = 0, failed = 0;
-
-static void expect(bool holds, const char* what) {
-    holds ? ++passed : ++failed;
-    if (!holds) std::printf("FAILED: %s\n", what);
-}
-
-static std::vector<const Loops*> instruction_sets() {
-    std::vector<const Loops*> out = {loops_scalar()};
-#ifdef ONEPASS_X86
-    if (__builtin_cpu_supports("avx2")) out.push_back(loops_avx2());
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        out.push_back(loops_avx512());
-#endif
-    return out;
-}
-
-template <class V, class I>
-struct Rows {
-    size_t rows, columns;
-    std::vector<V> dense, values;
-    std::vector<I> indices, starts;
-    std::vector<double> y, importance, base;  // base: of models with one row of weights
-
-    Rows(size_t n, size_t d, size_t classes, bool regress, uint64_t seed, bool disorder) : rows(n), columns(d) {
-        std::mt19937_64 random(seed);
-        std::normal_distribution<double> normal;
-        starts.push_back(0);
-        for (size_t i = 0; i < n; ++i) {
-            for (size_t j = 0; j < d; ++j) {
-                const V x = random() % 3 ? V(normal(random)) : V(0);
-                dense.push_back(x);
-                if (x != V(0)) {
-                    values.push_back(x);
-                    indices.push_back(I(j));
-                }
-            }
-            if (disorder && values.size() > size_t(starts.back()) + 1) {  // the same row, told another way
-                std::swap(values[size_t(starts.back())], values.back());
-                std::swap(indices[size_t(starts.back())], indices.back());
-            }
-            starts.push_back(I(values.size()));
-            y.push_back(regress ? normal(random) : double(random() % classes));
-            importance.push_back(double(random() % 4) / 2.0);
-            base.push_back(random() % 3 ? normal(random) : 0.0);
-        }
-    }
-    DenseBatch<V> as_dense() const { return {dense.data(), rows, columns}; }
-    CsrBatch<V, I> as_csr() const {
-        return {values.data(), indices.data(), starts.data(), rows, columns, values.size()};
-    }
-    Answers answers() const { return {y.data(), importance.data(), nullptr, nullptr, nullptr, base.data()}; }
-};
-
-// A rule of the table with its parameters; of those by coordinates also which formula moves the weights.
-struct Case {
-    const char* rule;
-    std::vector<double> params;
-    Coordinates coordinates = Coordinates::none;
-};
-
-static double code(Loss loss) { return double(int(loss)); }
-static double code(Schedule schedule) { return double(int(schedule)); }
-
-static const std::vector<Case>& cases() {
-    static const double logistic = code(Loss::logistic), inv_sqrt = code(Schedule::inv_sqrt);
-    static const std::vector<Case> all = {
-        {"Perceptron", {0.1, 0, code(Schedule::inv_scaling), 0.5, 0.6, 1.0}},
-        {"Adaline", {code(Schedule::geometric), 0.05, 0.99, 0.001}},
-        {"NormalizedLMS", {0.8, 1e-3, 0}},
-        {"PA", {INFINITY, 0, 0}},
-        {"PA1", {0.3, 0, 1}},
-        {"PA2", {0.5, 1, 0}},
-        {"SGD", {logistic, 0, inv_sqrt, 0.5, 0, 0, 0, 0.1}},
-        {"Pegasos", {0.01, 1}},
-        {"MIRA", {0.5, 0.3, 1}},
-        {"ROMMA", {}},
-        {"AggressiveROMMA", {}},
-        {"ALMA", {0.9, 3.14, 1.41, 1, 0, 0}},
-        {"Shifting", {0.1, 0}},
-        {"MROC", {2, 0.1, 0}},
-        {"FOBOS", {logistic, 0, inv_sqrt, 0.5, 0, 0, 0, 0.01, 0.1}},
-        {"TruncatedGradient", {code(Loss::hinge), 0, code(Schedule::constant), 0.1, 0, 0, 0, 0.05, 3}},
-        {"RLS", {0.98}},
-        {"AROW", {0.5, 0}},
-        {"Kalman", {0.5, 0}},
-        {"CW", {0.8, 0, 0}},
-        {"SCW1", {0.8, 0, 0.3}},
-        {"SCW2", {0.8, 0, 0.3}},
-        {"NHERD", {0.2}},
-        {"ONS", {logistic, 0, 0.5}},
-        {"NORMA", {inv_sqrt, 0.5, 0, 0, 0.1, 0.5, 0.3}},
-        {"Parzen", {}},
-        {"AdaGrad", {logistic, 0, 0.3, 0.01, 0}, Coordinates::adagrad},
-        {"AdaDelta", {logistic, 0, 0.9, 0.01, 1}, Coordinates::adadelta},
-        {"AdaDelta", {logistic, 0, 0.9, 0.01, 1}, Coordinates::adadelta_exact},
-        {"RMSProp", {logistic, 0, 0.1, 0.9, 0.01}, Coordinates::rmsprop},
-        {"RMSProp", {logistic, 0, 0.1, 0.9, 0.01}, Coordinates::rmsprop_exact},
-        {"Adam", {logistic, 0, 0.1, 0.9, 0.99, 0.01}, Coordinates::adam},
-        {"Adam", {logistic, 0, 0.1, 0.9, 0.99, 0.01}, Coordinates::adam_lazy},
-        {"FTRL", {logistic, 0, 0.3, 1, 0.1, 0.1}, Coordinates::ftrl},
-        {"FTRL", {logistic, 0, 0.3, 1, 0, 0.1}, Coordinates::ftrl_without_l1},
-        {"VW", {logistic, 0, 0.5, 0.5, 1, 1, 1, 1, 0, 0.5}, Coordinates::vowpal},
-    };
-    return all;
-}
-
-static bool is_one_of(const Case& of, std::initializer_list<std::string_view> names) {
-    return std::ranges::find(names, std::string_view(of.rule)) != names.end();
-}
-
-static const Case& named(std::string_view rule) {
-    return *std::ranges::find_if(cases(), [&](const Case& each) { return each.rule == rule; });
-}
-
-static bool lazy(const Case& of) { return is_one_of(of, {"FOBOS", "TruncatedGradient"}); }
-
-static void set_planes(Weights& w, Coordinates kind) {
-    static const std::map<Coordinates, std::vector<Plane>> planes = {
-        {Coordinates::none, {}},
-        {Coordinates::adagrad, {{}}},                             // G
-        {Coordinates::adadelta, {{}, {}}},                        // E, D
-        {Coordinates::adadelta_exact, {{}, {}, {}}},              // E, D, met
-        {Coordinates::rmsprop, {{}}},                             // E
-        {Coordinates::rmsprop_exact, {{}, {}}},                   // E, met
-        {Coordinates::adam, {{0.0, true}, {}}},                   // m, v
-        {Coordinates::adam_lazy, {{0.0, true}, {}}},              // m, v
-        {Coordinates::ftrl, {{0.0, true, 0.1}, {}}},              // z, n
-        {Coordinates::ftrl_without_l1, {{}}},                     // n
-        {Coordinates::vowpal, {{}, {}, {1e-3, false, 0.0}, {}}},  // G, N; of a row, the norms (from a start) and total
-    };
-    w.set_planes(planes.at(kind), kind == Coordinates::vowpal ? 2 : 0);
-}
-
-static Form form = Form::gain;
-
-// The rules with Gaussian weights take turns at the full covariance and the diagonal.
-static void set_covariance(Model& model, const Case& of) {
-    Covariance& sigma = model.w.sigma;
-    sigma.on = true;
-    sigma.full = is_one_of(of, {"RLS", "Kalman", "CW", "SCW2", "ONS"});
-    sigma.form = form;
-    sigma.shared = model.solve != nullptr;
-    sigma.forgets = is_one_of(of, {"RLS"});
-    sigma.largest = 2.0;
-    sigma.max_dim = 4096;
-    sigma.constants = 1;
-    sigma.begin();
-    if (!sigma.full) model.w.set_planes({{1.0, false, 0.0}}, 0);
-}
-
-static bool uses_losses(const Case& of) {
-    return position_of("loss", rules::find(of.rule)->parameters) == 0 && !is_one_of(of, {"ONS"});
-}
-
-// Parameters and state of the rule, as the engine would set them.
-static void set_rule(Model& model, const Case& of) {
-    const rules::Entry& entry = *rules::find(of.rule);
-    model.step = entry.step;
-    model.solve = entry.solve;
-    model.coordinates = of.coordinates;
-    model.slots = int(count_names(entry.slots));
-    set_planes(model.w, model.coordinates);
-    if (is_one_of(of, {"RLS", "AROW", "Kalman", "CW", "SCW1", "SCW2", "NHERD", "ONS"})) set_covariance(model, of);
-    std::ranges::copy(of.params, model.params);
-    model.w.l1.on = lazy(of);
-    if (is_one_of(of, {"TruncatedGradient"})) model.w.l1.threshold = 3;
-    model.uses_ww = is_one_of(of, {"Pegasos", "ROMMA", "AggressiveROMMA", "ALMA"});
-}
-
-static Model make_model(const Case& rule, Task task, size_t classes, Averaging averaging, size_t d, double p = 2.0) {
-    Model model;
-    model.task = task;
-    set_rule(model, rule);
-    if (uses_losses(rule) && task == Task::regress) model.params[0] = code(Loss::huber), model.params[1] = 1.0;
-    model.tube = 0.1;
-    if (p != 2.0) {
-        model.w.p_norm.p = p;
-        model.w.p_norm.ball = 1.0;
-        model.params[position_of("linked", rules::find(rule.rule)->parameters)] = 1.0;
-    }
-    model.w.average.start(averaging, 1.0);
-    model.w.set_features(d);
-    if (task == Task::classify) model.w.set_outputs(classes);
-    model.size_scratch();
-    return model;
-}
+#include "tests/models.hpp"
 
 // Every rule of the table has a case here, with as many parameters as it reads.
 static void check_cases() {
@@ -214,18 +12,6 @@ static void check_cases() {
         const rules::Entry* entry = rules::find(of.rule);
         expect(entry && of.params.size() == count_names(entry->parameters), of.rule);
     }
-}
-
-static bool same(const Model& p, const Model& q) {
-    for (size_t r = 0; r < p.w.sigma.triangle.size(); ++r)
-        if (std::memcmp(p.w.sigma.of(r), q.w.sigma.of(r), Covariance::row_at(p.w.sigma.size) * sizeof(double)) != 0)
-            return false;
-    return p.w.cells.size() == q.w.cells.size() &&
-           std::memcmp(p.w.cells.data(), q.w.cells.data(), p.w.cells.size() * sizeof(double)) == 0 &&
-           (p.w.average.z.size() == 0 ||
-            std::memcmp(p.w.average.z.data(), q.w.average.z.data(), p.w.average.z.size() * sizeof(double)) == 0) &&
-           p.w.planes.bias == q.w.planes.bias && std::equal(p.state, p.state + p.slots, q.state) &&
-           p.w.bias == q.w.bias && p.w.a == q.w.a && p.w.average.A == q.w.average.A && p.t == q.t && p.k == q.k;
 }
 
 static bool close(const Model& p, const Model& q) {
@@ -240,6 +26,18 @@ static bool close(const Model& p, const Model& q) {
     return true;
 }
 
+// Learns a batch of any kind, block by block.
+template <class Batch>
+static Outcome learn(const Loops* loops, Model& model, const Batch& X, Answers in) {
+    return by_blocks(X, [&](const auto& block, size_t row) {
+        Answers of = in;
+        of.y += row;
+        of.importance += row;
+        of.base += row;
+        return loops->learn(model, block, of);
+    });
+}
+
 template <class V, class I>
 static void check_cell(const Case& rule, Task task, size_t classes, Averaging averaging, double p = 2.0) {
     const size_t d = 53;
@@ -247,15 +45,6 @@ static void check_cell(const Case& rule, Task task, size_t classes, Averaging av
         untidy(300, d, classes, task == Task::regress, 7, true);
     const Loops* first = loops_scalar();
     Model dense = make_model(rule, task, classes, averaging, d, p), csr = dense, disordered = dense;
-    auto learn = [&](const Loops* loops, Model& model, const auto& X, Answers in) {
-        return by_blocks(X, [&](const auto& block, size_t row) {
-            Answers of = in;
-            of.y += row;
-            of.importance += row;
-            of.base += row;
-            return loops->learn(model, block, of);
-        });
-    };
     auto learn_dense = [&](const Loops* loops, Model& model) {
         return learn(loops, model, tidy.as_dense(), tidy.answers());
     };
@@ -293,7 +82,7 @@ struct PairDirection {
 };
 
 // Learns the differences of the pairs one by one: from dense rows, and from sparse rows.
-static void learn_differences(const Rows<double, int32_t>& rows, const Meetings& in, size_t first, Model& by_dense,
+static void learn_differences(const Rows<double, int32_t>& rows, const RankedRows& in, size_t first, Model& by_dense,
                               Model& by_sparse) {
     const size_t d = rows.columns;
     for (size_t i = first; i < rows.rows; ++i)
@@ -315,7 +104,7 @@ static void check_pairs(const Case& rule, Averaging averaging) {
     const Rows<double, int32_t> rows(n, d, 3, false, 11, false);
     std::vector<int64_t> begin(n);
     for (size_t i = 0; i < n; ++i) begin[i] = int64_t(std::max(i / query * query, i > room ? i - room : 0));
-    const Meetings in{rows.y.data(), rows.importance.data(), begin.data(), first, nullptr};
+    const RankedRows in{rows.y.data(), rows.importance.data(), begin.data(), first, nullptr};
     const Model fresh = make_model(rule, Task::direction, 1, averaging, d);
     Model by_dense = fresh, by_sparse = fresh;
     learn_differences(rows, in, first, by_dense, by_sparse);
@@ -400,6 +189,36 @@ static void check_blocks() {
     }
 }
 
+// The same rows as doubles at 32-bit indices, which are not cut into blocks.
+static Rows<double, int32_t> converted(const Rows<float, int64_t>& rows) {
+    Rows<double, int32_t> out(0, rows.columns, 2, false, 0, false);
+    out.rows = rows.rows;
+    out.dense.assign(rows.dense.begin(), rows.dense.end());
+    out.values.assign(rows.values.begin(), rows.values.end());
+    out.indices.assign(rows.indices.begin(), rows.indices.end());
+    out.starts.assign(rows.starts.begin(), rows.starts.end());
+    return out;
+}
+
+// Learning across several blocks gives the same bits as learning all rows at once: with many rows in a block, and with
+// rows that are longer than a block.
+static void check_learning_in_blocks(size_t n, size_t d) {
+    const Rows<float, int64_t> rows(n, d, 5, false, 5, false);
+    const Rows<double, int32_t> whole = converted(rows);
+    expect(rows.values.size() > 2 * block_numbers && rows.dense.size() > 2 * block_numbers, "several blocks");
+    for (const char* rule : {"PA1", "AROW", "AdaGrad"})
+        for (const Loops* loops : instruction_sets()) {
+            Model dense = make_model(named(rule), Task::classify, 5, Averaging::none, d);
+            Model sparse = dense, dense_in_blocks = dense, sparse_in_blocks = dense;
+            learn(loops, dense, whole.as_dense(), rows.answers());
+            learn(loops, sparse, whole.as_csr(), rows.answers());
+            learn(loops, dense_in_blocks, rows.as_dense(), rows.answers());
+            learn(loops, sparse_in_blocks, rows.as_csr(), rows.answers());
+            expect(dense.t == double(n) && same(dense_in_blocks, dense), "dense rows in blocks");
+            expect(sparse.t == double(n) && same(sparse_in_blocks, sparse), "sparse rows in blocks");
+        }
+}
+
 static void check_weights() {
     Model model = make_model(named("PA1"), Task::classify, 2, Averaging::predictor, 3);
     const double x[] = {1, 2, 3}, y[] = {1};
@@ -475,6 +294,8 @@ int main() {
             if (!lazy(named(name)) || averaging == Averaging::none) check_pairs(named(name), averaging);
     check_damage();
     check_blocks();
+    check_learning_in_blocks(3000, 20);
+    check_learning_in_blocks(4, block_numbers * 2);
     check_weights();
     check_copies();
     std::printf("%d passed, %d failed\n", passed, failed);

@@ -206,19 +206,18 @@ def _places(model: RuleModel, labels: list[Any]) -> Array:
 
 @contextlib.contextmanager
 def _growing(model: RuleModel, coming: int) -> Iterator[None]:
-    """Around rows of which the first brings so many new labels: where it is refused, they are not let in."""
+    """A transaction around rows of which the first brings so many new labels: if it is refused, they are dropped."""
+    if not coming:
+        yield
+        return
     engine, t = model._engine, model.t
-    if coming:
-        engine.begin_growth(coming)
+    engine.begin_growth(coming)
     try:
         yield
     except BaseException:
-        if coming and model.t == t:
-            engine.undo_growth()
+        engine.roll_back_growth() if model.t == t else engine.commit_growth()
         raise
-    finally:
-        if coming:
-            engine.end_growth()
+    engine.commit_growth()
 
 
 def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
