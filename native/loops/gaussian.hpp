@@ -354,7 +354,7 @@ inline Status apply_along(Model& M, const Row& row, const Move& move, const Chan
     };
     if (Path::full(M))
         return moved(DenseRow<double>{z + S.constants, S.registered - S.constants}, S.shared ? 0 : S.registered);
-    if (Path::pairs) return apply<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
+    if (Path::pairs) return apply_inlined<Path>(M, Renewed<Row>{row, M.w.cells.data(), change.diagonal}, move);
     return moved(with_values(row, z), row.n);
 }
 

@@ -323,9 +323,9 @@ inline void update_square(Model& M, const Move& move, double kappa) {
         w.recompute_norm();
 }
 
-// Applies a move, or refuses it without changing anything.
+// Applies a move, or refuses it without changing anything. Inlined where a call per round would be felt.
 template <class Path, class Row>
-inline Status apply(Model& M, const Row& row, const Move& move) {
+ONEPASS_INLINE Status apply_inlined(Model& M, const Row& row, const Move& move) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
     const MovePlan to = plan_move<Path>(M, move);
@@ -361,6 +361,12 @@ inline Status apply(Model& M, const Row& row, const Move& move) {
     }
     if (!linked && Path::uses_ww(M)) update_square<Path>(M, move, to.kappa);
     return Status::ok;
+}
+
+// The same as a function of its own.
+template <class Path, class Row>
+inline Status apply(Model& M, const Row& row, const Move& move) {
+    return apply_inlined<Path>(M, row, move);
 }
 
 // Applies update k of a mini-batch, times `share`.
