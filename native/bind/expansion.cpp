@@ -8,6 +8,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/errors.hpp"
+#include "bind/name_lists.hpp"
 #include "bind/reader.hpp"
 #include "parse/row_builder.hpp"
 
@@ -23,8 +24,8 @@ FeatureExpansion* make_expansion(nb::list interactions, size_t ngram) {
     for (nb::handle given : interactions) {
         std::vector<Term> terms;
         for (nb::handle each : given) {
-            const auto [kind, text] = nb::cast<std::pair<int, std::string>>(each);
-            terms.push_back({Term::Kind(kind), text});
+            const auto [kind, text] = nb::cast<std::pair<nb::object, std::string>>(each);
+            terms.push_back({value_of<TermKind>("term", kind), text});
         }
         if (terms.size() < 2 || terms.size() > 8) raise("ParameterError", "an interaction has from 2 to 8 terms");
         made->interactions.push_back(std::move(terms));

@@ -7,6 +7,8 @@
 #include "core/rules.hpp"
 #include "core/schedules.hpp"
 #include "kernels/budgets.hpp"
+#include "parse/csv_records.hpp"
+#include "parse/feature_expansion.hpp"
 
 namespace onepass {
 
@@ -57,6 +59,8 @@ void bind_name_lists(nb::module_& module) {
     enums["Schedule"] = as_tuple(names_of(Schedule{}));
     enums["Coordinates"] = as_tuple(names_of(Coordinates{}));
     enums["KernelOp"] = as_tuple(names_of(KernelOp{}));
+    enums["TermKind"] = as_tuple(names_of(TermKind{}));
+    enums["RecordKind"] = as_tuple(names_of(RecordKind{}));
     module.attr("enums") = enums;
     nb::dict arrays;
     arrays["linear"] = as_tuple(saved::Linear::names);

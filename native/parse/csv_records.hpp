@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/name_lists.hpp"
+
 namespace onepass {
 
-enum class RecordKind : uint8_t { row, text_after_quote, open_quote, too_long };
+ONEPASS_ENUM(RecordKind, row, text_after_quote, open_quote, too_long)
 
 struct CsvDialect {
     char separator;

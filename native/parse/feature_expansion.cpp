@@ -13,10 +13,10 @@ static std::string_view space_of(std::string_view name) {
 }
 
 bool Term::takes(std::string_view name) const {
-    if (kind == any) return true;
+    if (kind == TermKind::any) return true;
     const bool spaced = name.find('^') != std::string_view::npos;
     const std::string_view space = space_of(name);
-    if (kind == initial) return text.empty() ? space.empty() : space.substr(0, text.size()) == text;
+    if (kind == TermKind::initial) return text.empty() ? space.empty() : space.substr(0, text.size()) == text;
     return spaced ? space == text : name.substr(0, name.find('=')) == text;
 }
 

@@ -11,14 +11,17 @@
 #include <string_view>
 #include <vector>
 
+#include "core/name_lists.hpp"
 #include "parse/hash.hpp"
 
 namespace onepass {
 
+// Which features a factor of an interaction takes: all, those of a namespace, or those of a name.
+ONEPASS_ENUM(TermKind, any, initial, named)
+
 // One factor of an interaction, and the features that it takes.
 struct Term {
-    enum Kind { any, initial, named };
-    Kind kind = any;
+    TermKind kind = TermKind::any;
     std::string text;  // the first letter of the namespace (empty: the one without a name), or the whole name
     // A whole name also means the column of a table: it takes the features name=value, and name itself.
     bool takes(std::string_view name) const;

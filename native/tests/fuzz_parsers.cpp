@@ -88,7 +88,7 @@ static void parse(const std::string& text, LineParser line, const ParseOptions& 
 // The options of a mode: hashes or names, of few or many bits, with products and runs of words.
 static ParseOptions choose_options(LineParser line, int mode, Names& names) {
     static const FeatureExpansion expansion{
-        {{{Term::any, ""}, {Term::initial, "a"}}, {{Term::named, "x"}, {Term::any, ""}}}, 3};
+        {{{TermKind::any, ""}, {TermKind::initial, "a"}}, {{TermKind::named, "x"}, {TermKind::any, ""}}}, 3};
     const bool vw = line == parse_vw;
     ParseOptions options;
     options.keep_going = true;

@@ -19,6 +19,7 @@ from onepass.models.kernel import KernelModel
 from onepass.models.linear import LinearModel
 from onepass.models.options import LOOPS
 from onepass.models.reference import ReferenceLearner
+from onepass.rows.expansion import read_interactions
 from onepass.scheme import DIRECTIONS, Average, Rule, Scalars, Step, losses, schedules
 from onepass.scheme.rounds import Array
 from onepass.scheme.spread import FORMS
@@ -65,6 +66,8 @@ def test_every_value_of_an_enum_has_its_twin() -> None:
         "Loss": set(losses.LOSSES),
         "Schedule": set(schedules.SCHEDULES),
         "Coordinates": {rules.make(text).traits.coordinates for text in VARIANTS},
+        "TermKind": {kind for terms in read_interactions(["a:", "user*item"]) for kind, _ in terms},
+        "RecordKind": {"row", "text_after_quote", "open_quote", "too_long"},  # tests/streams reads one of each
         "KernelOp": set(kernels.KERNELS) - {"cosine"},  # the normalized linear one
     }
     assert {name: set(values) for name, values in _native.enums.items()} == twins
@@ -250,6 +253,20 @@ def test_cpp_reads_parameters_and_saved_numbers_by_name(folder: str) -> None:
     assert found == []
 
 
+def counts_names(node: ast.AST) -> bool:
+    """Is it A, B = range(2), which repeats the order of another list?"""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return False
+    return ast.unparse(node.value.func) == "range" and any(isinstance(each, ast.Tuple) for each in node.targets)
+
+
+def test_python_counts_no_names() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}: {ast.unparse(n)}" for path, t in trees() for n in ast.walk(t) if counts_names(n)
+    ]
+    assert found == []
+
+
 def test_python_reads_saved_numbers_by_name() -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
@@ -275,6 +292,7 @@ def test_the_searches_find_what_they_look_for() -> None:
     tree = ast.parse("class A:\n    name, code = 'a', 3\n    op: int = 4\nf(coordinates=2)")
     named = [(name, ast.unparse(value)) for node in ast.walk(tree) for name, value in assigned(node)]
     assert {("code", "3"), ("op", "4"), ("coordinates", "2")} <= set(named)
+    assert any(map(counts_names, ast.walk(ast.parse("A, B = range(2)"))))
     reads = [node for node in ast.walk(ast.parse('s["scalars"][3]; s["scalars"]["t"]; s["v"][0]')) if by_position(node)]
     assert [ast.unparse(node) for node in reads] == ["s['scalars'][3]"]
     assert POSITION.search("return p[1] * state[x];") and POSITION.search("M.state[0] += 1.0;")

@@ -27,8 +27,7 @@ __all__ = [
     "read_interactions",
 ]
 
-ANY, INITIAL, NAMED = range(3)  # as native/parse/feature_expansion.hpp counts
-Term = tuple[int, str]
+Term = tuple[str, str]  # the name of a `TermKind` (native/parse/feature_expansion.hpp), and the letter or name
 MOST_TERMS = 8
 
 
@@ -59,10 +58,10 @@ def _terms(spec: Any) -> tuple[Term, ...]:
 
 def _term(part: str, named: bool) -> Term:
     if part == ":":
-        return ANY, ""
+        return "any", ""
     if named:
-        return NAMED, part
-    return INITIAL, "" if part == " " else part
+        return "named", part
+    return "initial", "" if part == " " else part
 
 
 def make_expansion(interactions: Any = None, ngram: int = 1) -> Any:

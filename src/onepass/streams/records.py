@@ -10,7 +10,7 @@ from .blocks import Cut, Lines, too_long
 
 __all__ = ["Record", "Records"]
 
-ROW, TEXT_AFTER_QUOTE, OPEN_QUOTE, TOO_LONG = range(4)  # kinds, as in native/parse/csv_records.hpp
+KINDS = _native.enums["RecordKind"]  # native/parse/csv_records.hpp
 
 
 class Record(NamedTuple):
@@ -56,17 +56,17 @@ class Records(Lines):
         listed = _native.list_records(data, size, self.separator, self.max_line, whole, most)
         view = memoryview(data)
         records = []
-        for begin, end, line, kind in zip(*(each.tolist() for each in listed), strict=True):
-            what = self._wrong(kind, view, begin, end, size) if kind else None
-            records.append(
-                Record(begin, line, bytes(view[begin : min(end, begin + 200) if kind == TOO_LONG else end]), what)
-            )
+        for begin, end, line, place in zip(*(each.tolist() for each in listed), strict=True):
+            kind = KINDS[place]
+            what = None if kind == "row" else self._wrong(kind, view, begin, end, size)
+            shown = min(end, begin + 200) if kind == "too_long" else end
+            records.append(Record(begin, line, bytes(view[begin:shown]), what))
         return records
 
-    def _wrong(self, kind: int, view: memoryview, begin: int, end: int, size: int) -> str:
-        if kind == TEXT_AFTER_QUOTE:
+    def _wrong(self, kind: str, view: memoryview, begin: int, end: int, size: int) -> str:
+        if kind == "text_after_quote":
             return "text after the quote that closes a field; inside quotes, a quote must be doubled"
-        if kind == OPEN_QUOTE:
+        if kind == "open_quote":
             return "a quote opens a field, and none closes it before the next separator or end of a line"
         carriage = bytes(view[end : min(end + 2, size)]) == b"\r\n"
         return too_long(end - begin + carriage)
