@@ -1,5 +1,5 @@
-// Names that Python and C++ share. A list is written once, in C++: the code reads its positions (or values), and the
-// compiled module tells Python the names. No number that stands for a name crosses the boundary.
+// Lists of names that Python and C++ share, each written once, here in C++. Python reads them from the compiled module
+// (bind/name_lists.cpp). No number that stands for a name passes between the two.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The rules of src/onepass/rules/, one function each. A list before a function names its parameters (and slots), in
-// order; the table at the end says which rule has which function.
+// The rules of src/onepass/rules/, one function each. The list before a function has the names of its parameters (and
+// slots), in order. The table at the end says which rule has which function.
 #include "core/rules.hpp"
 
 #include <algorithm>
@@ -12,18 +12,27 @@
 
 namespace onepass::rules {
 
+// The step size in round t, for rules with the four numbers of a schedule among their parameters.
+template <class Params>
+static double scheduled_eta(const double* p, double t) {
+    constexpr size_t first = Params::schedule;
+    static_assert(Params::eta == first + ScheduleParams::eta && Params::p == first + ScheduleParams::p &&
+                  Params::q == first + ScheduleParams::q);
+    return eta_at(p + first, t);
+}
+
 // If m <= beta (strict: m < beta): w += rho_t * phi.
 ONEPASS_POSITIONS(PerceptronParams, beta, strict, schedule, eta, p, q);
 static void perceptron(const Scalars* s, const double* p, double*, Step* step) {
     const double beta = p[PerceptronParams::beta];
     const bool violated = p[PerceptronParams::strict] != 0.0 ? s->m < beta : s->m <= beta;
-    if (violated) step->add = s->importance * eta_at(p + PerceptronParams::schedule, s->t);
+    if (violated) step->add = s->importance * scheduled_eta<PerceptronParams>(p, s->t);
 }
 
 // LMS: w += rho_t * (target - m) * phi.
 ONEPASS_POSITIONS(AdalineParams, schedule, eta, p, q);
 static double adaline_rate(const Scalars* s, const double* p) {
-    return s->importance * eta_at(p + AdalineParams::schedule, s->t);
+    return s->importance * scheduled_eta<AdalineParams>(p, s->t);
 }
 
 static void adaline(const Scalars* s, const double* p, double*, Step* step) {
@@ -60,10 +69,11 @@ static double tau_pa2(double loss, double xx, double c, double C) { return loss 
 ONEPASS_POSITIONS(SGDParams, ONEPASS_DESCENT, l2);
 ONEPASS_POSITIONS(FOBOSParams, ONEPASS_DESCENT, lam1, lam2);
 ONEPASS_POSITIONS(TruncatedParams, ONEPASS_DESCENT, gravity, K);
+#undef ONEPASS_DESCENT
 
 template <class Params>
 static double descent_eta(const Scalars* s, const double* p) {
-    return eta_at(p + Params::schedule, p[Params::by_updates] != 0.0 ? s->k + 1.0 : s->t);
+    return scheduled_eta<Params>(p, p[Params::by_updates] != 0.0 ? s->k + 1.0 : s->t);
 }
 
 static void shrink_l2(const Scalars*, const double* p, double eta, Step* step) {
@@ -271,7 +281,7 @@ static void romma(const Scalars* s, const double*, double*, Step* step) {
     step->add = s->ww * (target - inner) / d;
 }
 
-// ALMA. gamma is B*sqrt(p-1), eta C/sqrt(p-1); with p != 2 (`linked`) the weights see to the ball.
+// ALMA, with gamma = B*sqrt(p-1) and eta = C/sqrt(p-1). With p != 2 (`linked`) the weights themselves limit their norm.
 ONEPASS_POSITIONS(ALMAParams, alpha, gamma, eta, normalize, strict, linked);
 static void alma(const Scalars* s, const double* p, double*, Step* step) {
     const double length = p[ALMAParams::normalize] != 0.0 ? std::sqrt(s->xx) : 1.0;
@@ -306,7 +316,7 @@ static void mroc(const Scalars* s, const double* p, double*, Step* step) {
     if (slope >= p[MROCParams::min_slope]) step->add = s->importance * p[MROCParams::mu] * slope;
 }
 
-// Recursive least squares. Slots: the sum of normalised squares and its rounds.
+// Recursive least squares. The slots are the sum of normalised squared errors, and how many they are.
 ONEPASS_POSITIONS(RLSParams, forgetting);
 ONEPASS_POSITIONS(RLSSlots, squares, rounds);
 static double rls_rate(const Scalars* s, const double* p) {
@@ -391,12 +401,12 @@ static void newton_step(const Scalars* s, const double* p, double*, Step* step) 
     step->gain = pulled * pulled;
 }
 
-// NORMA: w <- (1 - eta_t*lam)*w + eta_t*phi [m <= rho], rho moved by nu (-1: fixed). Slots: how far rho has
-// moved.
+// NORMA: w <- (1 - eta_t*lam)*w + eta_t*phi [m <= rho], where nu changes rho (-1: rho is fixed). `raised` is
+// the sum of these changes.
 ONEPASS_POSITIONS(NORMAParams, schedule, eta, p, q, lam, rho, nu);
 ONEPASS_POSITIONS(NORMASlots, raised);
 static void norma(const Scalars* s, const double* p, double* state, Step* step) {
-    const double eta = eta_at(p + NORMAParams::schedule, s->t), nu = p[NORMAParams::nu];
+    const double eta = scheduled_eta<NORMAParams>(p, s->t), nu = p[NORMAParams::nu];
     const double rho = p[NORMAParams::rho] + state[NORMASlots::raised], wrong = s->m <= rho ? 1.0 : 0.0;
     if (nu >= 0.0) state[NORMASlots::raised] = std::max(0.0, rho - eta * (wrong - nu)) - p[NORMAParams::rho];
     step->add = eta * s->importance * wrong;
