@@ -4,6 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "core/directions.hpp"
+
 namespace onepass {
 
 namespace {
@@ -44,42 +46,22 @@ Direction direction_of_one(const Model& M, double score, double y, double* parts
     return phi;
 }
 
-// The uniform and proportional families: all classes that score at least as high as the true one share -x.
-void share_among_errors(const Model& M, size_t classes, Direction& phi, double* parts) {
-    const double *scores = M.scores.data(), truth = scores[phi.true_class];
-    double errors = 0.0, excess = 0.0;
-    for (size_t r = 0; r < classes; ++r)
-        if (r != phi.true_class && scores[r] >= truth) {
-            errors += 1.0;
-            excess += scores[r] - truth;
-        }
-    const bool proportional = M.against == Against::proportional && excess > 0.0;
-    phi.m = phi.parts_squared = 0.0;
-    for (size_t r = 0; r < classes; ++r) {
-        const bool error = r != phi.true_class && scores[r] >= truth;
-        const double share = proportional ? (scores[r] - truth) / excess : 1.0 / errors;
-        parts[r] = r == phi.true_class ? 1.0 : (error ? -share : 0.0);
-        phi.parts_squared += parts[r] * parts[r];
-        phi.m += parts[r] * (scores[r] - truth);  // a tie is exactly 0
-    }
-}
-
-// The true class against its rival: the class with the highest score, or with costs the highest score plus sqrt(cost).
-// The lowest index of equals.
 Direction direction_of_classes(const Model& M, size_t classes, double y, double* parts) {
     Direction phi;
     phi.true_class = size_t(y);
     const double* scores = M.scores.data();
     const double* roots = M.roots.empty() ? nullptr : M.roots.data() + phi.true_class * classes;
-    const auto with_cost = [&](size_t r) { return scores[r] + (roots ? roots[r] : 0.0); };
-    size_t rival = phi.true_class == 0 ? 1 : 0;
-    for (size_t r = rival + 1; r < classes; ++r)
-        if (r != phi.true_class && with_cost(r) > with_cost(rival)) rival = r;
+    const size_t rival =
+        rival_of(phi.true_class, classes, [&](size_t r) { return scores[r] + (roots ? roots[r] : 0.0); });
     if (roots) phi.target = roots[rival];
     phi.m = scores[phi.true_class] - scores[rival];
     for (size_t r = 0; r < classes; ++r) parts[r] = r == phi.true_class ? 1.0 : (r == rival ? -1.0 : 0.0);
     phi.parts_squared = M.solve ? 1.0 : 2.0;
-    if (M.against != Against::rival && phi.m <= 0.0) share_among_errors(M, classes, phi, parts);
+    if (M.against != Against::rival && phi.m <= 0.0) {
+        const Shares shares = share_among_errors(M.against, scores, phi.true_class, classes, parts);
+        phi.m = shares.m;
+        phi.parts_squared = shares.squares;
+    }
     return phi;
 }
 

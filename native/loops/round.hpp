@@ -2,6 +2,7 @@
 // commit. Included by the unit of every kind (loops/paths.hpp), once per instruction set. Nothing here may call an
 // out-of-line function of the standard library: the linker could pick another instruction set's copy.
 #pragma once
+#include "core/directions.hpp"
 #include "loops/coordinates.hpp"
 #include "loops/gaussian.hpp"
 #include "loops/vowpal.hpp"
@@ -60,31 +61,18 @@ inline Status observe_row(Model& M, const Row& row, double y, double base, Scala
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
 
-// The uniform and proportional families: -x is shared among all classes that score at least as much as the true one.
-inline void share_among_errors(Model& M, Scalars& s, Move& move, double norm) {
+// The uniform and proportional families: all outputs with an error share the step against the true class.
+inline void share_step(Model& M, Scalars& s, Move& move, double norm) {
     const Weights& w = M.w;
-    const double *scores = M.scores.data(), truth = scores[move.up];
-    double errors = 0.0, over = 0.0;
-    for (size_t r = 0; r < w.outputs; ++r)
-        if (r != move.up && scores[r] >= truth) {
-            errors += 1.0;
-            over += scores[r] - truth;
-        }
-    const bool proportional = M.against == Against::proportional && over > 0.0;
     double* parts = M.coefficients.data();
-    double squares = 0.0, mixed = 0.0, bias = 0.0;
-    for (size_t r = 0; r < w.outputs; ++r) {
-        const bool error = r != move.up && scores[r] >= truth;
-        parts[r] = r == move.up ? 1.0 : (error ? -(proportional ? (scores[r] - truth) / over : 1.0 / errors) : 0.0);
-        squares += parts[r] * parts[r];
-        mixed += parts[r] * (scores[r] - truth);  // a tie is exactly 0
-        bias += parts[r] * w.bias[r] * M.constant;
-    }
+    const Shares shares = share_among_errors(M.against, M.scores.data(), move.up, w.outputs, parts);
+    double bias = 0.0;
+    for (size_t r = 0; r < w.outputs; ++r) bias += parts[r] * w.bias[r] * M.constant;
     move.coefficients = parts;
-    move.phi_norm = squares * norm;
-    move.inner = mixed - bias;
-    s.m = mixed;
-    s.xx = squares * (norm + M.constant_norm());
+    move.phi_norm = shares.squares * norm;
+    move.inner = shares.m - bias;
+    s.m = shares.m;
+    s.xx = shares.squares * (norm + M.constant_norm());
 }
 
 // The next three choose the pair of outputs that phi is for and against, one for each kind of task.
@@ -103,23 +91,19 @@ inline void choose_in_set(const Model& M, const uint8_t* set, Scalars& s, Move& 
     s.importance = 0.0;
 }
 
-// The true class against its best-scoring rival, the lowest index among equals.
+// The true class against its best-scoring rival.
 inline void choose_rival(const Model& M, double y, Move& move) {
     const double* scores = M.scores.data();
     move.up = size_t(y);
-    move.down = move.up == 0 ? 1 : 0;
-    for (size_t r = move.down + 1; r < M.w.outputs; ++r)
-        if (r != move.up && scores[r] > scores[move.down]) move.down = r;
+    move.down = rival_of(move.up, M.w.outputs, [scores](size_t r) ONEPASS_INLINE_LAMBDA { return scores[r]; });
 }
 
 // With costs of classes: the rival with the largest score plus root of its cost.
 inline void choose_costliest(const Model& M, double y, Scalars& s, Move& move) {
     const double* scores = M.scores.data();
     move.up = size_t(y);
-    move.down = move.up == 0 ? 1 : 0;
     const double* roots = M.roots.data() + move.up * M.w.outputs;
-    for (size_t r = move.down + 1; r < M.w.outputs; ++r)
-        if (r != move.up && scores[r] + roots[r] > scores[move.down] + roots[move.down]) move.down = r;
+    move.down = rival_of(move.up, M.w.outputs, [=](size_t r) ONEPASS_INLINE_LAMBDA { return scores[r] + roots[r]; });
     s.target = roots[move.down];
 }
 
@@ -163,7 +147,7 @@ inline Status observe_classes(Model& M, const Row& row, double y, const uint8_t*
     s.xx = (M.solve ? 1.0 : 2.0) * (norm + M.constant_norm());
     move.phi_norm = 2.0 * norm;
     move.inner = s.m - (w.bias[move.up] - w.bias[move.down]) * M.constant;
-    if (M.against != Against::rival && s.m <= 0.0) share_among_errors(M, s, move, norm);
+    if (M.against != Against::rival && s.m <= 0.0) share_step(M, s, move, norm);
     if (w.p_norm.on()) set_p_norms_of_classes(M, row, s, move);
     return finite(s.xx) && finite(s.m) ? Status::ok : Status::overflow;
 }
