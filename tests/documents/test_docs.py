@@ -14,6 +14,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,13 @@ def test_the_pictures_of_the_tour_are_those_of_the_script():
     drawing = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(drawing)
     assert sorted(before.values()) == sorted([drawing.rooms(), drawing.way()])
+
+
+def test_every_fault_that_mutants_plants_fits_the_code():
+    (faults,) = tomllib.loads((ROOT / "scripts/faults.toml").read_text()).values()
+    for fault in faults:
+        text = (ROOT / fault["file"]).read_text()
+        assert text.count(fault["original"]) == 1, f"fault {fault['id']}: {fault['file']} has its text not exactly once"
 
 
 def test_doctests():
