@@ -35,7 +35,7 @@ from onepass.errors import OnepassError
 
 op.LinearClassifier().fit(np.eye(2), [0, 1])
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-far = scipy.sparse.csr_matrix(([1.0], ([0], [300_000_000])), shape=(1, 300_000_001))
+far = sp.csr_matrix(([1.0], ([0], [300_000_000])), shape=(1, 300_000_001))
 
 
 def made(kind):
