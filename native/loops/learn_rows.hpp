@@ -1,6 +1,9 @@
 // The rows of a batch, learned one after the other. Included by the unit of every kind (loops/paths.hpp), once per
 // instruction set.
 #pragma once
+#include <bit>
+#include <cstdint>
+
 #include "loops/batches.hpp"
 #include "loops/round.hpp"
 
@@ -28,12 +31,13 @@ inline void prefetch_row(const Csr& X, size_t i) {
     }
 }
 
-// An example that is predicted and not learned has this importance; the round of an importance of 0 counts.
-inline bool held_out(double importance) { return importance == 0.0 && std::signbit(importance); }
+// An example of importance -0.0 is predicted but not learned; with +0.0 its round counts.
+inline bool held_out(double importance) { return std::bit_cast<uint64_t>(importance) == uint64_t(1) << 63; }
 
-// The prediction of an example that leaves the model as it is. A malformed row is refused as if it were learned.
+// Predicts an example without learning it. A malformed row is refused as if it were learned. Not inlined, so that the
+// loop that learns stays short.
 template <class Row>
-Status only_predict(Model& M, const Row& row, double* out, double base) {
+__attribute__((noinline)) Status only_predict(Model& M, const Row& row, double* out, double base) {
     if (!finite(norm(row.x, row.n))) return Status::not_finite;
     if (out) predict_row(M, row, out, M.scores.data(), base);
     return Status::ok;
@@ -52,8 +56,9 @@ Outcome learn_rows(Model& M, const Batch& X, const Answers& in) {
         double* out = in.scores ? in.scores + i * outputs : nullptr;
         Status status = read_row(X, i, row);
         const double base = in.base ? in.base[i] : 0.0;
-        if (status == Status::ok && held_out(importance)) status = only_predict(M, row, out, base);
-        else if (status == Status::ok) status = learn_row<Path>(M, row, y, importance, target, set, out, base);
+        if (status == Status::ok)
+            status = held_out(importance) ? only_predict(M, row, out, base)
+                                          : learn_row<Path>(M, row, y, importance, target, set, out, base);
         if (status != Status::ok) return explain(X, i, status);
     }
     return {};
