@@ -157,24 +157,24 @@ class ReferenceLearner:
         return self.task.predict(w, self._augment(x))
 
     def learn(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> Record:
-        """Predict, reveal, suffer, update. An exception leaves the learner as it was.
+        """Observe the example, call the rule, update the weights, commit. An exception leaves the learner unchanged.
 
         base: the example's initial prediction (binary and regression). Its score is base + ⟨w, x⟩.
         """
         if not (math.isfinite(importance) and importance >= 0):
             raise InputError(f"importance must be a finite number >= 0, got {importance!r}")
         self._require_base(base)
-        now = self._face(x, y, importance, base)
+        now = self._observe(x, y, importance, base)
         now.loss = self._loss_of(now)
         if not now.passive:
-            now.step, now.phi = self._answer(now)
+            now.step, now.phi = self._call_rule(now)
         self._update(now)
         self._require_finite(now)
         return self._commit(now)
 
     # -- the steps of a round ------------------------------------------------------------------------------------------
 
-    def _face(self, x: Any, y: Any, importance: float, base: float) -> Round:
+    def _observe(self, x: Any, y: Any, importance: float, base: float) -> Round:
         """Predict and reveal: the scores of x, the direction φ of the task, and the scalars that the rule will see."""
         ax = self._augment(x)
         theta = self._theta if self._theta is not None else np.zeros(self.task.shape(_width(ax)))
@@ -195,7 +195,7 @@ class ReferenceLearner:
         now.all_scores = self.traits.sees_all_scores(self.task.name, self.multiclass)
         now.covariance = self._covariance or self._start_covariance(phi.shape)
         if now.covariance:
-            self._turn(now, now.covariance)
+            self._multiply_by_sigma(now, now.covariance)
         if self.calibrated or self.traits.one_vs_rest:
             scalars.xx = self._row_norm(ax)  # also where all labels are in, or none: each has its side
         forgets = now.covariance is not None and now.covariance.spread.forgets
@@ -220,11 +220,11 @@ class ReferenceLearner:
             base=begin,
         )
 
-    def _turn(self, now: Round, covariance: Covariance) -> None:
+    def _multiply_by_sigma(self, now: Round, covariance: Covariance) -> None:
         """Gaussian weights move along Σφ, and the rule sees φᵀΣφ in place of ‖φ‖²."""
-        now.faced = now.ax[np.newaxis] if now.all_scores else now.phi
-        now.phi = covariance.through(now.faced)
-        now.scalars.xx = float(np.sum(now.faced * now.phi))
+        now.direction = now.ax[np.newaxis] if now.all_scores else now.phi
+        now.phi = covariance.through(now.direction)
+        now.scalars.xx = float(np.sum(now.direction * now.phi))
         if now.scalars.xx < 0:
             raise NumericalError(f"round {self.t + 1}: φᵀΣφ = {now.scalars.xx} < 0; Σ is no longer positive definite")
 
@@ -238,7 +238,7 @@ class ReferenceLearner:
             loss = sum(self.rule.suffer(side) for _, side in self._sides(now))
         return loss
 
-    def _answer(self, now: Round) -> tuple[Step, Array]:
+    def _call_rule(self, now: Round) -> tuple[Step, Array]:
         """The rule's step, and the direction that it goes along: φ, or a combination of x over the rows of classes."""
         if self.calibrated:
             step, coefficients = PASSIVE, np.zeros(len(now.scores))
@@ -269,8 +269,8 @@ class ReferenceLearner:
         if self.traits.by_coordinate:
             self._update_coordinates(now)
         if now.covariance and not (now.passive or now.step.passive):
-            assert now.faced is not None
-            now.table = now.covariance.updated(now.faced, now.step.gain, now.step.forget)
+            assert now.direction is not None
+            now.table = now.covariance.updated(now.direction, now.step.gain, now.step.forget)
 
     def _update_coordinates(self, now: Round) -> None:
         """The update of a rule that moves each coordinate by its own history, its planes."""

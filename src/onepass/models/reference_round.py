@@ -44,7 +44,7 @@ class Round:
     phi: Array  # what the step multiplies
     all_scores: bool = False  # does the rule see the scores of all classes?
     covariance: Covariance | None = None
-    faced: Array | None = None  # φ before Σ turns it
+    direction: Array | None = None  # φ before it is multiplied by Σ
     zero: bool = False  # φ = 0: there is nothing to learn from
     passive: bool = False  # the rule is not asked
     loss: float = 0.0
