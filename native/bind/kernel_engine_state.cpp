@@ -1,13 +1,11 @@
-// What a KernelEngine writes to files and reads from them, and its binding.
+// The state of a KernelEngine as arrays, and back.
 #include <cmath>
 
-#include "bind/arrays.hpp"
 #include "bind/kernel_engine.hpp"
 #include "bind/saved.hpp"
+#include "bind/saved_state.hpp"
 
 namespace onepass {
-
-using namespace nb::literals;
 
 static nb::object square(const Rows& rows) {
     std::vector<double> all;
@@ -15,12 +13,37 @@ static nb::object square(const Rows& rows) {
     return array({rows.size(), rows.size()}, std::move(all));
 }
 
-static Rows square_of(nb::object from, size_t n) {
-    const auto given = nb::cast<Matrix<double>>(from);
-    if (given.shape(0) != n || given.shape(1) != n) raise("ModelFileError", "a matrix has the wrong shape");
+static Rows square_of(const SavedState& state, const char* name, size_t n) {
+    const auto given = state.table(name, n, n);
     Rows rows;
     for (size_t i = 0; i < n; ++i) rows.emplace_back(given.data() + i * n, given.data() + (i + 1) * n);
     return rows;
+}
+
+nb::object KernelEngine::gram() const { return square(f.gram); }
+
+static void put_sparse_vectors(nb::dict& out, const Points& points) {
+    std::vector<double> values;
+    std::vector<int64_t> index, starts = {0};
+    for (size_t i = 0; i < points.size(); ++i) {
+        const Points::SparsePoint& point = points.sparse_point(i);
+        values.insert(values.end(), point.x.begin(), point.x.end());
+        index.insert(index.end(), point.index.begin(), point.index.end());
+        starts.push_back(int64_t(values.size()));
+    }
+    const size_t stored = values.size();
+    out["support_data"] = array({stored}, std::move(values));
+    out["support_index"] = array({stored}, std::move(index));
+    out["support_starts"] = array({points.size() + 1}, std::move(starts));
+}
+
+// The points may be wider than the model: a prediction for unknown names widens them.
+static void put_dense_vectors(nb::dict& out, const Points& points, size_t width) {
+    const size_t n = points.size(), d = n > 0 ? width : 0;
+    std::vector<double> values;
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j < d; ++j) values.push_back(points.value(i, j));
+    out["support"] = array({n, d}, std::move(values));
 }
 
 nb::object KernelEngine::save_scalars() const {
@@ -46,25 +69,9 @@ nb::dict KernelEngine::state(bool) {
     auto lock = own();
     const size_t n = f.size();
     nb::dict out;
-    std::vector<double> values, coefficients;
-    if (f.points.sparse()) {
-        std::vector<int64_t> index, starts = {0};
-        for (size_t i = 0; i < n; ++i) {
-            const Points::SparsePoint& point = f.points.sparse_point(i);
-            values.insert(values.end(), point.x.begin(), point.x.end());
-            index.insert(index.end(), point.index.begin(), point.index.end());
-            starts.push_back(int64_t(values.size()));
-        }
-        const size_t stored = values.size();
-        out["support_data"] = array({stored}, std::move(values));
-        out["support_index"] = array({stored}, std::move(index));
-        out["support_starts"] = array({n + 1}, std::move(starts));
-    } else {
-        const size_t d = n > 0 ? width : 0;  // the points may be wider: names that were only asked about
-        for (size_t i = 0; i < n; ++i)
-            for (size_t j = 0; j < d; ++j) values.push_back(f.points.value(i, j));
-        out["support"] = array({n, d}, std::move(values));
-    }
+    if (f.points.sparse()) put_sparse_vectors(out, f.points);
+    else put_dense_vectors(out, f.points, width);
+    std::vector<double> coefficients;
     for (size_t i = 0; i < n; ++i)
         for (size_t r = 0; r < f.outputs(); ++r) coefficients.push_back(f.coef[r][i]);
     out["coefficients"] = array({n, f.outputs()}, std::move(coefficients));
@@ -78,13 +85,7 @@ nb::dict KernelEngine::state(bool) {
     return out;
 }
 
-static std::vector<double> numbers_of(nb::object from, size_t n) {
-    const auto given = nb::cast<Vector<double>>(from);
-    if (given.shape(0) != n) raise("ModelFileError", "an array has the wrong length");
-    return {given.data(), given.data() + n};
-}
-
-// How wide the rows are, which everything else is checked against.
+// The numbers of columns and of features, against which everything else is checked.
 void KernelEngine::restore_columns(const std::vector<double>& scalars) {
     using At = saved::Kernel;
     const double features_here = scalars[At::width];
@@ -113,110 +114,78 @@ void KernelEngine::restore_numbers(const std::vector<double>& scalars) {
     model.skipped_zero = scalars[At::skipped_zero];
 }
 
-void KernelEngine::set_state(nb::dict state) {
-    const auto coefficients = nb::cast<Matrix<double>>(state["coefficients"]);
-    const size_t n = coefficients.shape(0);
-    if (coefficients.shape(1) != f.outputs()) raise("ModelFileError", "the coefficients have the wrong shape");
-    const std::vector<double> scalars = numbers_of(state["scalars"], saved::Kernel::count),
-                              slots = numbers_of(state["slots"], size_t(model.slots));
-    const std::vector<double> births = numbers_of(state["births"], n);
-    restore_columns(scalars);
-    const bool sparse = state.contains("support_data");
-    const size_t d = nb::cast<size_t>(state["kernel_features"]);
-    if (d > 0 || n > 0) start(sparse, d);
-    f.scale = 1.0;
-    const std::vector<double> zeros(f.outputs(), 0.0);
-    const auto push = [&](const double* x, const int64_t* index, size_t size) {
-        check_row(x, index, size, f.size());
-        Query row{x, index, size};
-        row.selves.resize(holder_->slots);
-        kernel_loops->prepare(holder_->kernel, row);
-        f.points.push(row);
-        f.diagonals.push_back(diagonal(holder_->kernel, row));
-        // No learner keeps such a vector, and a Gram matrix with one may have no inverse.
-        if (!std::isfinite(f.diagonals.back()) || (f.stores_inverse && !(f.diagonals.back() > 0.0)))
-            raise("ModelFileError", "K(x, x) of a support vector is no number above 0");
-    };
-    if (sparse) {
-        const auto data = nb::cast<Vector<double>>(state["support_data"]);
-        const auto index = nb::cast<Vector<int64_t>>(state["support_index"]);
-        const auto starts = nb::cast<Vector<int64_t>>(state["support_starts"]);
-        if (starts.shape(0) != n + 1 || data.shape(0) != index.shape(0) || (n > 0 && !f.points.sparse()))
-            raise("ModelFileError", "the support vectors do not fit together");
-        for (size_t i = 0; i < n; ++i) {
-            const int64_t begin = starts.data()[i], end = starts.data()[i + 1];
-            if (begin < 0 || end < begin || size_t(end) > data.shape(0))
-                raise("ModelFileError", "the support vectors do not fit together");
-            for (int64_t at = begin; at < end; ++at)
-                if (index.data()[at] < (at > begin ? index.data()[at - 1] + 1 : 0) || size_t(index.data()[at]) >= width)
-                    raise("ModelFileError", "an index is outside its table");
-            push(data.data() + begin, index.data() + begin, size_t(end - begin));
-        }
-    } else if (n > 0) {
-        const auto support = nb::cast<Matrix<double>>(state["support"]);
-        if (support.shape(0) != n || support.shape(1) != width || f.points.sparse())
-            raise("ModelFileError", "the support vectors have the wrong shape");
-        for (size_t i = 0; i < n; ++i) push(support.data() + i * width, nullptr, width);
-    }
-    f.birth = births;
-    for (size_t r = 0; r < f.outputs(); ++r) {
-        f.coef[r].assign(Points::lined(n), 0.0);
-        for (size_t i = 0; i < n; ++i) f.coef[r][i] = coefficients.data()[i * f.outputs() + r];
-    }
-    restore_numbers(scalars);
-    for (size_t i = 0; i < slots.size(); ++i) model.state[i] = slots[i];
-    const auto random = nb::cast<Vector<uint64_t>>(state["random"]);
-    if (random.shape(0) != 1) raise("ModelFileError", "an array has the wrong length");
-    budget.random = random.data()[0];
-    if (f.stores_gram && n > 0) f.recompute_gram();
-    if (f.stores_inverse) f.inverse = square_of(state["inverse"], n);
-    if (f.stores_covariance) f.covariance = square_of(state["covariance"], n);
-    if (f.stores_values) f.values = numbers_of(state["values"], n);
-    if (budget.admit == budgets::bpa_nn) find_neighbours(budget, f);
-    model.size_scratch();
+void KernelEngine::restore_vector(const double* x, const int64_t* index, size_t n) {
+    check_row(x, index, n, f.size());
+    Query row{x, index, n};
+    row.selves.resize(holder_->slots);
+    kernel_loops->prepare(holder_->kernel, row);
+    f.points.push(row);
+    f.diagonals.push_back(diagonal(holder_->kernel, row));
+    // No learner stores such a vector, and its Gram matrix may have no inverse.
+    if (!std::isfinite(f.diagonals.back()) || (f.stores_inverse && !(f.diagonals.back() > 0.0)))
+        raise("ModelFileError", "K(x, x) of a support vector is no number above 0");
 }
 
-void bind_kernel_engine(nb::module_& module) {
-    // target and sets are for directions and label sets, which have no kernel form here.
-    nb::class_<KernelEngine, Engine>(module, "KernelEngine", nb::type_slots(garbage_collection))
-        .def(nb::init<const std::string&, nb::dict, nb::dict, nb::object, nb::dict>(), "task"_a, "rule"_a, "options"_a,
-             "make_kernel"_a, "budget"_a)
-        .def(
-            "learn",
-            [](KernelEngine& self, Matrix<double> X, nb::object y, nb::object importance, nb::object, nb::object,
-               nb::object scores) { self.learn_dense(X, y, importance, scores); },
-            nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(),
-            "scores"_a.none())
-        .def(
-            "learn_csr",
-            [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
-               nb::object y, nb::object importance, nb::object, nb::object, nb::object scores, bool distinct,
-               bool named,
-               bool) { self.learn_csr(data, indices, starts, columns, y, importance, scores, distinct, named); },
-            nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
-            "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),
-            "distinct"_a = false, "named"_a = false, "sound"_a = false)
-        .def("score", &KernelEngine::score_dense, nb::arg("X").noconvert(), "scores"_a)
-        .def(
-            "score_csr",
-            [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
-               Out scores, bool, bool) { self.score_csr(data, indices, starts, columns, scores); },
-            nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
-            "scores"_a, "distinct"_a = false, "sound"_a = false)
-        .def("check", &KernelEngine::check_dense, nb::arg("X").noconvert())
-        .def(
-            "check_csr",
-            [](KernelEngine& self, Vector<double> data, Vector<int64_t> indices, Vector<int64_t> starts, size_t columns,
-               bool) { self.check_csr(data, indices, starts, columns); },
-            nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
-            "distinct"_a = false)
-        .def_prop_ro("features", [](KernelEngine& self) { return self.width; })
-        .def_prop_ro("kernel_features", [](KernelEngine& self) { return self.kernel_features; })
-        .def_prop_ro("rows", [](KernelEngine& self) { return self.f.outputs(); })
-        .def_prop_ro("ww", [](KernelEngine& self) { return self.f.ww; })
-        .def_prop_ro("support", [](KernelEngine& self) { return self.f.size(); })
-        .def_prop_ro("inversions", [](KernelEngine& self) { return self.f.inversions; })
-        .def_prop_ro("gram", [](KernelEngine& self) { return square(self.f.gram); });
+void KernelEngine::restore_sparse_vectors(const SavedState& state, size_t n) {
+    const auto data = state.vector<double>("support_data");
+    const auto index = state.vector<int64_t>("support_index", data.shape(0));
+    const auto starts = state.vector<int64_t>("support_starts", n + 1);
+    if (n > 0 && !f.points.sparse())
+        raise("ModelFileError", "the support vectors are sparse, but this model stores dense ones");
+    for (size_t i = 0; i < n; ++i) {
+        const int64_t begin = starts.data()[i], end = starts.data()[i + 1];
+        if (begin < 0 || end < begin || size_t(end) > data.shape(0))
+            raise("ModelFileError", "the support vectors do not fit together");
+        int64_t least = 0;
+        for (int64_t at = begin; at < end; ++at) {
+            const int64_t here = index.data()[at];
+            if (here < least || size_t(here) >= width) raise("ModelFileError", "an index is outside its table");
+            least = here + 1;
+        }
+        restore_vector(data.data() + begin, index.data() + begin, size_t(end - begin));
+    }
+}
+
+void KernelEngine::restore_vectors(const SavedState& state, size_t n) {
+    const bool sparse = state.has("support_data");
+    const size_t d = nb::cast<size_t>(state.at("kernel_features"));
+    if (d > 0 || n > 0) start(sparse, d);
+    f.scale = 1.0;
+    if (sparse) return restore_sparse_vectors(state, n);
+    if (n == 0) return;
+    const auto support = state.table("support", n, width);
+    if (f.points.sparse()) raise("ModelFileError", "the support vectors are dense, but this model stores sparse ones");
+    for (size_t i = 0; i < n; ++i) restore_vector(support.data() + i * width, nullptr, width);
+}
+
+void KernelEngine::restore_coefficients(const In2<double>& saved) {
+    const size_t n = saved.shape(0);
+    for (size_t r = 0; r < f.outputs(); ++r) {
+        f.coef[r].assign(Points::lined(n), 0.0);
+        for (size_t i = 0; i < n; ++i) f.coef[r][i] = saved.data()[i * f.outputs() + r];
+    }
+}
+
+void KernelEngine::set_state(nb::dict arrays) {
+    const SavedState state(arrays);
+    const size_t n = state.table("coefficients").shape(0);
+    const auto coefficients = state.table("coefficients", n, f.outputs());
+    const std::vector<double> scalars = state.numbers("scalars", saved::Kernel::count);
+    const std::vector<double> slots = state.numbers("slots", size_t(model.slots));
+    const std::vector<double> births = state.numbers("births", n);
+    restore_columns(scalars);
+    restore_vectors(state, n);
+    restore_coefficients(coefficients);
+    f.birth = births;
+    restore_numbers(scalars);
+    std::copy(slots.begin(), slots.end(), model.state);
+    budget.random = state.vector<uint64_t>("random", 1).data()[0];
+    if (f.stores_gram && n > 0) f.recompute_gram();
+    if (f.stores_inverse) f.inverse = square_of(state, "inverse", n);
+    if (f.stores_covariance) f.covariance = square_of(state, "covariance", n);
+    if (f.stores_values) f.values = state.numbers("values", n);
+    if (budget.admit == budgets::bpa_nn) find_neighbours(budget, f);
+    model.size_scratch();
 }
 
 }  // namespace onepass

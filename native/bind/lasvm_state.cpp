@@ -2,10 +2,12 @@
 #include <algorithm>
 
 #include "bind/lasvm.hpp"
+#include "bind/saved.hpp"
 
 namespace onepass {
 
-static constexpr size_t machine_scalars = 7;
+using At = saved::Machine;
+
 static constexpr const char* slot_arrays[] = {"alpha", "gradient", "lower", "upper"};
 
 static std::vector<double>& slot_array(Machine& machine, size_t which) {
@@ -13,30 +15,38 @@ static std::vector<double>& slot_array(Machine& machine, size_t which) {
     return *arrays[which];
 }
 
-static std::vector<double> scalars_of(const Machine& m) {
-    return {double(m.positive),     double(m.negative),    m.bias, m.delta, m.steps,
-            double(m.saw_positive), double(m.saw_negative)};
+static std::vector<double> scalars_of(const Machine& machine) {
+    std::vector<double> out(At::count);
+    out[At::positive] = double(machine.positive);
+    out[At::negative] = double(machine.negative);
+    out[At::bias] = machine.bias;
+    out[At::delta] = machine.delta;
+    out[At::steps] = machine.steps;
+    out[At::saw_positive] = machine.saw_positive;
+    out[At::saw_negative] = machine.saw_negative;
+    return out;
 }
 
 static Machine machine_of(const double* scalars) {
     Machine machine;
-    machine.positive = int64_t(scalars[0]);
-    machine.negative = int64_t(scalars[1]);
-    machine.bias = scalars[2];
-    machine.delta = scalars[3];
-    machine.steps = scalars[4];
-    machine.saw_positive = scalars[5] != 0.0;
-    machine.saw_negative = scalars[6] != 0.0;
+    machine.positive = int64_t(scalars[At::positive]);
+    machine.negative = int64_t(scalars[At::negative]);
+    machine.bias = scalars[At::bias];
+    machine.delta = scalars[At::delta];
+    machine.steps = scalars[At::steps];
+    machine.saw_positive = scalars[At::saw_positive] != 0.0;
+    machine.saw_negative = scalars[At::saw_negative] != 0.0;
     return machine;
 }
 
 static bool whole(double value) { return std::abs(value) < 9007199254740992.0 && value == std::floor(value); }
 
-// The classes are whole numbers, all scalars are finite but for the violation: it is infinite while a machine has seen
-// one class only.
+// The classes are whole numbers. All scalars are finite but for the violation, which is infinite while a machine has
+// seen one class only.
 static bool valid_scalars(const double* scalars) {
-    bool valid = whole(scalars[0]) && whole(scalars[1]) && !std::isnan(scalars[3]);
-    for (size_t i : {2, 4, 5, 6}) valid = valid && std::isfinite(scalars[i]);
+    bool valid = whole(scalars[At::positive]) && whole(scalars[At::negative]) && !std::isnan(scalars[At::delta]);
+    for (size_t i : {At::bias, At::steps, At::saw_positive, At::saw_negative})
+        valid = valid && std::isfinite(scalars[i]);
     return valid;
 }
 
@@ -79,7 +89,7 @@ nb::dict LasvmEngine::state() {
         scalars.insert(scalars.end(), own.begin(), own.end());
     }
     for (size_t which = 0; which < 4; ++which) out[slot_arrays[which]] = array({M, n}, std::move(tables[which]));
-    out["machines"] = array({M, machine_scalars}, std::move(scalars));
+    out["machines"] = array({M, At::count}, std::move(scalars));
     out["labels"] = array({n}, std::vector<double>(svm.labels.begin(), svm.labels.end()));
     out["weights"] = array({n}, std::vector<double>(svm.weights));
     put_vectors(out);
@@ -105,7 +115,7 @@ struct LasvmEngine::SavedArrays {
 
     bool valid() const {
         const size_t n = slots();
-        return X.rows == n && weights.shape(0) == n && machines.shape(1) == machine_scalars && X.indices_rise() &&
+        return X.rows == n && weights.shape(0) == n && machines.shape(1) == At::count && X.indices_rise() &&
                X.finite() && valid_tables() && valid_examples() && valid_machines();
     }
 
@@ -127,7 +137,7 @@ struct LasvmEngine::SavedArrays {
     }
     bool valid_machines() const {
         for (size_t m = 0; m < count(); ++m)
-            if (!valid_scalars(machines.data() + m * machine_scalars)) return false;
+            if (!valid_scalars(machines.data() + m * At::count)) return false;
         return true;
     }
 };
@@ -143,7 +153,7 @@ void LasvmEngine::set_state(nb::dict state) {
         svm.weights.push_back(saved.weights.data()[slot]);
     }
     for (size_t m = 0; m < saved.count(); ++m) {
-        Machine machine = machine_of(saved.machines.data() + m * machine_scalars);
+        Machine machine = machine_of(saved.machines.data() + m * At::count);
         for (size_t which = 0; which < saved.tables.size(); ++which) {
             const double* const of_machine = saved.tables[which].data() + m * n;
             slot_array(machine, which).assign(of_machine, of_machine + n);
