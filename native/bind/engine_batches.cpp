@@ -1,4 +1,4 @@
-// Batches of rows: learned whole or not at all, scored, looked at, kept as the set that a ratchet judges by.
+// Batches: learned as a whole or not at all, scored, checked, and stored as the set by which a ratchet judges.
 #include <algorithm>
 
 #include "bind/engine.hpp"
@@ -8,30 +8,38 @@
 namespace onepass {
 
 template <class Batch>
-static size_t stored(const Batch& X) {
+static size_t count_stored(const Batch& X) {
     if constexpr (requires { X.nonzeros; }) return X.nonzeros;
     else return X.rows * X.columns;
 }
 
+// True if the columns are features with names.
 template <class Batch>
-static bool named(const Batch& X) {
+static bool has_names(const Batch& X) {
     if constexpr (requires { X.named; }) return X.named;
     else return false;
 }
 
-// Rows of a stream or of names, among which features come up, rather than rows of a table.
+// True if later batches may have more columns: the rows come from a stream, or their features have names.
 template <class Batch>
-static bool grows(const Batch& X) {
+static bool may_grow(const Batch& X) {
     if constexpr (requires { X.distinct; }) return X.named || X.distinct;
     else return false;
 }
 
-// How many columns the first rows reach, where they are rows of a stream with numbers for names: as many as these rows
-// would have brought alone, whatever the width of their batch. They need not be well formed yet.
+// True if another thread has validated the rows when it parsed them.
 template <class Batch>
-static size_t reached(const Batch& X, size_t rows) {
+static bool is_validated(const Batch& X) {
+    if constexpr (requires { X.sound; }) return X.sound;
+    else return false;
+}
+
+// The number of columns that the first `rows` rows bring. A stream with column numbers is cut into batches by chance,
+// so the width of the batch must not count: only the largest index does. The rows may be malformed.
+template <class Batch>
+static size_t columns_within(const Batch& X, size_t rows) {
     if constexpr (requires { X.indices; }) {
-        if (!grows(X) || X.named) return X.columns;
+        if (!may_grow(X) || X.named) return X.columns;
         const auto end = X.starts[rows];
         size_t width = 0;
         for (size_t at = 0; at < X.nonzeros && end > 0 && at < size_t(end); ++at)
@@ -39,12 +47,6 @@ static size_t reached(const Batch& X, size_t rows) {
         return std::min(width, X.columns);
     }
     return X.columns;
-}
-
-template <class Batch>
-static bool sound(const Batch& X) {
-    if constexpr (requires { X.sound; }) return X.sound;
-    else return false;
 }
 
 template <class V>
@@ -67,83 +69,73 @@ static Answers part(Answers in, size_t from, size_t outputs) {
     return in;
 }
 
-// Calls run(from, rows) with some rows after the other, few enough that signals are looked for in time; the outcome of
-// the first that fails.
+// Calls run(from, rows) for one part of a batch after the other, and handles signals in between. Returns the first
+// outcome that is not ok.
 template <class Batch, class Run>
-static Outcome in_pieces(const Model& model, const Batch& X, SignalWatch& watch, const Run& run) {
-    constexpr size_t enough = 1 << 20;
+static Outcome in_parts(const Model& model, const Batch& X, SignalWatch& watch, const Run& run) {
+    constexpr size_t work_of_part = 1 << 20;  // multiplications, roughly
     const Weights& w = model.w;
-    size_t each = (stored(X) / std::max<size_t>(X.rows, 1) + 1) * w.pitch;  // multiplications of a row, roughly
-    if (w.sigma.full) each = X.columns * X.columns * w.outputs + 1;
-    if (w.votes.on) each = enough;
-    const size_t rows = std::max<size_t>(enough / each, 1);
+    size_t work_of_row = (count_stored(X) / std::max<size_t>(X.rows, 1) + 1) * w.pitch;
+    if (w.sigma.full) work_of_row = X.columns * X.columns * w.outputs + 1;
+    if (w.votes.on) work_of_row = work_of_part;
+    const size_t rows = std::max<size_t>(work_of_part / work_of_row, 1);
     for (size_t from = 0; from < X.rows; from += rows) {
-        const size_t some = std::min(rows, X.rows - from);
-        Outcome outcome = run(from, some);
+        const size_t count = std::min(rows, X.rows - from);
+        Outcome outcome = run(from, count);
         outcome.row += from;
         if (outcome.status != Status::ok) return outcome;
-        if (from + some < X.rows && watch.interrupted(enough)) return {Status::interrupted, from + some, 0, 0.0};
+        if (from + count < X.rows && watch.interrupted(work_of_part))
+            return {Status::interrupted, from + count, 0, 0.0};
     }
     return {};
 }
 
 template <class V>
-static void touch(Weights& w, const DenseBatch<V>& X) {
+static void mark_touched(Weights& w, const DenseBatch<V>& X) {
     for (size_t j = 0; j < std::min(X.columns, w.features); ++j) w.touched.mark(j);
 }
 
-// The indices need not be well formed yet.
+// The indices may be malformed.
 template <class V, class I>
-static void touch(Weights& w, const CsrBatch<V, I>& X) {
+static void mark_touched(Weights& w, const CsrBatch<V, I>& X) {
     for (size_t at = 0; at < X.nonzeros; ++at)
         if (X.indices[at] >= 0 && size_t(X.indices[at]) < w.features) w.touched.mark(size_t(X.indices[at]));
 }
 
-// Looks for malformed rows from a row on.
+// The first malformed row from row `from` on.
 template <class Batch>
-static Outcome check_rows(const Batch& X, size_t from = 0) {
+static Outcome validate(const Batch& X, size_t from = 0) {
     Outcome outcome =
         by_blocks(part(X, from, X.rows - from), [](const auto& block, size_t) { return loops->check(block, 0); });
     outcome.row += from;
     return outcome;
 }
 
-// Is only one row refused, though it is well formed?
-static bool refuses_one_row(Status status) { return status == Status::overflow || status == Status::full; }
-
-// Do the rows before the outcome's row stay learned?
-static bool keeps_rows_before(Status status) {
-    return status == Status::ok || status == Status::interrupted || refuses_one_row(status);
-}
-
-template <class Batch>
-void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object target, nb::object sets, nb::object scores,
-                   nb::object base) {
-    auto lock = own();
-    require_judge();
-    std::vector<Vector<double>> keep;
-    Answers in{numbers(y, X.rows, "y", keep),
-               numbers(importance, X.rows, "importance", keep),
-               numbers(target, X.rows, "target", keep),
+Answers Engine::read_answers(size_t rows, const BatchArguments& given, BatchArrays& arrays) const {
+    Answers in{numbers(given.y, rows, "y", arrays.columns),
+               numbers(given.importance, rows, "importance", arrays.columns),
+               numbers(given.target, rows, "target", arrays.columns),
                nullptr,
                nullptr,
-               read_bases(base, X.rows, known_classes(true), keep)};
-    nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> marks;
-    if (!sets.is_none()) {
-        marks = nb::cast<decltype(marks)>(sets);
-        if (marks.shape(0) != X.rows || marks.shape(1) != model.w.outputs)
+               read_bases(given.base, rows, known_classes(true), arrays.columns)};
+    if (!given.sets.is_none()) {
+        arrays.sets = nb::cast<LabelSets>(given.sets);
+        if (arrays.sets.shape(0) != rows || arrays.sets.shape(1) != model.w.outputs)
             raise("InputError", "the label sets have the wrong shape");
-        in.sets = marks.data();
+        in.sets = arrays.sets.data();
     } else if (model.task == Task::multilabel) {
         raise("LabelError", "multilabel learning needs label sets");
     }
-    if (!scores.is_none()) {
-        Out out = nb::cast<Out>(scores);
-        if (out.shape(0) != X.rows || out.shape(1) != model.w.outputs)
-            raise("InputError", "scores has the wrong shape");
+    if (!given.scores.is_none()) {
+        Out out = nb::cast<Out>(given.scores);
+        if (out.shape(0) != rows || out.shape(1) != model.w.outputs) raise("InputError", "scores has the wrong shape");
         in.scores = out.data();
     }
-    for (size_t i = 0; i < X.rows; ++i) {
+    return in;
+}
+
+void Engine::require_valid(const Answers& in, size_t rows) const {
+    for (size_t i = 0; i < rows; ++i) {
         if (in.y && !std::isfinite(in.y[i]))
             raise("LabelError", "y must hold finite numbers, but y[" + std::to_string(i) + "] is not");
         if (in.y && model.task == Task::classify && !(in.y[i] >= 0.0 && in.y[i] < double(nb::len(classes))))
@@ -152,71 +144,99 @@ void Engine::learn(Batch X, nb::object y, nb::object importance, nb::object targ
             raise("InputError", "importance must be finite and >= 0, but entry " + std::to_string(i) + " is " +
                                     std::to_string(in.importance[i]));
     }
-    const size_t features_before = model.w.features;
-    X.columns = std::max(reached(X, X.rows), std::min(features_before, X.columns));
+}
+
+// Registers the columns of a batch before it is learned.
+template <class Batch>
+void Engine::register_columns(const Batch& X) {
     require_room(X.columns);
     require_memory(X.columns, model.w.outputs, "FeatureError");
-    const double t_before = model.t;
-    const bool was_positional = positional;
-    const size_t columns_before = columns;
-    grows(X) ? model.w.reserve_features(X.columns) : model.w.set_features(X.columns);
-    if (!named(X)) {
+    may_grow(X) ? model.w.reserve_features(X.columns) : model.w.set_features(X.columns);
+    if (!has_names(X)) {
         positional = true;
         columns = X.columns;
     }
-    if (model.w.touched.on)
-        model.coordinates == Coordinates::adam ? touch(nullptr, X.columns) : onepass::touch(model.w, X);
+    if (!model.w.touched.on) return;
+    model.coordinates == Coordinates::adam ? touch(nullptr, X.columns) : mark_touched(model.w, X);
+}
+
+// Unregisters the columns that only row `row` of a batch, or a later one, has.
+template <class Batch>
+void Engine::unregister_columns(const Batch& X, size_t row, const Registered& before) {
+    if (model.t == before.t) {
+        model.w.drop_features(before.features);
+        positional = before.positional;
+        columns = before.columns;
+    } else if (!has_names(X)) {
+        columns = std::max(columns_within(X, row), std::min(before.features, X.columns));
+        model.w.drop_features(std::max(columns, before.features));
+    }
+}
+
+template <class Batch>
+Outcome Engine::learn_rows(const Batch& X, const Answers& in, SignalWatch& watch) {
+    return in_parts(model, X, watch, [&](size_t from, size_t rows) {
+        return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
+            return loops->learn(model, block, part(in, from + row, model.w.outputs));
+        });
+    });
+}
+
+// True if the outcome refuses one well-formed row only.
+static bool refuses_one_row(Status status) { return status == Status::overflow || status == Status::full; }
+
+// True if the rows before the outcome's row stay learned.
+static bool keeps_rows_before(Status status) {
+    return status == Status::ok || status == Status::interrupted || refuses_one_row(status);
+}
+
+// Learns all rows, or none if any is malformed. An overflow refuses its own row only: the rows before it stay learned.
+//
+// There are two ways. The batch is validated first. Or it is learned at once, and if a row is malformed, the
+// transaction restores the model from a copy: the loops find such a row without extra work, since its norm is not
+// finite. The copy is cheaper if the model is smaller than the batch. A full covariance is never copied.
+template <class Batch>
+Outcome Engine::learn_all_or_none(const Batch& X, const Answers& in, SignalWatch& watch) {
+    if (is_validated(X)) return learn_rows(X, in, watch);
+    if (model.w.sigma.full || count_stored(X) < model.w.numbers()) {
+        const Outcome malformed = validate(X);
+        return malformed.status == Status::ok ? learn_rows(X, in, watch) : malformed;
+    }
+    model.transaction.begin_batch(model);
+    TransactionScope batch(model);
+    const Outcome outcome = learn_rows(X, in, watch);
+    const Outcome malformed = refuses_one_row(outcome.status) ? validate(X, outcome.row + 1) : Outcome();
+    if (malformed.status != Status::ok) return malformed;
+    if (keeps_rows_before(outcome.status)) batch.commit();
+    return outcome;
+}
+
+template <class Batch>
+void Engine::learn(Batch X, const BatchArguments& given) {
+    auto lock = own();
+    require_judge();
+    BatchArrays arrays;
+    const Answers in = read_answers(X.rows, given, arrays);
+    require_valid(in, X.rows);
+    const Registered before{model.w.features, columns, positional, model.t};
+    X.columns = std::max(columns_within(X, X.rows), std::min(before.features, X.columns));
+    register_columns(X);
     const RuleScope scope(python_ ? &callback_ : nullptr);
     SignalWatch watch;
-    // A malformed row anywhere refuses the whole batch. If the weights take less memory than the batch, it is learned
-    // at once, and a malformed row (its norm is not finite, which the round computes anyway) rolls the model back to a
-    // copy. Otherwise the batch is validated first, and always with a full Sigma.
-    const bool copy_first = !sound(X) && stored(X) >= model.w.numbers() && !model.w.sigma.full;
     Outcome outcome;
-    auto learn_rows = [&] {
-        outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
-            return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
-                return loops->learn(model, block, part(in, from + row, model.w.outputs));
-            });
-        });
-    };
-    auto run = [&] {
-        if (!copy_first) {
-            if (!sound(X)) outcome = check_rows(X);
-            if (outcome.status == Status::ok) learn_rows();
-            return;
-        }
-        model.transaction.begin_batch(model);
-        TransactionScope batch(model);
-        learn_rows();
-        if (refuses_one_row(outcome.status))
-            if (const Outcome later = check_rows(X, outcome.row + 1); later.status != Status::ok) outcome = later;
-        if (keeps_rows_before(outcome.status)) batch.commit();
-    };
-    if (python_) {
-        run();
-    } else {
-        nb::gil_scoped_release release;
-        run();
-    }
+    run_unlocked(python_, [&] { outcome = learn_all_or_none(X, in, watch); });
     if (outcome.status == Status::ok) return;
-    if (model.t == t_before) {
-        model.w.drop_features(features_before);
-        positional = was_positional;
-        columns = columns_before;
-    } else if (!named(X)) {
-        columns = std::max(reached(X, outcome.row), std::min(features_before, X.columns));
-        model.w.drop_features(std::max(columns, features_before));
-    }
+    unregister_columns(X, outcome.row, before);
     refuse(outcome);
 }
 
+// The set by which a ratchet judges weights.
 template <class Batch>
 struct StoredSet {
     Batch X;
     std::vector<double> y, importance;
 
-    static double judge(const Model& model, const void* set) {
+    static double count_errors(const Model& model, const void* set) {
         const auto* self = static_cast<const StoredSet*>(set);
         const double *y = self->y.data(), *importance = self->importance.empty() ? nullptr : self->importance.data();
         double sum = 0.0;
@@ -231,15 +251,16 @@ struct StoredSet {
 template <class Batch>
 void Engine::keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance) {
     auto lock = own();
-    const Outcome outcome = check_rows(X);
+    const Outcome outcome = validate(X);
     if (outcome.status != Status::ok) refuse(outcome);
     auto set = std::make_shared<StoredSet<Batch>>(StoredSet<Batch>{X, {y.data(), y.data() + y.shape(0)}, {}});
-    std::vector<Vector<double>> keep;
-    if (const double* c = numbers(importance, X.rows, "importance", keep)) set->importance.assign(c, c + X.rows);
+    std::vector<Vector<double>> columns_given;
+    if (const double* c = numbers(importance, X.rows, "importance", columns_given))
+        set->importance.assign(c, c + X.rows);
     if (set->y.size() != X.rows) raise("InputError", "y must hold a class for every row of the set");
     if (X.columns > model.w.features) set_features(X.columns);
     set_arrays_ = arrays;
-    model.errors = StoredSet<Batch>::judge;
+    model.errors = StoredSet<Batch>::count_errors;
     model.set = set.get();
     set_ = std::move(set);
 }
@@ -260,32 +281,31 @@ void Engine::forget_set() {
 template <class Batch>
 void Engine::check(const Batch& X) {
     auto lock = own();
-    const Outcome outcome = check_rows(X);
+    const Outcome outcome = validate(X);
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
 template <class Batch>
 void Engine::score(const Batch& X, Out scores, nb::object base) {
     auto lock = own();
-    std::vector<Vector<double>> keep;
-    const double* begins_at = read_bases(base, X.rows, known_classes(false), keep);
+    std::vector<Vector<double>> arrays;
+    const double* bases = read_bases(base, X.rows, known_classes(false), arrays);
     if (scores.shape(0) != X.rows || scores.shape(1) != model.w.outputs)
         raise("InputError", "scores has the wrong shape");
     if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
     Outcome outcome;
     SignalWatch watch;
-    {
-        nb::gil_scoped_release release;
-        if (!sound(X)) outcome = check_rows(X);
-        if (outcome.status == Status::ok)
-            outcome = in_pieces(model, X, watch, [&](size_t from, size_t rows) {
-                return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
-                    loops->score(model, block, begins_at ? begins_at + from + row : nullptr,
-                                 scores.data() + (from + row) * model.w.outputs);
-                    return Outcome();
-                });
+    run_unlocked(false, [&] {
+        if (!is_validated(X)) outcome = validate(X);
+        if (outcome.status != Status::ok) return;
+        outcome = in_parts(model, X, watch, [&](size_t from, size_t rows) {
+            return by_blocks(part(X, from, rows), [&](const auto& block, size_t row) {
+                loops->score(model, block, bases ? bases + from + row : nullptr,
+                             scores.data() + (from + row) * model.w.outputs);
+                return Outcome();
             });
-    }
+        });
+    });
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
@@ -296,23 +316,22 @@ void Engine::variance(const Batch& X, Out out) {
     if (out.shape(0) != X.rows || out.shape(1) != variances()) raise("InputError", "variances has the wrong shape");
     if (X.columns > model.w.features) raise("FeatureError", "X has more columns than the model has features");
     Outcome outcome;
-    {
-        nb::gil_scoped_release release;
-        outcome = check_rows(X);
-        if (outcome.status == Status::ok)
-            by_blocks(X, [&](const auto& block, size_t row) {
-                loops->variance(model, block, out.data() + row * variances());
-                return Outcome();
-            });
-    }
+    run_unlocked(false, [&] {
+        outcome = validate(X);
+        if (outcome.status != Status::ok) return;
+        by_blocks(X, [&](const auto& block, size_t row) {
+            loops->variance(model, block, out.data() + row * variances());
+            return Outcome();
+        });
+    });
     if (outcome.status != Status::ok) refuse(outcome);
 }
 
-#define ONEPASS_INSTANTIATE(...)                                                                                      \
-    template void Engine::learn(__VA_ARGS__, nb::object, nb::object, nb::object, nb::object, nb::object, nb::object); \
-    template void Engine::keep_set(const __VA_ARGS__&, nb::object, Vector<double>, nb::object);                       \
-    template void Engine::check(const __VA_ARGS__&);                                                                  \
-    template void Engine::variance(const __VA_ARGS__&, Out);                                                          \
+#define ONEPASS_INSTANTIATE(...)                                                                \
+    template void Engine::learn(__VA_ARGS__, const BatchArguments&);                            \
+    template void Engine::keep_set(const __VA_ARGS__&, nb::object, Vector<double>, nb::object); \
+    template void Engine::check(const __VA_ARGS__&);                                            \
+    template void Engine::variance(const __VA_ARGS__&, Out);                                    \
     template void Engine::score(const __VA_ARGS__&, Out, nb::object);
 ONEPASS_INSTANTIATE(DenseBatch<double>)
 ONEPASS_INSTANTIATE(DenseBatch<float>)

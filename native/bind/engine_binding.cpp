@@ -46,7 +46,8 @@ void define_dense_verbs(EngineClass& engine) {
     engine.def(
         "learn",
         [](Engine& self, Matrix<V> X, nb::object y, nb::object importance, nb::object target, nb::object sets,
-           nb::object scores, nb::object base) { self.learn(batch<V>(X), y, importance, target, sets, scores, base); },
+           nb::object scores,
+           nb::object base) { self.learn(batch<V>(X), {y, importance, target, sets, scores, base}); },
         nb::arg("X").noconvert(), "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(),
         "scores"_a.none(), "base"_a.none() = nb::none());
     engine.def(
@@ -71,8 +72,8 @@ void define_csr_verbs(EngineClass& engine) {
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,
            nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named,
            bool sound, nb::object base) {
-            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named, sound), y, importance, target, sets,
-                       scores, base);
+            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named, sound),
+                       {y, importance, target, sets, scores, base});
         },
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
         "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),

@@ -1,4 +1,4 @@
-// The classes of an engine: those given, those that come on the way, and the memory that they take.
+// The classes of an engine: declared ones, new ones, and the memory for them.
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
@@ -98,7 +98,7 @@ void Engine::touch(const int64_t* index, size_t n) {
     for (size_t i = 0; i < n; ++i) model.w.touched.mark(index ? size_t(index[i]) : i);
 }
 
-// Multilabel: y is a collection of labels. A set with a new label reshapes the weights, as a new class does.
+// Multilabel: y is a collection of labels. A new label adds an output, as a new class does.
 void Engine::learn_set(nb::handle x, nb::handle y, double importance) {
     if (PyUnicode_Check(y.ptr()) || PyBytes_Check(y.ptr()))
         raise("LabelError", "y must be a collection of labels, got " + text_of(y) + "; put a single label in a list");

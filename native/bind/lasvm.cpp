@@ -151,7 +151,7 @@ size_t LasvmEngine::learn(nb::handle given, In1<int64_t> labels, In1<double> wei
     LasvmStatus status = LasvmStatus::ok;
     bool interrupted = false;
     SignalWatch watch;
-    unlocked([&] {
+    run_unlocked(holder_.calls_python(), [&] {
         const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
         const auto reached_limit = [&] {
             return (most_support > 0 && svm.support() >= most_support) ||
@@ -180,7 +180,7 @@ void LasvmEngine::score(nb::handle given, Out2 out, bool counted) {
         raise("InputError", "rows and scores do not fit the machine");
     const OneCall one = one_call();
     const uint64_t before = svm.evaluations;
-    unlocked([&] {
+    run_unlocked(holder_.calls_python(), [&] {
         for (size_t done = 0; done < X.rows; done += group) {
             const size_t count = std::min(group, X.rows - done);
             for (size_t i = 0; i < count; ++i) queries_[i] = query(X, done + i, rooms_[i]);
@@ -195,7 +195,7 @@ size_t LasvmEngine::finish() {
     const OneCall one = one_call();
     LasvmStatus status = LasvmStatus::ok;
     size_t unfinished = 0;
-    unlocked([&] {
+    run_unlocked(holder_.calls_python(), [&] {
         for (Machine& machine : svm.machines)
             if (status == LasvmStatus::ok && !svm.finish(machine, status)) ++unfinished;
         if (status == LasvmStatus::ok) svm.compact();

@@ -67,13 +67,6 @@ class LasvmEngine {
     void put_vectors(nb::dict& out);
 
     OneCall one_call() { return {lock_, running_, "a model cannot be used from inside its own kernel"}; }
-    // Without the interpreter lock, unless the kernel is a function in Python.
-    template <class Work>
-    void unlocked(const Work& work) {
-        if (holder_.calls_python()) return work();
-        nb::gil_scoped_release release;
-        work();
-    }
     [[noreturn]] static void refuse(LasvmStatus status, size_t row);
 
     KernelHolder holder_;

@@ -81,6 +81,14 @@ class OneCall {
     bool& running_;
 };
 
+// Runs `work` without the interpreter lock, unless it calls Python.
+template <class Work>
+void run_unlocked(bool calls_python, const Work& work) {
+    if (calls_python) return work();
+    nanobind::gil_scoped_release release;
+    work();
+}
+
 void bind_lock(nanobind::module_& module);
 
 }  // namespace onepass

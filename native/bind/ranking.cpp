@@ -1,4 +1,4 @@
-// The ranking loop's side of the engine.
+// Ranking pairs and structured output: several directions that are learned together.
 #include <algorithm>
 #include <type_traits>
 

@@ -1,16 +1,7 @@
-// Where an example may be refused; initial predictions: where one may begin at such, and where not.
+// Initial predictions (`base`): which models and examples can have one.
 #include "bind/engine.hpp"
 
 namespace onepass {
-
-bool Engine::risky() const {
-    constexpr double large = 1e100;  // far from overflow, also after the next example
-    const Weights& w = model.w;
-    if (!(w.peaks.v < large && w.peaks.z < large && w.norm.ww < large * large)) return true;
-    for (double bias : w.bias)
-        if (!(std::abs(bias) < large)) return true;
-    return (w.sigma.on && w.sigma.full) || (w.votes.on && w.votes.full());
-}
 
 std::string Engine::why_no_base(size_t known) const {
     std::string why;
@@ -30,7 +21,7 @@ std::string Engine::why_no_base(size_t known) const {
     return why.empty() ? "" : "but " + why + "; leave it out";
 }
 
-// For a prediction it does not matter which labels are not known yet.
+// A prediction counts two classes at least: labels that are unknown do not matter to it.
 size_t Engine::known_classes(bool learning) const {
     const size_t known = nb::len(classes);
     return learning || known > 2 ? known : 2;
