@@ -15,10 +15,9 @@ using namespace nb::literals;
 
 const KernelLoops* kernel_loops = kernel_loops_scalar();
 
-// A kernel written in Python: called with a vector and a table, which it must not keep.
+// Calls a kernel written in Python with copies of a vector and of stored vectors.
 static void call_python(void* self, const Query& x, const Points* points, size_t from, size_t to, double* out) {
-    for (size_t i = 0; i < to - from; ++i)
-        out[i] = std::nan("");  // what remains if the call fails: the round is refused
+    for (size_t i = 0; i < to - from; ++i) out[i] = std::nan("");  // if the call raises, the round is refused
     if (PyErr_Occurred()) return;
     try {
         const size_t n = to - from;
@@ -60,7 +59,7 @@ Kernel KernelHolder::read(nb::dict config) {
     return out;
 }
 
-// Rows of a dense matrix, or of a CSR one whose indices rise.
+// The rows of a dense matrix, or of a CSR matrix whose indices rise.
 struct Table {
     const double* x;
     const int64_t *index = nullptr, *starts = nullptr;

@@ -1,4 +1,4 @@
-// How Python hands over a kernel, and what keeps its arrays and functions alive.
+// A kernel from Python, with the arrays and functions that it refers to.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -13,13 +13,13 @@ namespace nb = nanobind;
 
 struct KernelHolder {
     std::vector<nb::object> keep;    // gram matrices
-    std::deque<nb::object> callees;  // foreign kernels point at these, so they must not move
-    Kernel kernel;                   // made from the two
+    std::deque<nb::object> callees;  // kernels written in Python: the kernel holds their addresses
+    Kernel kernel;                   // refers to both
     size_t slots = 0;
 
     KernelHolder() = default;
     KernelHolder(const KernelHolder&) = delete;
-    explicit KernelHolder(nb::dict config);  // Kernel.native() of kernels.py
+    explicit KernelHolder(nb::dict config);  // what Kernel.native() returns
     bool calls_python() const { return !callees.empty(); }
 
  private:

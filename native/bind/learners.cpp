@@ -1,4 +1,4 @@
-// Naive Bayes and the reading of single rows, for Python.
+// Naive Bayes, and single examples as dense rows, for Python.
 #include "bind/learners.hpp"
 
 #include <nanobind/stl/string.h>
@@ -21,10 +21,10 @@ const LearnerLoops* learner_loops = learner_loops_scalar();
 
 namespace {
 
-// Beyond this the squares of numbers, summed over a long stream, may overflow.
+// The sum of the squares of larger numbers could overflow in a long stream.
 constexpr double largest_number = 1e100;
 
-void require_sound(const double* x, size_t n, bool negative = true) {
+void require_moderate(const double* x, size_t n, bool negative = true) {
     bool large = false;
     for (size_t j = 0; j < n; ++j) {
         if (std::fabs(x[j]) <= largest_number && (negative || x[j] >= 0.0)) continue;
@@ -34,7 +34,7 @@ void require_sound(const double* x, size_t n, bool negative = true) {
                                     "; drop or impute the row. Nothing of this call was learned");
         if (!negative && x[j] < 0.0)
             raise("InputError", "x must hold counts >= 0, but x[" + std::to_string(j) + "] is negative");
-        large = true;  // a number further on may be malformed, which is worse
+        large = true;  // look on: a NaN further on is the worse error
     }
     if (large)
         raise("NumericalError", "row 0: a number above 1e100 in size, whose squares overflow; scale the features down");
@@ -45,7 +45,7 @@ bool is_mapping(nb::handle x) {
            (PyMapping_Check(x.ptr()) && PyObject_HasAttrString(x.ptr(), "items") && !PySequence_Check(x.ptr()));
 }
 
-// What rows look like is settled by the first: names that grow, or so many columns.
+// The first example decides the form of all: mappings, whose names may grow, or rows of a fixed number of columns.
 struct Shape {
     enum class Form { unknown, named, positional };
     Features names{-1};
@@ -72,24 +72,23 @@ struct Shape {
     }
 };
 
-// Reads single rows for learners that keep dense numbers: vectors as they are, mappings into the columns of their
-// names.
+// Converts single examples for learners with dense tables. The names of mappings become columns.
 class RowReader {
  public:
-    // The row as a vector; None where x is neither a mapping nor a vector of doubles. With `learn`, new names get
-    // columns; otherwise they are left out.
+    // The example as a vector; None if x is neither a mapping nor a float64 vector. With `learn`, new names are
+    // registered; otherwise they are left out.
     nb::object row(nb::handle x, bool learn) {
         if (In1<double> vector; nb::try_cast(x, vector, false)) {
-            if (vector.shape(0) == 0) return nb::none();  // to be refused
+            if (vector.shape(0) == 0) return nb::none();  // the caller refuses it
             shape.require_columns(vector.shape(0));
-            require_sound(vector.data(), vector.shape(0));
+            require_moderate(vector.data(), vector.shape(0));
             if (learn) shape.settle(vector.shape(0));
             return nb::borrow(x);
         }
         if (!is_mapping(x)) return nb::none();
         shape.require_named();
         shape.names.read(x, row_, nullptr, 0);
-        require_sound(row_.value.data(), row_.value.size());
+        require_moderate(row_.value.data(), row_.value.size());
         if (learn) {
             require_few(shape.names.size() + row_.unknown.size(), 0, "FeatureError");
             shape.form = Shape::Form::named;
@@ -125,7 +124,7 @@ class Counter {
             bayes.learn({X.data() + i * d, nullptr, d}, size_t(codes.data()[i]), w.data()[i]);
     }
 
-    // Rows whose columns rise strictly.
+    // The column indices of each row rise strictly.
     void learn_csr(In1<double> data, In1<int64_t> indices, In1<int64_t> starts, size_t columns, In1<int64_t> codes,
                    In1<double> w, bool named) {
         const size_t n = codes.shape(0);
@@ -143,7 +142,7 @@ class Counter {
         }
     }
 
-    // False where x is neither a mapping nor a vector of doubles. A code one beyond the last is a new class.
+    // Returns false if x is neither a mapping nor a float64 vector. The code after the last class is a new class.
     bool learn_one(nb::handle x, size_t code, double w) {
         if (code > bayes.classes.size()) raise("ParameterError", "a class code beyond the next");
         if (!(w >= 0.0 && w <= largest_number)) raise("InputError", "importance must be a finite number >= 0");
@@ -170,11 +169,12 @@ class Counter {
         return true;
     }
 
-    // The classes' scores; None where x is neither a mapping nor a vector of doubles.
+    // The scores of the classes; None if x is neither a mapping nor a float64 vector.
     nb::object score_one(nb::handle x, const std::string& by, double smoothing) {
         if (!read(x)) return nb::none();
         double unknown = 0.0;
-        if (names_) {  // names that were never learned have no column: to counts they are words seen 0 times
+        // Names that were never learned have no column. Counts take them for words that no class has.
+        if (names_) {
             size_t kept = 0;
             for (size_t i = 0; i < row_.index.size(); ++i)
                 if (row_.index[i] >= 0) row_.index[kept] = row_.index[i], row_.value[kept++] = row_.value[i];
@@ -183,7 +183,7 @@ class Counter {
             row_.value.resize(kept);
             sort();
         }
-        // Nor has a column beyond those learned: classes may be known before any row.
+        // The same holds for columns beyond the learned ones: classes may be declared before the first example.
         while (!names_ && n_ > bayes.features) unknown += vector_.data()[--n_];
         std::vector<double> out(bayes.classes.size());
         bayes.score(current(), scores(by), smoothing, out.data(), unknown);
@@ -272,33 +272,33 @@ class Counter {
                           size_t columns) {
         require_size(indices.shape(0), data.shape(0), "indices");
         const size_t rows = starts.shape(0) - 1, size = data.shape(0);
-        bool sound = starts.shape(0) > 0 && starts.data()[0] == 0 && size_t(starts.data()[rows]) == size;
-        for (size_t i = 0; sound && i < rows; ++i) {
-            sound = starts.data()[i] <= starts.data()[i + 1] && size_t(starts.data()[i + 1]) <= size;
+        bool valid = starts.shape(0) > 0 && starts.data()[0] == 0 && size_t(starts.data()[rows]) == size;
+        for (size_t i = 0; valid && i < rows; ++i) {
+            valid = starts.data()[i] <= starts.data()[i + 1] && size_t(starts.data()[i + 1]) <= size;
             int64_t last = -1;
-            for (int64_t at = starts.data()[i]; sound && at < starts.data()[i + 1]; ++at) {
-                sound = indices.data()[at] > last && indices.data()[at] < int64_t(columns);
+            for (int64_t at = starts.data()[i]; valid && at < starts.data()[i + 1]; ++at) {
+                valid = indices.data()[at] > last && indices.data()[at] < int64_t(columns);
                 last = indices.data()[at];
             }
         }
-        if (!sound) raise("ParameterError", "the rows' columns must rise within their table");
+        if (!valid) raise("ParameterError", "the rows' columns must rise within their table");
     }
 
     bool read(nb::handle x) {
         const bool negative = bayes.keeps != NaiveBayes::Keeps::counts;
         if (nb::try_cast(x, vector_, false)) {
-            if (vector_.shape(0) == 0) return false;  // to be refused
+            if (vector_.shape(0) == 0) return false;  // the caller refuses it
             names_ = false;
             n_ = vector_.shape(0);
             shape.require_columns(n_);
-            require_sound(vector_.data(), n_, negative);
+            require_moderate(vector_.data(), n_, negative);
             return true;
         }
         if (!is_mapping(x)) return false;
         names_ = true;
         shape.require_named();
         shape.names.read(x, row_, nullptr, 0);
-        require_sound(row_.value.data(), row_.value.size(), negative);
+        require_moderate(row_.value.data(), row_.value.size(), negative);
         return true;
     }
     void sort() {

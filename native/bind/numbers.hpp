@@ -7,7 +7,8 @@
 
 namespace onepass {
 
-// Does this convert to a float that means nothing? NumPy's dates, durations and complex numbers do.
+// True for NumPy's dates, durations and complex numbers, and arrays of them: Python converts them to floats, but such a
+// float has no meaning.
 inline bool is_no_real(PyObject* value) {
     if (PyComplex_Check(value)) return true;
     const char* name = Py_TYPE(value)->tp_name;
@@ -26,7 +27,7 @@ inline bool is_no_real(PyObject* value) {
     return odd;
 }
 
-// Like PyFloat_AsDouble, which is behind a call even for what is a float; −1 and a TypeError for what is no number.
+// Like PyFloat_AsDouble, without a function call for a float. Returns -1 and sets a TypeError if `value` is no number.
 inline double real_of(PyObject* value) {
     if (PyFloat_CheckExact(value)) return PyFloat_AS_DOUBLE(value);
     if (!PyFloat_Check(value) && is_no_real(value)) {

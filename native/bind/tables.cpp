@@ -1,9 +1,10 @@
-// Columns of a table as sparse rows over codes: what stands in each row, without zeros and what is missing.
+// The columns of a table as sparse rows over codes, without zeros and missing values; the records of CSV text.
 #include <nanobind/ndarray.h>
 
 #include <cmath>
 
-#include "bind/features.hpp"
+#include "bind/arrays.hpp"
+#include "bind/errors.hpp"
 #include "bind/reader.hpp"
 #include "parse/csv_records.hpp"
 #include "parse/row_builder.hpp"
@@ -12,23 +13,20 @@ namespace onepass {
 
 using namespace nb::literals;
 
-template <class V>
-using Vector = nb::ndarray<const V, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 namespace {
 
-// One column: numbers that all belong to one feature; or codes of features that are 1, below 0 where there is none.
+// A numerical column is one feature. A categorical column has the code of a feature with the value 1 in each row, or a
+// code below 0 for a missing value.
 struct Column {
     const double* numbers;
     const int32_t* codes;
-    int32_t base;  // the feature of the numbers; what is added to the codes
+    int32_t base;  // the feature of the numbers; or the number that is added to the codes
 };
 
 template <class T>
-nb::object array_of(std::unique_ptr<std::vector<T>> values) {
-    std::vector<T>* const held = values.release();
-    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
+nb::object array_of(std::vector<T>&& values) {
+    const size_t size = values.size();
+    return array({size}, std::move(values));
 }
 
 void fill(const std::vector<Column>& columns, size_t n, ParsedRows& rows) {
@@ -56,18 +54,18 @@ void fill(const std::vector<Column>& columns, size_t n, ParsedRows& rows) {
     }
 }
 
-// Every column is (float64 numbers, code) or (int32 codes, what to add to them).
+// Every column is (float64 numbers, their feature) or (int32 codes, the number to add to them).
 ParsedRows* tabulate(nb::list given, size_t n) {
     std::vector<Column> columns;
     std::vector<nb::object> keep;
     for (nb::handle each : given) {
         const nb::tuple pair = nb::cast<nb::tuple>(each);
         Column column{nullptr, nullptr, nb::cast<int32_t>(pair[1])};
-        Vector<double> numbers;
-        Vector<int32_t> codes;
+        In1<double> numbers;
+        In1<int32_t> codes;
         size_t length;
         if (nb::try_cast(pair[0], numbers, false)) column.numbers = numbers.data(), length = numbers.shape(0);
-        else codes = nb::cast<Vector<int32_t>>(pair[0], false), column.codes = codes.data(), length = codes.shape(0);
+        else codes = nb::cast<In1<int32_t>>(pair[0], false), column.codes = codes.data(), length = codes.shape(0);
         if (length != n) raise("ParameterError", "the columns of a table must be of one length");
         keep.push_back(pair[0]);
         columns.push_back(column);
@@ -81,24 +79,24 @@ ParsedRows* tabulate(nb::list given, size_t n) {
     return rows.release();
 }
 
-// The codes below `count`, in the order in which they are met.
-nb::object first_met(Vector<int32_t> codes, size_t count) {
-    auto met = std::make_unique<std::vector<int32_t>>();
+// The different codes, all below `count`, in the order of their first places.
+nb::object first_met(In1<int32_t> codes, size_t count) {
+    std::vector<int32_t> met;
     std::vector<uint8_t> seen(count, 0);
     {
         nb::gil_scoped_release unlocked;
-        for (size_t i = 0; i < codes.shape(0) && met->size() < count; ++i) {
+        for (size_t i = 0; i < codes.shape(0) && met.size() < count; ++i) {
             const int32_t code = codes.data()[i];
             if (code < 0 || size_t(code) >= count) throw std::out_of_range("codes");
             if (seen[size_t(code)]) continue;
             seen[size_t(code)] = 1;
-            met->push_back(code);
+            met.push_back(code);
         }
     }
     return array_of(std::move(met));
 }
 
-// The first `size` bytes of something of Python's, which stay where they are meanwhile.
+// The first `size` bytes of a buffer of Python's, which cannot be moved or resized meanwhile.
 class Bytes {
  public:
     Bytes(nb::handle buffer, size_t size) : size_(size) {
@@ -117,8 +115,8 @@ class Bytes {
     const size_t size_;
 };
 
-// (where the last record ends that is known to end, records, their lines, whether all are rows, whether the next one is
-// too long and has no end here). Empty lines are no records.
+// (the end of the last complete record, records, their lines, whether all are rows, whether the next record is too long
+// and does not end here). Empty lines do not count as records.
 nb::tuple cut_records(nb::handle buffer, size_t size, char separator, size_t longest, bool whole) {
     const Bytes bytes(buffer, size);
     size_t records = 0, lines = 0, cut = 0;
@@ -139,23 +137,22 @@ nb::tuple cut_records(nb::handle buffer, size_t size, char separator, size_t lon
     return nb::make_tuple(cut, records, lines, rows, endless);
 }
 
-// The first `most` records that are not empty: where each begins and ends, its line from 0, and its kind.
+// The first `most` records that are not empty: arrays of their begins, ends, lines (from 0) and kinds.
 nb::tuple list_records(nb::handle buffer, size_t size, char separator, size_t longest, bool whole, size_t most) {
-    auto begins = std::make_unique<std::vector<int64_t>>(), ends = std::make_unique<std::vector<int64_t>>();
-    auto lines = std::make_unique<std::vector<int64_t>>();
-    auto kinds = std::make_unique<std::vector<uint8_t>>();
+    std::vector<int64_t> begins, ends, lines;
+    std::vector<uint8_t> kinds;
     const Bytes bytes(buffer, size);
     {
         nb::gil_scoped_release unlocked;
         CsvRecords reader(bytes.text(), {separator, longest}, whole);
         CsvRecord record;
-        for (int64_t line = 0; kinds->size() < most && reader.next(record) == RecordFound::record;
+        for (int64_t line = 0; kinds.size() < most && reader.next(record) == RecordFound::record;
              line += int64_t(record.lines)) {
             if (record.size() == 0) continue;
-            begins->push_back(int64_t(record.begin));
-            ends->push_back(int64_t(record.end));
-            lines->push_back(line);
-            kinds->push_back(uint8_t(record.kind));
+            begins.push_back(int64_t(record.begin));
+            ends.push_back(int64_t(record.end));
+            lines.push_back(line);
+            kinds.push_back(uint8_t(record.kind));
         }
     }
     return nb::make_tuple(array_of(std::move(begins)), array_of(std::move(ends)), array_of(std::move(lines)),
