@@ -28,6 +28,7 @@ from onepass.errors import (
     UnknownTypeError,
 )
 from onepass.estimators.linear import LinearClassifier
+from onepass.models.kernel import KernelModel
 from onepass.models.linear import LinearModel
 from onepass.persistence import store
 
@@ -48,6 +49,20 @@ def assert_refused(path: Path, error: Any, message: str | None = None) -> None:
         with pytest.raises(error, match=message) as caught:
             load(path)
         assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("Model", [LinearModel, KernelModel])
+def test_a_saved_array_of_another_shape_is_named(Model: Any) -> None:
+    model = Model("pa1", classes=["a", "b"])
+    model.learn_one([1.0, 2.0], "a")
+    state = model._engine.state() | {"kernel_features": 2}
+    for name in ("scalars", "slots", *(("bias", "v") if Model is LinearModel else ("births", "support"))):
+        fresh = Model("pa1", classes=["a", "b"])
+        wrong = np.zeros((*state[name].shape[:-1], state[name].shape[-1] + 1))
+        with pytest.raises(ModelFileError) as caught:
+            fresh._engine.set_state({**state, name: wrong})
+        expected, got = (" x ".join(map(str, array.shape)) for array in (state[name], wrong))
+        assert str(caught.value) == f"the array '{name}' has the wrong shape: expected {expected}, got {got}"
 
 
 @pytest.mark.full(most=1)
