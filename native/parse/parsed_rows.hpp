@@ -29,7 +29,7 @@ struct ParsedRows {
     GrowingArray<int32_t> starts;    // rows + 1
     GrowingArray<int32_t> index;     // of a new name: -1 - its place in `new_names`, until assign_columns()
     GrowingArray<double> value;      // empty where nearly every feature is 1, as in text of words
-    GrowingArray<ValueAt> not_ones;  // then the values that are not 1, as where a word stands twice
+    GrowingArray<ValueAt> not_ones;  // then the values that are not 1, as where a word is repeated
     GrowingArray<double> label;      // NaN where there is none; of a set, how many members it has
     GrowingArray<double> members;    // of the labels that are sets, one after the other
     GrowingArray<double> weight, base;

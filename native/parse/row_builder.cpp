@@ -139,7 +139,7 @@ void RowBuilder::look_up() {
         const Pending& at = pending_[i];
         const std::string_view name(at.name, at.length);
         int32_t column = names.find(name, at.hash, spaces_[at.space]);
-        // A name that another thread has added since the block began counts as new. Otherwise a name that stands twice
+        // A name that another thread has added since the block began counts as new. Otherwise a name that occurs twice
         // could be new the first time and not the second.
         if (column < 0 || size_t(column) >= names_before_)
             column = -1 - rows_.new_names.intern(spaces_[at.space] + std::string(name), at.hash);
@@ -147,7 +147,7 @@ void RowBuilder::look_up() {
     }
 }
 
-// May a feature stand twice? A quick test without branches: it may be wrong if it says yes, never if it says no.
+// May a feature occur twice? A quick test without branches: it may be wrong if it says yes, never if it says no.
 bool RowBuilder::may_repeat(uint32_t mask) {
     const size_t n = n_;
     if (n > most_marked) return true;
@@ -172,7 +172,7 @@ bool RowBuilder::may_repeat(uint32_t mask) {
     return lost > 1 || ((uint32_t(index_[loser]) ^ uint32_t(index_[marks[places[loser]]])) & mask) == 0;
 }
 
-// Does a feature stand twice, comparing only these bits? Makes room in `seen_` for `merge`.
+// Does a feature occur twice, comparing only these bits? Makes room in `seen_` for `merge`.
 bool RowBuilder::repeats(uint32_t mask) {
     if (rises(index_, mask, n_) || !may_repeat(mask)) return false;
     if (seen_.size() < 4 * n_) seen_.assign(size_t(2) << (64 - __builtin_clzll(2 * n_)), {0, 0}), stamp_ = 0;

@@ -68,7 +68,8 @@ int main(int argc, char** argv) {
     for (long i = 0; i < executions; ++i) {
         const std::vector<char> whole = make(i & 1);
         const size_t size = random() % 8 ? whole.size() : random() % (whole.size() + 1);
-        std::unique_ptr<char[]> file(new char[size ? size : 1]);  // of its own size: whoever reads on is seen
+        std::unique_ptr<char[]> file(
+            new char[size ? size : 1]);  // of the exact size, so that a read past the end is found
         std::memcpy(file.get(), whole.data(), size);
         for (size_t changes = random() % 4; changes-- > 0 && size;)
             file[random() % size] = char(random() % 3 ? random() : (random() % 2 ? 0x7F : 0xFF));

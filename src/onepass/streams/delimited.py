@@ -42,7 +42,7 @@ TRUTHS = frozenset(["true", "True", "TRUE", "1", "false", "False", "FALSE", "0"]
 STRANGE = re.compile("[\udc80-\udcff]")
 FEW = 256  # records that are checked one by one where Arrow refuses some of them
 WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*")
-EXACT = 2.0**53  # float64 holds all whole numbers below
+EXACT = 2.0**53  # float64 holds all whole numbers below exactly
 
 
 def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Block]:
@@ -280,7 +280,7 @@ def _accepted(layout: Layout, data: Any, records: int) -> Chunk | None:
 
 
 def _exactly(texts: Sequence[str | None]) -> NDArray[Any]:
-    """Labels some of which are too large for a double to be told from their neighbours: whole ones stay whole."""
+    """Labels some of which are beyond 2**53, where a double is not exact: whole numbers stay whole numbers."""
     return exact([int(text) if text and WHOLE.fullmatch(text) else text and float(text) for text in texts])
 
 

@@ -42,7 +42,7 @@ class Roles:
         )  # fmt: skip
 
     def resolve(self, columns: list[str], where: str) -> Roles:
-        """The roles with the name of the label. Raises for columns that are missing, or that stand twice."""
+        """The roles with the name of the label. Raises for columns that are missing, or that occur twice."""
         if len(set(columns)) != len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
             raise InputError(

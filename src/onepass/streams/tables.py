@@ -48,11 +48,11 @@ def crc_of(block: Block) -> int | None:
 
 
 def _columns(X: CSR, hash_bits: int | None, table: Any) -> NDArray[np.int32]:
-    """The column of every name: its hash, or its place in the table (which remembers the names behind hashes)."""
+    """The column of every name: its hash, or its place in the table, which stores the names of hashes."""
     names: list[str] = X.table
     columns = np.full(len(names), -1, dtype=np.int32)
     if table is not None:
-        # Names get their columns in the order in which they first stand in rows, however the rows are cut.
+        # Names get their columns in the order in which they first occur in rows, however the rows are cut.
         used = _native.first_met(X.indices, len(names))
         columns[used] = table.intern([names[code] for code in used.tolist()])
     if hash_bits is None:
