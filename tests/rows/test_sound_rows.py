@@ -120,6 +120,26 @@ def test_they_are_learned_as_others_are(tmp_path: Path, rule: str, far: str | No
     assert isinstance(got[0][0], str) == (far is not None)
 
 
+def test_rows_have_as_many_columns_as_they_reach(tmp_path: Path) -> None:
+    """So that a model grows in the same way, however the stream is cut."""
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1 2:1\n-1 7:1\n1 3:1\n")
+    for cache in (None, tmp_path / "c", tmp_path / "c"):
+        chunks = list(op.stream(path, cache=cache).batches(1))
+        assert [chunk.X.shape for chunk in chunks] == [(1, 3), (1, 8), (1, 4)]
+        assert all(chunk.X.validated for chunk in chunks)
+    assert only_chunk(path).X.shape == (3, 8)
+    assert only_chunk(path, hash_bits=BITS).X[:1].shape == (1, 1 << BITS)
+
+
+def test_chosen_rows_keep_the_meaning_of_their_columns(path: Path) -> None:
+    for options in ({}, {"hash_bits": BITS}):
+        X = only_chunk(path, **options).X
+        few = X.take(np.array([5, 2]))
+        assert (few.distinct, few.table, few.hash_bits) == (True, X.table, X.hash_bits)
+        np.testing.assert_array_equal(few.data, np.concatenate([X[5:6].data, X[2:3].data]))
+
+
 # -- caches whose checksums are right and whose rows are not -----------------------------------------------------------
 
 
