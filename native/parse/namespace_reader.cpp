@@ -261,8 +261,9 @@ std::atomic<const NamespaceLoops*> chosen_loops = &any_processor;
 #endif
 
 // The names of features: as numbers if all are numbers, otherwise as hashes. False where one is empty or unusual.
-bool read_names(const NamespaceLoops& loops, const char* text, const uint32_t* blanks, const uint32_t* ends, size_t n,
-                const PrefixHash& prefix, int32_t* index) {
+__attribute__((always_inline)) inline bool read_names(const NamespaceLoops& loops, const char* text,
+                                                      const uint32_t* blanks, const uint32_t* ends, size_t n,
+                                                      const PrefixHash& prefix, int32_t* index) {
     if (is_digit(text[blanks[0] + 1]) && loops.read_whole(text, blanks, ends, prefix.origin(), index, n)) return true;
     bool digits = false;
     if (!loops.hash(text, blanks, ends, n, prefix.begun(), index, digits)) return false;
@@ -284,8 +285,9 @@ void use_packs([[maybe_unused]] bool wanted) {
 bool uses_packs() { return chosen_loops.load(std::memory_order_relaxed) != &any_processor; }
 
 // The values of names with values, and the names. False where one is unusual.
-bool NamespaceReader::read_pairs(const char* text, size_t n, const PrefixHash& prefix, int32_t* index, double* value,
-                                 size_t& count) const {
+__attribute__((always_inline)) inline bool NamespaceReader::read_pairs(const char* text, size_t n,
+                                                                       const PrefixHash& prefix, int32_t* index,
+                                                                       double* value, size_t& count) const {
     const NamespaceLoops& loops = *chosen_loops.load(std::memory_order_relaxed);
     const uint32_t *const blanks = blanks_.data(), *const colons = colons_.data();
     bool zeros = false;
