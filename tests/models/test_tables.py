@@ -17,7 +17,7 @@ from onepass import _native, budgets, kernels, rules
 from onepass.errors import ParameterError
 from onepass.models.kernel import KernelModel
 from onepass.models.linear import LinearModel
-from onepass.models.options import LOOPS
+from onepass.models.option_values import LOOPS
 from onepass.models.reference import ReferenceLearner
 from onepass.rows.expansion import read_interactions
 from onepass.scheme import DIRECTIONS, Average, Rule, Scalars, Step, losses, schedules
