@@ -23,7 +23,7 @@ from support.extras import require_extra
 
 from onepass import rules
 from onepass.cli import VERBS, demo, main
-from onepass.cli.models import LEARNERS, NOTES
+from onepass.cli.models import LEARNERS
 from onepass.datasets import RotatingHyperplane
 from onepass.evaluation import Run, prequential
 from onepass.persistence.registry import KINDS
@@ -129,9 +129,9 @@ def test_models_lists_every_rule_with_its_parameters() -> None:
 def test_models_of_one_rule_tells_all_of_it(name: str) -> None:
     result = run("models", name)
     assert result.exit_code == 0
-    cost, guarantee, paper = NOTES[name]  # every rule has its notes
+    rule = rules.RULES[name]
     flat = " ".join(result.stdout.split())
-    for said in (cost, guarantee, paper, *rules.RULES[name]().get_params()):
+    for said in (rule.cost, rule.guarantee, rule.paper, *rule().get_params()):
         assert said and " ".join(said.split()) in flat
     assert "-> Step" in result.stdout or "return" in result.stdout  # the formula
     assert all(len(line) <= 124 for line in result.stdout.splitlines())  # code is shown as it stands

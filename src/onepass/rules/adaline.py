@@ -55,6 +55,8 @@ class Adaline(LeastSquares):
     """
 
     name = "adaline"
+    guarantee = "Σ e² ≤ ‖u‖²/ρ + Σ (y − u·x)²/(1 − ρR²) for ρR² < 1"
+    paper = "Widrow and Hoff 1960"
     formula = "adaline"
     rho: float = number(0.01, above=0)
     schedule: str | schedules.Schedule | None = None
@@ -86,6 +88,8 @@ class NormalizedLMS(LeastSquares):
     """
 
     name = "nlms"
+    guarantee = "Σ e²/‖x‖² ≤ ‖u‖²/μ + Σ (y − u·x)²/‖x‖²/(1 − μ) for 0 < μ < 1"
+    paper = "Nagumo and Noda 1967"
     formula = "nlms"
     mu: float = number(1.0, above=0, below=2)
     eps: float = number(1e-8, at_least=0)

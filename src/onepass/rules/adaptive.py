@@ -25,6 +25,8 @@ class AdaGrad(CoordinateRule):
     """
 
     name = "adagrad"
+    guarantee = "regret ≤ (D²/(2η) + η) Σ_j √(Σ_t g_j²), D the width of a box"
+    paper = "Duchi, Hazan and Singer 2011"
     formula = "adagrad"
     eta: float = number(0.1, above=0)
     delta: float = number(1e-8, at_least=0)
@@ -49,6 +51,7 @@ class AdaDelta(CoordinateRule):
     """
 
     name = "adadelta"
+    paper = "Zeiler 2012"
     rho: float = number(0.95, above=0, below=1)
     eps: float = number(1e-6, above=0)
     lr: float = number(1.0, above=0)
@@ -77,6 +80,7 @@ class RMSProp(CoordinateRule):
     """
 
     name = "rmsprop"
+    paper = "Tieleman and Hinton 2012"
     eta: float = number(0.01, above=0)
     rho: float = number(0.9, above=0, below=1)
     eps: float = number(1e-8, above=0)
@@ -103,6 +107,9 @@ class Adam(CoordinateRule):
     """
 
     name = "adam"
+    cost = "O(all features); absent=lazy: O(features of the example)"
+    guarantee = "none: there are convex streams on which it does not converge"
+    paper = "Kingma and Ba 2015; Reddi, Kale and Kumar 2018"
     eta: float = number(0.001, above=0)
     beta1: float = number(0.9, at_least=0, below=1)
     beta2: float = number(0.999, at_least=0, below=1)

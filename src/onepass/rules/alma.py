@@ -29,6 +29,8 @@ class ALMA(Rule):
     """
 
     name = "alma"
+    guarantee = "corrections ≤ (2/γ*²)(2/α − 1)² + 8/α − 4"
+    paper = "Gentile 2001"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     alpha: float = number(0.9, above=0, at_most=1)
     B: float | None = number(None, above=0)  # √8/α unless given

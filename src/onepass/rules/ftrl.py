@@ -31,6 +31,8 @@ class FTRL(CoordinateRule):
     """
 
     name = "ftrl"
+    guarantee = "regret as adagrad's, the penalties included"
+    paper = "McMahan, Holt, Sculley et al. 2013"
     alpha: float = number(0.1, above=0)
     beta: float = number(1.0, at_least=0)
     lam1: float = number(0.0, at_least=0)

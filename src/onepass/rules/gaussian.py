@@ -44,6 +44,9 @@ class RLS(LeastSquares):
     """
 
     name = "rls"
+    cost = "O(features²)"
+    guarantee = "clipped to the labels' range, Σ e² ≤ the best ridge solution's + 4Y² ln det(I + XᵀX/λ)"
+    paper = "Plackett 1950; Vovk 2001; Azoury and Warmuth 2001"
     formula = "rls"
     tasks = ("binary", "multiclass", "regression")
     slots: ClassVar[Mapping[str, float]] = {"squares": 0.0, "rounds": 0.0}
@@ -98,6 +101,9 @@ class Kalman(Rule):
     """
 
     name = "kalman"
+    cost = "O(features²)"
+    guarantee = "the least mean squared error of all linear filters, for noise as declared"
+    paper = "Kalman 1960"
     tasks = ("regression",)
     q: float = number(0.0, at_least=0)
     r: float = number(1.0, above=0)
@@ -166,6 +172,9 @@ class AROW(Confident):
     """
 
     name = "arow"
+    cost = "O(features of the example); covariance=full: O(features²)"
+    guarantee = "mistakes ≤ √(r‖u‖² + uᵀXu) √(ln det(I + X/r) + |U|) + Σ ℓ* − |U|, full"
+    paper = "Crammer, Kulesza and Dredze 2009"
     formula = "arow"
     tasks = (*MARGINS, "regression")
     lam: float = number(1.0, above=0)
@@ -239,6 +248,9 @@ class CW(ConfidenceWeighted):
     """
 
     name = "cw"
+    cost = "O(features of the example); covariance=full: O(features²)"
+    guarantee = "right with probability η on each example it has just seen; noise breaks it"
+    paper = "Dredze, Crammer and Pereira 2008; Crammer, Dredze and Pereira 2008"
     eta: float = number(0.7, above=0.5, below=1)
     form: str = choice("std", "std", "variance", kw_only=True)
 
@@ -267,6 +279,9 @@ class SCW1(ConfidenceWeighted):
     """SCW-I (Wang, Zhao and Hoi 2012): the price C·max(0, φ√v − m) in place of CW's constraint: α = min(cC, α_CW)."""
 
     name = "scw1"
+    cost = "O(features of the example); covariance=full: O(features²)"
+    guarantee = "as cw where C is large; a bounded step where an example is noise"
+    paper = "Wang, Zhao and Hoi 2012"
     C: float = number(1.0, above=0)
     eta: float = number(0.75, above=0.5, below=1)
 
@@ -285,6 +300,9 @@ class SCW2(ConfidenceWeighted):
     """SCW-II (Wang, Zhao and Hoi 2012): the price is C·max(0, φ√v − m)²; C → ∞ gives CW, as in SCW-I."""
 
     name = "scw2"
+    cost = "O(features of the example); covariance=full: O(features²)"
+    guarantee = "as scw1, with squared losses"
+    paper = "Wang, Zhao and Hoi 2012"
     C: float = number(1.0, above=0)
     eta: float = number(0.9, above=0.5, below=1)
 
@@ -309,6 +327,9 @@ class NHERD(Confident):
     """
 
     name = "nherd"
+    cost = "O(features of the example); covariance=full: O(features²)"
+    guarantee = "a mistake bound as AROW's"
+    paper = "Crammer and Lee 2010"
     C: float = number(1.0, above=0)
     diag: str = choice("drop", "drop", "project", kw_only=True)
 
@@ -341,6 +362,9 @@ class ONS(Gaussian):
     """
 
     name = "ons"
+    cost = "O(features²); covariance=diagonal: O(features of the example)"
+    guarantee = "regret ≤ (1/(2γ))(ln(det A/ε^d) + 1) for exp-concave losses on a set"
+    paper = "Hazan, Agarwal and Kale 2007"
     tasks = (*MARGINS, "regression")
     loss: str | losses.Loss = "logistic"
     gamma: float = number(0.5, above=0)

@@ -140,6 +140,8 @@ class SGD(GradientDescent):
     """
 
     name = "sgd"
+    guarantee = "regret O(√T) for convex losses with η ∝ 1/√t; O(log T) where strongly convex"
+    paper = "Robbins and Monro 1951; Zinkevich 2003"
     formula = "sgd"
     l2: float = number(0.0, at_least=0)
 
@@ -159,6 +161,8 @@ class FOBOS(GradientDescent):
     """
 
     name = "fobos"
+    guarantee = "Σ[ℓ(w_t) + Ω(w_{t+1})] exceeds any u's by at most ‖u‖²/(2η) + (η/2) Σ‖g‖²"
+    paper = "Duchi and Singer 2009"
     lam1: float = number(0.0, at_least=0)
     lam2: float = number(0.0, at_least=0)
 
@@ -181,6 +185,8 @@ class TruncatedGradient(GradientDescent):
     """
 
     name = "truncated"
+    guarantee = "regret O(√T), the gravity's penalty included"
+    paper = "Langford, Li and Zhang 2009"
     gravity: float = number(0.0, at_least=0)
     threshold: float = number(math.inf, above=0, infinite=True)
     K: int = number(10, at_least=1, integer=True)
@@ -205,6 +211,8 @@ class Pegasos(Rule):
     """
 
     name = "pegasos"
+    guarantee = "(λ/2)‖w‖² + mean hinge within Õ(1/(λT)) of the best"
+    paper = "Shalev-Shwartz, Singer, Srebro and Cotter 2011"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     lam: float = number(1e-4, above=0)
     project: bool = flag(False)

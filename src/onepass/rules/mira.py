@@ -26,6 +26,9 @@ class MIRA(Rule):
     """
 
     name = "mira"
+    cost = "O(features of the example) × classes; exact multiclass O(K log K) more"
+    guarantee = "a mistake bound as the Perceptron's"
+    paper = "Crammer and Singer 2003"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     beta: float = number(0.0, at_least=0)
     cap: float = number(1.0, above=0)

@@ -26,6 +26,8 @@ class NORMA(Rule):
     """
 
     name = "norma"
+    guarantee = "regularised risk within O(1/√T) of the best on average; about ν of the rounds below the margin"
+    paper = "Kivinen, Smola and Williamson 2004"
     tasks = ("binary", "multiclass")
     slots: ClassVar[dict[str, float]] = {"raised": 0.0}  # how far ν has moved the margin
     lam: float = number(1e-4, at_least=0)

@@ -21,6 +21,8 @@ class Parzen(Rule):
     """
 
     name = "parzen"
+    guarantee = "none: nothing is fitted; with a kernel whose width shrinks slowly, Bayes-consistent"
+    paper = "Parzen 1962; Devroye and Krzyzak 1989"
     tasks = ("binary", "multiclass")
     formula = "parzen"
 

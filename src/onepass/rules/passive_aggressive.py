@@ -120,6 +120,8 @@ class PA(PassiveAggressive):
     """
 
     name = "pa"
+    guarantee = "Σ ℓ² ≤ R²‖u‖² where some u has no loss"
+    paper = "Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006"
     formula = "pa"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
@@ -146,6 +148,8 @@ class PA1(SoftPassiveAggressive):
     """
 
     name = "pa1"
+    guarantee = "mistakes ≤ max(R², 1/C)(‖u‖² + 2C Σ ℓ*) for any u"
+    paper = "Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006"
     formula = "pa1"
 
     def tau(self, loss: float, xx: float, c: float) -> float:
@@ -168,6 +172,8 @@ class PA2(SoftPassiveAggressive):
     """
 
     name = "pa2"
+    guarantee = "Σ ℓ² ≤ (R² + 1/(2C))(‖u‖² + 2C Σ ℓ*²) for any u"
+    paper = "Crammer, Dekel, Keshet, Shalev-Shwartz and Singer 2006"
     formula = "pa2"
 
     def tau(self, loss: float, xx: float, c: float) -> float:

@@ -24,6 +24,8 @@ class Perceptron(Rule):
     """
 
     name = "perceptron"
+    guarantee = "updates ≤ (R² + 2β/ρ)/γ² where a margin γ separates"
+    paper = "Rosenblatt 1958; Novikoff 1962"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
     formula = "perceptron"
     rho: float = number(1.0, above=0)
@@ -62,6 +64,9 @@ class Pocket(Perceptron):
     """The Perceptron that predicts with the weights of its longest run without an update (Gallant 1990)."""
 
     name = "pocket"
+    cost = "O(features of the example); O(weights) when a run breaks the record"
+    guarantee = "the best run's weights; converges on finite sets in probability"
+    paper = "Gallant 1990"
 
     @property
     def traits(self) -> RuleTraits:

@@ -18,6 +18,8 @@ class PAMIR(PA1):
     """PA-I on the difference of a relevant and an irrelevant example: Γ = min(C, max(0, 1 − w·z)/‖z‖²), w ← w + Γz."""
 
     name = "pamir"
+    guarantee = "as pa1, of pairs"
+    paper = "Grangier and Bengio 2008"
     tasks = ("ranking",)
 
 
@@ -26,6 +28,8 @@ class MROC(Rule):
     """Ascent on the smoothed AUC, S = σ(β w·z): w ← w + μ c g z, g = βS(1 − S); g below `min_slope` is skipped."""
 
     name = "mroc"
+    guarantee = "none: the smoothed AUC is not convex"
+    paper = "sigmoid AUC: Herschtal and Raskutti 2004"
     tasks = ("ranking",)
     beta: float = number(10.0, above=0)
     mu: float = number(0.1, above=0)

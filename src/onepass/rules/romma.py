@@ -21,6 +21,8 @@ class ROMMA(Rule):
     """
 
     name = "romma"
+    guarantee = "mistakes ≤ R²‖u‖² where u separates with margin 1"
+    paper = "Li and Long 2002"
     tasks = ("binary", "multiclass", "multilabel", "ranking", "structured")
 
     @property
@@ -47,6 +49,8 @@ class AggressiveROMMA(ROMMA):
     """ROMMA that also corrects narrow margins: m < target."""
 
     name = "aromma"
+    guarantee = "as romma, counting its mistakes alone"
+    paper = "Li and Long 2002"
 
     def violated(self, s: Scalars) -> bool:
         return s.m < s.target

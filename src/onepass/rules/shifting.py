@@ -23,6 +23,8 @@ class Shifting(Rule):
     """
 
     name = "shifting"
+    guarantee = "mistakes bounded by a comparator that moves, and by how far it does"
+    paper = "Cavallanti, Cesa-Bianchi and Gentile 2007"
     tasks = ("binary", "multiclass", "multilabel", "ranking")
     lam: float | None = number(None, at_least=0)
     decay: str = choice("harmonic", "harmonic", "constant")

@@ -52,6 +52,8 @@ class VW(CoordinateRule):
     """
 
     name = "vw"
+    guarantee = "an importance in parts is the same as at once; the scale of a feature does not matter"
+    paper = "Karampatziakis and Langford 2011; Ross, Mineiro and Langford 2013"
     tasks = ("binary", "multiclass", "multilabel", "regression")
     slots: ClassVar[Mapping[str, float]] = {"t": 0.0, "low": 0.0, "high": 0.0}
     eta: float = number(0.5, above=0)

@@ -122,6 +122,9 @@ class Rule(Parameters):
     name: ClassVar[str] = ""
     tasks: ClassVar[Sequence[str]] = ()
     formula: ClassVar[str] = ""
+    cost: ClassVar[str] = "O(features of the example)"
+    guarantee: ClassVar[str] = "none"
+    paper: ClassVar[str] = ""
     slots: ClassVar[Mapping[str, float]] = {}
     compiled: ClassVar[str] = ""
     cfunc: ClassVar[int] = 0
