@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,9 @@ TOGETHER = 1 << 16  # rows of a record batch taken at once
 CROSSED = 1 << 10  # the same with interactions, which make many features of few
 
 
-def of_arrow(stream: Any, sources: list[Source], table: Any) -> Iterator[Block]:
+def of_arrow(stream: Any, table: Any) -> Iterator[Block]:
     """Record batches; offsets of positions count rows."""
+    sources: list[Source] = stream.sources
     wanted = Roles.of(stream)
     labels = LabelKind(stream.start.labels)
     for number in range(stream.start.file, len(sources)):
@@ -164,7 +165,7 @@ def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]
 
     file = source.random_access()
     try:
-        for batch in _batches_in(file, format, pyarrow, together):
+        for batch in BATCHES[format](file, together):
             for start in range(0, batch.num_rows, together):
                 yield pyarrow.Table.from_batches([batch.slice(start, together)])
     except (pyarrow.ArrowInvalid, OSError) as error:
@@ -173,14 +174,23 @@ def _record_batches(source: Source, format: str, together: int) -> Iterator[Any]
         file.close()
 
 
-def _batches_in(file: Any, format: str, pyarrow: Any, together: int) -> Iterator[Any]:
-    if format == "parquet":
-        from pyarrow import parquet
+def _parquet(file: Any, together: int) -> Iterator[Any]:
+    from pyarrow import parquet
 
-        return iter(parquet.ParquetFile(file).iter_batches(batch_size=together))
+    return iter(parquet.ParquetFile(file).iter_batches(batch_size=together))
+
+
+def _ipc(file: Any, together: int) -> Iterator[Any]:
+    """A file of Arrow IPC, or a stream, which has no index of its record batches. Their sizes are those of the file."""
+    import pyarrow
+
     try:
         reader = pyarrow.ipc.open_file(file)
         return (reader.get_batch(i) for i in range(reader.num_record_batches))
     except pyarrow.ArrowInvalid:
         file.seek(0)
         return iter(pyarrow.ipc.open_stream(file))
+
+
+# The record batches of an open file, by format. `together` is how many rows are wanted in a batch.
+BATCHES: dict[str, Callable[[Any, int], Iterator[Any]]] = {"parquet": _parquet, "arrow": _ipc}

@@ -45,8 +45,9 @@ WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*")
 EXACT = 2.0**53  # float64 holds all whole numbers below exactly
 
 
-def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -> Iterator[Block]:
+def of_csv(stream: Any, table: Any) -> Iterator[Block]:
     """CSV in blocks of whole records, read on several threads."""
+    records: Records = stream.records()
     layout = _layout(stream, records)
 
     def parse(block: Block) -> None:
@@ -54,7 +55,7 @@ def of_csv(stream: Any, blocks: Iterator[Block], records: Records, table: Any) -
             _require_same_header(stream.sources[block.file], block, layout)
         _parse(layout, block)
 
-    for block in in_order(_with_headers(stream, blocks), parse, stream.threads):
+    for block in in_order(_with_headers(stream, stream.blocks(how=records)), parse, stream.threads):
         assign_columns(block, stream, table)
         yield block
 

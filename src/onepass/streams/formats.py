@@ -1,15 +1,18 @@
-"""The formats that streams read: the names and first bytes of their files, and how the format of a file is found."""
+"""The formats that streams read: suffixes, first bytes and reader of each; and how the format of a file is found."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from .blocks import Block
+    from .row_stream import Stream
     from .sources import Source
 
 __all__ = ["COMPRESSED", "COMPRESSED_SUFFIXES", "FORMATS", "MARK", "Format", "detect", "format_of_name", "shorten"]
@@ -17,24 +20,62 @@ __all__ = ["COMPRESSED", "COMPRESSED_SUFFIXES", "FORMATS", "MARK", "Format", "de
 
 @dataclass(frozen=True)
 class Format:
-    """`text`: lines that can be cut into blocks; otherwise tables, which Arrow reads."""
+    """How files of a format are recognised and read.
+
+    `read` takes a stream and its table of feature names (None if there is none), and yields blocks with their rows.
+    `text` formats consist of lines, so that their files can be cut into blocks of lines, and a position in them is a
+    place in bytes. In the others a position is a number of rows.
+    """
 
     name: str
     suffixes: tuple[str, ...]
+    read: Callable[[Stream, Any], Iterator[Block]]
     text: bool = True
     begins: tuple[bytes, ...] = ()  # the first bytes of its files, where they are always the same
+
+
+# A module of a format is imported when the first file of that format is read: most programs read one format.
+
+
+def read_sparse_text(stream: Stream, names: Any) -> Iterator[Block]:
+    """VW and svmlight."""
+    from .text import of_text
+
+    return of_text(stream, names)
+
+
+def read_delimited(stream: Stream, names: Any) -> Iterator[Block]:
+    """CSV and TSV."""
+    from .delimited import of_csv
+
+    return of_csv(stream, names)
+
+
+def read_json_lines(stream: Stream, names: Any) -> Iterator[Block]:
+    from .jsonl import of_jsonl
+
+    return of_jsonl(stream, names)
+
+
+def read_columns(stream: Stream, names: Any) -> Iterator[Block]:
+    """Binary tables, which Arrow reads: `BATCHES` in `arrow.py` has a function for each of these formats."""
+    from .arrow import of_arrow
+
+    return of_arrow(stream, names)
 
 
 FORMATS = {
     each.name: each
     for each in (
-        Format("vw", (".vw",)),
-        Format("svmlight", (".svm", ".svmlight", ".libsvm")),
-        Format("csv", (".csv",)),
-        Format("tsv", (".tsv", ".tab")),
-        Format("jsonl", (".jsonl", ".ndjson")),
-        Format("parquet", (".parquet",), text=False, begins=(b"PAR1",)),
-        Format("arrow", (".arrow", ".feather", ".ipc"), text=False, begins=(b"ARROW1", b"\xff\xff\xff\xff")),
+        Format("vw", (".vw",), read_sparse_text),
+        Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_sparse_text),
+        Format("csv", (".csv",), read_delimited),
+        Format("tsv", (".tsv", ".tab"), read_delimited),
+        Format("jsonl", (".jsonl", ".ndjson"), read_json_lines),
+        Format("parquet", (".parquet",), read_columns, text=False, begins=(b"PAR1",)),
+        Format(
+            "arrow", (".arrow", ".feather", ".ipc"), read_columns, text=False, begins=(b"ARROW1", b"\xff\xff\xff\xff")
+        ),
     )
 }
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".zstd")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,12 @@ __all__ = ["of_jsonl"]
 NESTED = 100  # objects and lists within each other
 
 
-def of_jsonl(stream: Any, blocks: Iterable[Block], table: Any) -> Iterator[Block]:
+def of_jsonl(stream: Any, table: Any) -> Iterator[Block]:
+    """Lines that are JSON objects."""
     roles, labels = Roles.of(stream), LabelKind(stream.start.labels)
     # One thread: Python's JSON parser holds the interpreter's lock, so that other threads would only wait.
     # Besides, each block must know the kind of labels in the blocks before it.
-    for block in in_order(blocks, lambda block: _parse(block, roles, labels, stream.max_line), 1):
+    for block in in_order(stream.blocks(), lambda block: _parse(block, roles, labels, stream.max_line), 1):
         assign_columns(block, stream, table)
         yield block
 

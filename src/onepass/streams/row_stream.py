@@ -24,7 +24,6 @@ from .fingerprint import ReadExtents, ResumePoint
 from .formats import FORMATS, detect
 from .records import Records
 from .sources import Source, line_error, sources_of
-from .text import Parsing, of_text
 from .threads import in_this_process
 
 __all__ = ["Stream", "stream"]
@@ -251,31 +250,19 @@ class Stream:
         if self.cache is not None and not local:
             from .cache import cached
 
-            return cached(self, self._parse(self.names), self.names)
-        return self._parse(None if local else self.names)
+            return cached(self, self._read(self.names), self.names)
+        return self._read(None if local else self.names)
 
-    def _parse(self, table: Any) -> Iterator[Block]:
-        assert self.threads is not None and self.format is not None
-        if self.format in ("vw", "svmlight"):
-            keep_going = self.on_error == "skip"
-            how = (self.base, keep_going, self.max_line, self.expansion, self.multilabel)
-            parsing = Parsing(self.format, self.hash_bits, table, *how)
-            spare: list[bytearray] = []
-            return of_text(self._blocks(leave=True, spare=spare), parsing, self.threads, spare)
-        if self.format == "jsonl":
-            from .jsonl import of_jsonl
+    def _read(self, names: Any) -> Iterator[Block]:
+        assert self.format is not None
+        return FORMATS[self.format].read(self, names)
 
-            return of_jsonl(self, self._blocks(), table)
-        if not FORMATS[self.format].text:
-            from .arrow import of_arrow
+    def records(self) -> Records:
+        """How a file of CSV or TSV is cut into records."""
+        return Records("\t" if self.format == "tsv" else ",", self.max_line)
 
-            return of_arrow(self, self.sources, table)
-        from .delimited import of_csv
-
-        records = Records("\t" if self.format == "tsv" else ",", self.max_line)
-        return of_csv(self, self._blocks(how=records), records, table)
-
-    def _blocks(self, **options: Any) -> Iterator[Block]:
+    def blocks(self, **options: Any) -> Iterator[Block]:
+        """The files as blocks of whole lines, not parsed yet."""
         start, where = self.start, (self.sources, self.sizes, self.max_line)
         return blocks(
             *where, file=start.file, offset=start.offset, follow=self.follow, resume_point=self.resume_point, **options
@@ -285,7 +272,7 @@ class Stream:
         """Blocks as chunks of `size` rows; malformed lines raise, or are counted and written to the quarantine."""
         at = self.start
         assert self.format is not None
-        how = Records("\t" if self.format == "tsv" else ",", self.max_line) if self.format in ("csv", "tsv") else None
+        how = self.records() if self.format in ("csv", "tsv") else None
         self.seen = ReadExtents(self.sources, self.format, self.resume_point, at.file, how)
         self.skipped = at.skipped
         with Quarantine(self.quarantine, append=at != Position()) as quarantine:

@@ -15,7 +15,7 @@ from ..rows.rows import mark_validated, stream_rows
 from .blocks import BadLine, Block
 from .chunk import Chunk, whole
 
-__all__ = ["Parsing", "of_text"]
+__all__ = ["of_text"]
 
 
 AHEAD = 1  # blocks parsed ahead beyond one for each thread, so that no thread waits for work
@@ -48,8 +48,17 @@ class Parsing:
         return _native.Names() if own else self.names
 
 
-def of_text(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list[bytearray]) -> Iterator[Block]:
-    """VW and svmlight text, parsed natively, some blocks ahead. Buffers that were parsed go to `spare`."""
+def of_text(stream: Any, names: Any) -> Iterator[Block]:
+    """VW and svmlight text."""
+    keep_going = stream.on_error == "skip"
+    how = (stream.base, keep_going, stream.max_line, stream.expansion, stream.multilabel)
+    parsing = Parsing(stream.format, stream.hash_bits, names, *how)
+    spare: list[bytearray] = []  # buffers that are used again
+    return _parsed(stream.blocks(leave=True, spare=spare), parsing, stream.threads, spare)
+
+
+def _parsed(blocks: Iterable[Block], parsing: Parsing, threads: int, spare: list[bytearray]) -> Iterator[Block]:
+    """Parse blocks natively, some of them ahead. Buffers that were parsed go to `spare`."""
     parser = parsing.parser(threads)
     waiting: deque[tuple[Block, Any]] = deque()
 
