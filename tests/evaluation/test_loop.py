@@ -33,7 +33,7 @@ def begin(model: Any, held_out: bool) -> Loop:
 def go_on(loop: Loop, start: int, stop: int, nth: int) -> None:
     for at in range(start, stop, 20):
         here = slice(at, min(at + 20, stop))
-        held = loop.is_held_out(nth, here.stop - at) if nth else None
+        held = loop.held_out_of_next(here.stop - at, nth)
         rows = Examples(X[here], Y[here])
         loop.record(loop.judge(rows, loop.predict_then_learn(rows, held)), 0.0, held)
         loop.examples += rows.size()

@@ -131,9 +131,7 @@ class Entry:
 
     def so_far(self) -> float:
         """The first metric over all examples, those since the last report too."""
-        recorder = self.loop.recording.recorder
-        recorder.settle()
-        return float("nan") if self.lost else float(recorder.values("cumulative")[0])
+        return float("nan") if self.lost else self.loop.recording.current_values()[0]
 
 
 class Race:

@@ -276,8 +276,7 @@ class Job:
     def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any, Any]:
         """Labelled rows, in one go; with which of them are held out, and what to write as predictions."""
         assert self.loop is not None
-        nth = self.options.holdout
-        held = self.loop.is_held_out(nth, len(chunk)) if nth else None
+        held = self.loop.held_out_of_next(len(chunk), self.options.holdout)
         try:
             rows = rows_of(chunk, self.loop.kind)
             outcomes, said = self.loop.learn(rows, held, test_only=self.options.test_only)

@@ -25,7 +25,7 @@ class Tuning:
 
     def choose(self, entries: list[Entry], higher: bool) -> list[int]:
         """Indices of the best variant of each rule (the first of equals; one that overflowed only if all did)."""
-        self.over, self.examples = True, max(entry.loop.recording.seen for entry in entries)
+        self.over, self.examples = True, max(entry.loop.recording.added for entry in entries)
         best: dict[str, tuple[float, int]] = {}
         for i, entry in enumerate(entries):
             value = entry.so_far()

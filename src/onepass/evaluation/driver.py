@@ -27,7 +27,7 @@ from .examples import (
     takes_mappings_only,
     unlabelled,
 )
-from .holdout import Holdout
+from .holdout import Holdout, is_held_out
 from .loop import Loop
 from .queries import Queries
 from .recorder import Progress, RunRecorder
@@ -132,21 +132,17 @@ class Driver:
         """Consecutive rows of which all have a label or none, up to the next judging of a fixed set: (start, stop)."""
         for start, stop in equal_runs(np.zeros(count, dtype=bool) if missing is None else missing):
             while start < stop:
-                seen = self.loop.recorder.seen if self.loop.recorder is not None else 0
+                seen = self.loop.recorder.added if self.loop.recorder is not None else 0
                 labelled = missing is None or not missing[start]
                 until = min(stop, start + self.holdout.next_judging(seen)) if labelled else stop
                 yield start, until
                 start = until
 
-    def held_of(self, count: int) -> Any:
-        """Which of the next labelled rows are held out; None where none is."""
-        return self.loop.is_held_out(self.holdout.nth, count) if self.holdout.nth else None
-
     def learn_rows(self, rows: Examples) -> None:
         if self.asker.asks_more and isinstance(rows.X, list):
             self.learn_mappings(rows)
             return
-        held = self.held_of(rows.size())
+        held = self.loop.held_out_of_next(rows.size(), self.holdout.nth)
         began = perf_counter()
         said = self.loop.predict_then_learn(rows, held)
         seconds = perf_counter() - began
@@ -163,7 +159,7 @@ class Driver:
         if self.loop.recorder is None:
             self.begin(rows.y[0], None)
         rounds, said = Rounds(self.loop.kind, self.loop.labels), []
-        held = self.held_of(rows.size())
+        held = self.loop.held_out_of_next(rows.size(), self.holdout.nth)
         columns = rows.X, _listed(rows.y), _weights(rows), _bases(rows)
         began = perf_counter()
         for i, (x, y, weight, base) in enumerate(zip(*columns, strict=True)):
@@ -220,6 +216,7 @@ class Driver:
         flush = min(self.run.every, CHUNK)
         rounds: Rounds | None = None
         held: list[bool] = []
+        nth = self.holdout.nth
         seconds = 0.0
         for x, y, weight, _, _, base in as_examples(stream, named, self.asker.no_base):
             if self.is_due():  # all examples before this one are done
@@ -243,14 +240,14 @@ class Driver:
             # Judge before learning: the model may have returned an object that learning changes.
             rounds.add(answer, y, weight)
             self.loop.examples += 1
-            held.append(self.holdout.is_due(self.loop.examples))
+            held.append(nth > 0 and is_held_out(self.loop.examples, nth))
             if not held[-1]:
                 if self.loop.regret is not None:
                     self.loop.regret.add_one(x, y, weight, base, self.model)
                 began = clock()
                 learn(x, y, weight, base)
                 seconds += clock() - began
-            if len(rounds) >= min(flush, self.holdout.next_judging(self.loop.recording.seen)):
+            if len(rounds) >= min(flush, self.holdout.next_judging(self.loop.recording.added)):
                 self.account(rounds.take(), seconds, np.array(held))
                 held, seconds = [], 0.0
         if rounds:

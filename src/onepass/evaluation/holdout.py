@@ -1,4 +1,7 @@
-"""Examples that are judged and never learned: every n-th of the stream, or a fixed set judged at regular intervals."""
+"""Which examples are evaluated and never learned: every n-th of the stream, or a fixed set beside the stream.
+
+The models carry it out: `models/prediction_only.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,20 @@ from .examples import as_examples, is_chunk, takes_mappings_only
 from .recorder import RunRecorder
 from .run import Run
 
-__all__ = ["Holdout"]
+__all__ = ["Holdout", "is_held_out"]
+
+
+def is_held_out(number: Any, nth: int) -> Any:
+    """Is the labelled example `number` of a pass (from 1) held out? For an array of numbers: the answer for each."""
+    return number % nth == 0
 
 
 class Holdout:
-    """`nth` is n, or 0: `Loop` holds these out. A fixed set is judged here; results go to `run.holdout`."""
+    """The argument `holdout` of `prequential`: a number n, or a set of examples.
+
+    With n, `Loop` holds out every n-th example, and `nth` is n; otherwise `nth` is 0. With a set, `report` predicts its
+    examples every `every` examples of the stream, and adds the metrics to `run.holdout`.
+    """
 
     def __init__(self, given: Any, every: int | None, model: Any, run: Run) -> None:
         self.run = run
@@ -33,17 +45,13 @@ class Holdout:
             if not self._fixed:
                 raise ParameterError("holdout: expected n, or a set of at least one example")
 
-    def is_due(self, number: int) -> bool:
-        """Is labelled example `number` (from 1) held out?"""
-        return bool(self.nth) and number % self.nth == 0
-
     def next_judging(self, seen: int) -> int:
-        """Examples until the fixed set is to be judged."""
+        """How many examples of the stream come before the fixed set is evaluated again."""
         return self.every - seen % self.every if self._fixed else 1 << 62
 
     def report(self, asker: Asker, recorder: RunRecorder, metrics: list[Metric], *, end: bool = False) -> None:
-        """Called after every step: adds a row where one is due."""
-        seen, done = recorder.seen, self.run.holdout.get("t", [])
+        """Evaluate the fixed set if that is due, or at the `end` of the stream. Called after every step."""
+        seen, done = recorder.added, self.run.holdout.get("t", [])
         if self._fixed and seen and (seen % self.every == 0 or end) and (not done or done[-1] != seen):
             rounds = Rounds(recorder.kind, recorder.labels)
             for x, y, base in self._fixed:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..metrics import Labels, Metric, Outcomes
 from ..rows.examples import Examples
 from .answers import Asker
+from .holdout import is_held_out
 from .recorder import Progress, RunRecorder
 from .run import Run
 
@@ -74,10 +75,11 @@ class Loop:
 
     # -- a round for each row ----------------------------------------------------------------------------------------
 
-    def is_held_out(self, nth: int, rows: int) -> NDArray[np.bool_]:
-        """Which of the next labelled rows are held out: every nth of the pass."""
-        number = self.examples + np.arange(1, rows + 1)
-        return np.asarray(number % nth == 0)
+    def held_out_of_next(self, rows: int, nth: int) -> NDArray[np.bool_] | None:
+        """Which of the next labelled rows are held out. None if `nth` is 0: no example of the pass is held out."""
+        if not nth:
+            return None
+        return np.asarray(is_held_out(self.examples + np.arange(1, rows + 1), nth))
 
     def predict_then_learn(self, rows: Examples, held: NDArray[np.bool_] | None = None) -> Any:
         """Predictions (or scored parts), each made before its row was learned. Rows that are `held` are not learned."""
@@ -100,7 +102,7 @@ class Loop:
         learned, apart = np.flatnonzero(~held), np.flatnonzero(held)
         each, start, first = seconds / len(held), 0, 0
         while start < len(learned):  # up to each report, so that it has what was held out before it
-            stop = min(len(learned), start + self.recording.recorder.room())
+            stop = min(len(learned), start + self.recording.room())
             last = int(np.searchsorted(apart, learned[stop - 1]))
             self._record_apart(outcomes, apart[first:last])
             self._record_learned(select(outcomes, learned[start:stop]), each * (stop - start))
@@ -110,7 +112,7 @@ class Loop:
     def _record_learned(self, outcomes: Outcomes, seconds: float) -> None:
         if self.drift is not None:
             for i in self.drift.update_many(losses(outcomes)).tolist():
-                self.recording.run.mark(self.recording.seen + i + 1, "drift")
+                self.recording.run.mark(self.recording.added + i + 1, "drift")
         before = len(self.recording.run.t)
         self.recording.add(outcomes, seconds)
         if len(self.recording.run.t) > before:
@@ -123,10 +125,9 @@ class Loop:
     def _report_apart(self) -> None:
         """With a report of the run, one of all examples held out so far."""
         run = self.recording.run
-        if self.held_out is None or not self.held_out.seen or not run.t:
+        if self.held_out is None or not self.held_out.added or not run.t:
             return
-        self.held_out.recorder.settle()
-        columns = {"t": run.t[-1], **dict(zip(run.metrics, self.held_out.recorder.values("cumulative"), strict=True))}
+        columns = {"t": run.t[-1], **dict(zip(run.metrics, self.held_out.current_values(), strict=True))}
         repeated = run.holdout.get("t", [])[-1:] == run.t[-1:]  # at the end: more were held out after the last report
         for name, value in columns.items():
             column = run.holdout.setdefault(name, [])

@@ -1,4 +1,4 @@
-"""From outcomes to a `Run`: a recorder that knows when to report."""
+"""`RunRecorder`: adds the outcomes of examples to the metrics, and writes their values to a `Run` at each report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Progress = Callable[[Run], object]
 
 
 class RunRecorder:
-    """Keeps a `Run` up to date with the outcomes it is given."""
+    """Computes metrics over the outcomes that it is given, and reports to its `Run` every `run.every` examples."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class RunRecorder:
         calibrate: bool = False,
         labels: Labels | None = None,
     ) -> None:
-        """`labels`: those of another recorder, which this one shares."""
+        """`labels` is the table of labels of another recorder, if the two must give a label the same code."""
         self.run, self.progress = run, progress
         run.metrics = [metric.label for metric in metrics]
         run.values = dict.fromkeys(run.metrics, math.nan)
@@ -38,104 +38,123 @@ class RunRecorder:
         extra: list[Any] = [CONFUSION] if self.kind == "classes" else []
         if calibrate:
             extra.append(BINS)
-        self.recorder = Recorder(
-            metrics, every=run.every, window=run.window_size, fading=run.fading_factor, extra=extra
-        )
+        self._totals = Recorder(metrics, every=run.every, window=run.window_size, fading=run.fading_factor, extra=extra)
         if labels is not None:
-            self.recorder.labels = labels
+            self._totals.labels = labels
 
     @property
     def labels(self) -> Labels:
-        return self.recorder.labels
+        """The table that gives each label its code in the outcomes."""
+        return self._totals.labels
 
     @property
-    def seen(self) -> int:
-        """Examples added, with those that wait to be recorded together."""
-        return self.recorder.seen + self.recorder.waiting
+    def added(self) -> int:
+        """The number of examples added so far. The metrics may not include the last of them yet."""
+        return self._totals.seen + self._totals.waiting
+
+    def room(self) -> int:
+        """How many more examples can be added before the metrics are updated; a report comes only with an update."""
+        return self._totals.room()
+
+    def current_values(self) -> list[float]:
+        """The value of each metric over all examples added so far."""
+        self._totals.settle()
+        return self._totals.values("cumulative")
 
     def add(self, outcomes: Outcomes, seconds: float) -> None:
-        """Add the outcomes of some examples, on which the model spent `seconds`."""
-        each = seconds / max(len(outcomes), 1)
+        """Add the outcomes of some examples. The model spent `seconds` on these examples."""
+        seconds_per_example = seconds / max(len(outcomes), 1)
         start = 0
         while start < len(outcomes):
-            stop = start + min(self.recorder.room(), len(outcomes) - start)
-            before = self.recorder.seen
-            due = self._record(outcomes.part(start, stop))
-            self.run.seconds += each * (stop - start)
+            stop = start + min(self.room(), len(outcomes) - start)
+            before = self._totals.seen
+            report_is_due = self._add_part(outcomes.part(start, stop))
+            self.run.seconds += seconds_per_example * (stop - start)
             start = stop
-            if self.recorder.seen > before:
-                self._count(values=due or self.progress is not None)
-            if due:
+            updated = self._totals.seen > before
+            if updated:
+                self._update_run(values=report_is_due or self.progress is not None)
+            if report_is_due:
                 self._report()
-            if self.recorder.seen > before and self.progress is not None:
+            if updated and self.progress is not None:
                 self.progress(self.run)
 
-    def _record(self, part: Outcomes) -> bool:
-        """Record outcomes; with too many classes, the confusion matrix behind the per-class table is dropped."""
-        if CONFUSION in self.recorder.extra and len(part.labels) > CONFUSION.limit:
-            self.recorder.drop(CONFUSION)
-        return self.recorder.add(part)
+    def _add_part(self, part: Outcomes) -> bool:
+        """Add outcomes, at most `room()` of them; return True if a report is due.
+
+        The confusion matrix is dropped when there are too many classes for the table of classes that is made of it.
+        """
+        if CONFUSION in self._totals.extra and len(part.labels) > CONFUSION.limit:
+            self._totals.drop(CONFUSION)
+        return self._totals.add(part)
 
     def close(self) -> None:
-        """The end of the stream: a last report, and the tables."""
-        waited = bool(self.recorder.waiting)
-        self.recorder.settle()
-        if self.recorder.seen and (not self.run.t or self.run.t[-1] != self.recorder.seen):
-            self._count(values=True)
+        """End the run: write a last report, the table of classes and the calibration curve."""
+        waited = bool(self._totals.waiting)
+        self._totals.settle()
+        if self._totals.seen and (not self.run.t or self.run.t[-1] != self._totals.seen):
+            self._update_run(values=True)
             self._report()
-        state = self.recorder.state(CONFUSION)
+        state = self._totals.state(CONFUSION)
         if state is not None:
             self.run.per_class = per_class(state, self.labels)
-        state = self.recorder.state(BINS)
+        state = self._totals.state(BINS)
         if state is not None:
             self.run.calibration = calibration(state, self.labels)
         if waited and self.progress is not None:
             self.progress(self.run)
 
-    def _count(self, *, values: bool) -> None:
-        """Update the totals of the run, and the `values`, which may need a sort, only when they are asked for."""
+    def _update_run(self, *, values: bool) -> None:
+        """Update the number of examples and their weight in the run; if `values`, the values of the metrics too.
+
+        The values are computed only on request, because some metrics sort all scores for it.
+        """
         run = self.run
-        run.examples, run.weight = self.recorder.seen, self.recorder.weight
+        run.examples, run.weight = self._totals.seen, self._totals.weight
         if values:
-            run.values = dict(zip(run.metrics, self.recorder.values("cumulative"), strict=True))
+            run.values = dict(zip(run.metrics, self._totals.values("cumulative"), strict=True))
 
     def _report(self) -> None:
+        """Append the values of this moment to the curves of the run."""
         run = self.run
         run.t.append(run.examples)
         for view in VIEWS:
-            for metric, value in zip(run.metrics, self.recorder.values(view), strict=True):
+            for metric, value in zip(run.metrics, self._totals.values(view), strict=True):
                 run.curves[metric][view].append(value)
         run.throughput.append(run.speed)
-        self.recorder.begin_period()
+        self._totals.begin_period()
 
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state(self, name: str, arrays: dict[str, Any], *, times: bool = True) -> dict[str, Any]:
-        """What `from_state` needs, as JSON; large columns go to `arrays`, under names that begin with `name`."""
+        """The state for `from_state`: a dictionary that JSON can hold, and large columns, which are added to `arrays`.
+
+        The names of these columns begin with `name`. Without `times`, the seconds of the run are left out.
+        """
         from ..metrics.saving import save
 
-        config, mine = save(self.recorder)
-        arrays.update({f"{name}.{key}": array for key, array in mine.items()})
+        config, columns = save(self._totals)
+        arrays.update({f"{name}.{key}": column for key, column in columns.items()})
         return {
             "recorder": config,
             "run": self.run.content(times=times),
             "metrics": self.run.metrics,
-            "calibrates": BINS in self.recorder.extra,
+            "calibrates": BINS in self._totals.extra,
         }
 
     @classmethod
     def from_state(
         cls, content: Mapping[str, Any], name: str, arrays: Mapping[str, Any], labels: Labels | None = None
     ) -> RunRecorder:
-        """A recorder that goes on where the one was whose `state` this is."""
+        """Make a recorder from a saved `state`; it continues exactly as the saved one would have."""
         from ..metrics.saving import restore
 
         run = Run.from_json(json.dumps(content["run"]))
         values, curves = run.values, run.curves
-        made = [metrics_module.make(metric) for metric in content["metrics"]]
-        recorder = cls(run, made, calibrate=content["calibrates"], labels=labels)
-        run.values, run.curves = values, curves
+        metrics = [metrics_module.make(metric) for metric in content["metrics"]]
+        recorder = cls(run, metrics, calibrate=content["calibrates"], labels=labels)
+        run.values, run.curves = values, curves  # the constructor has emptied them
         prefix = f"{name}."
-        mine = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-        restore(recorder.recorder, content["recorder"], mine)
+        columns = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+        restore(recorder._totals, content["recorder"], columns)
         return recorder

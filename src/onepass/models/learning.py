@@ -19,7 +19,7 @@ from ..rows.batches import Batch, as_base, as_batch, as_importance, is_mappings
 from ..rows.labels import as_label_sets, as_labels, as_targets, require_no_dates
 from ..rows.named import read_item
 from ..scheme.rounds import Array, Scalars
-from . import hold_out
+from . import prediction_only
 from .scoring import bases
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def learn(
     if held is None:
         batch = model._placed(batch, learning=True)
     else:
-        batch, c = hold_out.placed(model, batch, held), hold_out.importance_of(held, c)
+        batch, c = prediction_only.placed(model, batch, held), prediction_only.importance_of(held, c)
     try:
         return _learn_table(model, batch, y, c, base, read, held)
     except BaseException as error:
         if batch.named and model.hash_bits is None:
-            rows = error.row if isinstance(error, RowError) else hold_out.rows_before(held, model.t - t)
+            rows = error.row if isinstance(error, RowError) else prediction_only.rows_before(held, model.t - t)
             model._columns.forget(model, batch, known, rows)
         raise
     finally:
@@ -146,7 +146,7 @@ def _learn_table(
         raise InputError(f"X has {batch.rows} rows, y has {len(y)}")
     if model.task == "regression":
         return [run(model, batch, y, c, read, base=bases(model, base, batch.rows))]
-    y = y if held is None else hold_out.labels_of(held, y)
+    y = y if held is None else prediction_only.labels_of(held, y)
     indices = model._indices(y)
     if np.all(indices >= 0):
         return [run(model, batch, indices, c, read, base=bases(model, base, batch.rows, y))]

@@ -1,8 +1,8 @@
-"""Held-out rows of a batch: predicted in their place, and never learned.
+"""How a model predicts some rows of a batch in their place, and learns only the others.
 
-The model stays, bit for bit, that of the stream without these rows: they bring no features, no names and no classes,
-and are not counted. Their scores are those of `score_one` in their place, so that chunks do not matter: a held-out row
-has only the features that the model knew when it came.
+The caller chooses the rows (`evaluation/holdout.py` holds out every n-th). The model stays, bit for bit, that of the
+stream without these rows: they register no features, names or classes, and are not counted. Their scores are those that
+`score_one` would give in their place, whatever the chunks: only the features that the model knew by then count.
 """
 
 from __future__ import annotations
