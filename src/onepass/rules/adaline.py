@@ -16,18 +16,22 @@ __all__ = ["Adaline", "NormalizedLMS"]
 
 
 def one_hot(scores: Array, y: int) -> Array:
-    """Targets of the class rows: +1 for y, −1 for the others."""
+    """The target of each class's score: +1 for the class y, −1 for the others."""
     return np.where(np.arange(len(scores)) == y, 1.0, -1.0)
 
 
 @dataclasses.dataclass(repr=False)
 class LeastSquares(Rule):
-    """Rules whose step is proportional to the residual e = target − m. With K classes each row has a target of ±1."""
+    """Rules whose step is proportional to the residual e = target − m.
+
+    With K classes every class has weights and a score of its own. The target of the true class's score is 1, that of
+    the other scores is −1, and the weights of each class take a step for its own residual.
+    """
 
     tasks = ("binary", "multiclass", "regression")
 
     def rate(self, s: Scalars) -> float:
-        """The multiplier of e·x."""
+        """The factor of e x in the update."""
         raise NotImplementedError
 
     def step(self, s: Scalars) -> Step:
@@ -49,9 +53,11 @@ class LeastSquares(Rule):
 
 @dataclasses.dataclass(repr=False)
 class Adaline(LeastSquares):
-    """LMS: w ← w + ρ e x, e = y − s. Contracts while 0 < ρ‖x‖² < 2. A `schedule` gives ρ_t in place of ρ.
+    """Least mean squares: w ← w + ρ e x, where e = y − w·x is the residual before the update.
 
-    For ρR² < 1 and any u: Σ e² ≤ ‖u‖²/ρ + Σ (y − u·x)²/(1 − ρR²).
+    If 0 < ρ‖x‖² < 2, the update makes the residual of its example smaller. With a `schedule`, its rate ρ_t replaces ρ.
+
+    Let R be the largest ‖x‖, and ρR² < 1. Then, for all weights u: Σ e² ≤ ‖u‖²/ρ + Σ (y − u·x)²/(1 − ρR²).
     """
 
     name = "adaline"
@@ -80,15 +86,18 @@ class Adaline(LeastSquares):
 
 @dataclasses.dataclass(repr=False)
 class NormalizedLMS(LeastSquares):
-    """w ← w + μ c e x/(ε + c‖x‖²): for μ = 1 the minimiser of c·½e² + (ε/2)‖w − w_t‖², c the importance.
+    """Normalised least mean squares: w ← w + μ c e x/(ε + c‖x‖²).
 
-    importance_mode="scale_step" multiplies the step of c = 1 by the importance instead.
+    e = y − w_t·x is the residual of the weights w_t before the update, and c is the importance. For μ = 1 the update
+    gives the weights w that minimise (c/2)(y − w·x)² + (ε/2)‖w − w_t‖².
 
-    For ε = 0, 0 < μ < 1: Σ e²/‖x‖² ≤ ‖u‖²/μ + Σ (y − u·x)²/‖x‖²/(1 − μ).
+    With importance_mode="scale_step" the step is computed for c = 1, and then multiplied by the importance.
+
+    For ε = 0, 0 < μ < 1 and all weights u: Σ e²/‖x‖² ≤ ‖u‖²/μ + (1/(1 − μ)) Σ (y − u·x)²/‖x‖².
     """
 
     name = "nlms"
-    guarantee = "Σ e²/‖x‖² ≤ ‖u‖²/μ + Σ (y − u·x)²/‖x‖²/(1 − μ) for 0 < μ < 1"
+    guarantee = "Σ e²/‖x‖² ≤ ‖u‖²/μ + (1/(1 − μ)) Σ (y − u·x)²/‖x‖² for 0 < μ < 1"
     paper = "Nagumo and Noda 1967"
     formula = "nlms"
     mu: float = number(1.0, above=0, below=2)
