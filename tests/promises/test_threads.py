@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import gc
 import os
@@ -26,6 +27,8 @@ from onepass.drift import DriftReset
 from onepass.estimators.linear import LinearClassifier, LinearRegressor
 from onepass.models.base import restore
 from onepass.models.linear import LinearModel
+from onepass.rules import make as parse_rule
+from onepass.scheme.parameters import read_value
 
 
 def in_threads(*jobs: Any) -> None:
@@ -44,6 +47,34 @@ def in_threads(*jobs: Any) -> None:
         thread.join(60)
         assert not thread.is_alive()
     assert not failures, failures
+
+
+def test_texts_are_read_without_the_interpreters_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Python 3.11 `ast.parse` raises SystemError now and then when several threads are in it."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("ast.parse was called")
+
+    monkeypatch.setattr(ast, "parse", refuse)
+    assert parse_rule("pa1:C=0.25,epsilon=5") == parse_rule("pa1: 2.5e-1, epsilon=0x5")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1_000", 1000),
+        ("-2.5", -2.5),
+        (".5", 0.5),
+        ("none", None),
+        ("(1, 2.5)", (1, 2.5)),
+        ("(3)", 3),
+        ("'a'", "a"),
+        ("nan", "nan"),
+    ],
+)
+def test_texts_stand_for_python_values(text: str, value: Any) -> None:
+    read = read_value(text)
+    assert (type(read), read) == (type(value), value)
 
 
 @pytest.mark.parametrize("name", ["pa1", "user-python", "user-c"])

@@ -7,7 +7,6 @@ changed. The scikit-learn verbs (`get_params`, `set_params`) let a grid search r
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import math
 import operator
@@ -179,7 +178,7 @@ def _read_items(kind: type[Parameters], said: str, name: str, items: str) -> dic
         if key in params:
             raise ParameterError(f"{said}: {key} is given twice; expected it once")
         word = "options" in kind.__dataclass_fields__[key].metadata  # "none" may be one of the words
-        params[key] = value.strip() if word else _value(value.strip())
+        params[key] = value.strip() if word else read_value(value.strip())
     return params
 
 
@@ -195,13 +194,35 @@ def _split(text: str) -> list[str]:
     return [item for item in items if item.strip()]
 
 
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None, "inf": math.inf}
-    if text.lower() in words:
-        return words[text.lower()]
+_WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "inf": math.inf}
+
+
+def read_value(text: str) -> Any:
+    """The value that a text stands for; the text itself where it is no number, sequence or word in quotes.
+
+    Not `ast.literal_eval`: in Python 3.11 it fails now and then when two threads call it at once.
+    """
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text.startswith("(") and text.endswith(")"):
+        items = [read_value(item.strip()) for item in _split(text[1:-1])]
+        return items[0] if len(items) == 1 and not text[:-1].rstrip().endswith(",") else tuple(items)
+    return _number(text)
+
+
+def _number(text: str) -> Any:
+    """A number as Python writes it; other texts as they are, "nan" among them."""
+    if not text.isascii() or text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return text
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return int(text, 0)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
         return text
 
 
