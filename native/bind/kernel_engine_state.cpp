@@ -166,6 +166,14 @@ void KernelEngine::restore_coefficients(const In2<double>& saved) {
     }
 }
 
+// K(x, x) of every vector was checked. Numbers like 1e200 may still make K(x, z) infinite, as a chi-squared kernel
+// does: no learner stores such vectors, and their Gram matrix has no inverse.
+static void require_finite_gram(const Rows& gram) {
+    for (const std::vector<double>& row : gram)
+        for (double entry : row)
+            if (!std::isfinite(entry)) raise("ModelFileError", "K(x, z) of two support vectors is not a finite number");
+}
+
 void KernelEngine::set_state(nb::dict arrays) {
     const SavedState state(arrays);
     const size_t n = state.table("coefficients").shape(0);
@@ -180,7 +188,10 @@ void KernelEngine::set_state(nb::dict arrays) {
     restore_numbers(scalars);
     std::copy(slots.begin(), slots.end(), model.state);
     budget.random = state.vector<uint64_t>("random", 1).data()[0];
-    if (f.stores_gram && n > 0) f.recompute_gram();
+    if (f.stores_gram && n > 0) {
+        f.recompute_gram();
+        require_finite_gram(f.gram);
+    }
     if (f.stores_inverse) f.inverse = square_of(state, "inverse", n);
     if (f.stores_covariance) f.covariance = square_of(state, "covariance", n);
     if (f.stores_values) f.values = state.numbers("values", n);

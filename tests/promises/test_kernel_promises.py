@@ -360,6 +360,17 @@ def test_parts_that_do_not_fit_are_refused(representation: str) -> None:
         KernelModel.from_state({**config, "budget": small}, arrays)
 
 
+def test_vectors_with_an_infinite_kernel_value_are_refused() -> None:
+    # The diagonal of their Gram matrix is finite, but nothing can make the matrix positive definite.
+    model = KernelModel("perceptron", kernel="chi2", budget="projectron:B=20")
+    X = np.random.default_rng(0).uniform(size=(30, 4))
+    model.learn_many(X, np.where(X[:, 0] > X[:, 1], 1, 0))
+    config, arrays = model.state()
+    assert len(arrays["support"]) > 1
+    with pytest.raises(ModelFileError, match=r"K\(x, z\)"):
+        KernelModel.from_state(config, {**arrays, "support": 1e200 * arrays["support"]})
+
+
 def test_a_damaged_file_never_loads(tmp_path: Path) -> None:
     s = grid.stream("binary")
     KernelClassifier("perceptron", kernel="rbf", budget="forgetron:B=3").fit(s.X, s.y).save(tmp_path / "m")
