@@ -203,7 +203,7 @@ Outcome Engine::learn_all_or_none(const Batch& X, const Answers& in, SignalWatch
         return malformed.status == Status::ok ? learn_rows(X, in, watch) : malformed;
     }
     model.transaction.begin_batch(model);
-    TransactionScope batch(model);
+    RollbackGuard batch(model);
     const Outcome outcome = learn_rows(X, in, watch);
     const Outcome malformed = refuses_one_row(outcome.status) ? validate(X, outcome.row + 1) : Outcome();
     if (malformed.status != Status::ok) return malformed;

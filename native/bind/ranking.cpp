@@ -57,7 +57,7 @@ void Engine::learn_together(nb::list directions, Vector<double> importance) {
         raise("InputError", "importance must have an entry for each direction");
     const size_t known = features.size();
     model.transaction.begin_example(model);
-    TransactionScope all_or_none(model);
+    RollbackGuard all_or_none(model);
     try {
         for (size_t i = 0; i < importance.shape(0); ++i) {
             Read row;
@@ -65,7 +65,7 @@ void Engine::learn_together(nb::list directions, Vector<double> importance) {
             teach(row, 1.0, importance.data()[i], 1.0);
         }
     } catch (...) {
-        if (!features.hashed()) features.forget(features.size() - known);
+        if (!features.hashed()) features.unregister_names(features.size() - known);
         throw;
     }
     all_or_none.commit();

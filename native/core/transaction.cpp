@@ -10,7 +10,7 @@ Transaction::Transaction() = default;
 Transaction::Transaction(const Transaction&) {}
 Transaction::~Transaction() = default;
 
-// What rounds may change besides the weights of features.
+// Visits all numbers that a round may change, besides those of features.
 template <class Visit>
 static void each_scalar(Model& model, const Visit& visit) {
     Weights& w = model.w;
@@ -22,36 +22,36 @@ static void each_scalar(Model& model, const Visit& visit) {
         for (double& value : *values) visit(value);
 }
 
-// Numbers that are saved of one output of a feature.
+// How many numbers are saved for one output of a feature.
 static size_t numbers_of_each(const Weights& w) { return 2 + w.planes.count() + w.average.on(); }
 
-Transaction::Savepoint& Transaction::open(Extent extent) {
+Transaction::Savepoint& Transaction::open(Saved saved) {
     if (depth_ == open_.size()) open_.emplace_back();
     Savepoint& point = open_[depth_++];
-    point.extent = extent;
-    point.first = used_;
+    point.saved = saved;
+    point.first_number = used_;
     point.saved_all = false;
     point.scalars.clear();
-    recording_ = extent == Extent::example;
+    recording_ = saved == Saved::numbers;
     return point;
 }
 
-void Transaction::begin_round(const Average& average) {
-    round_.A = average.A;
-    round_.rounds = average.rounds;
-    round_.bias_sum = average.bias_sum;
+void Transaction::save_average(const Average& average) {
+    saved_average_.A = average.A;
+    saved_average_.rounds = average.rounds;
+    saved_average_.bias_sum = average.bias_sum;
 }
 
-void Transaction::roll_back_round(Average& average) const {
-    average.A = round_.A;
-    average.rounds = round_.rounds;
-    average.bias_sum = round_.bias_sum;
+void Transaction::restore_average(Average& average) const {
+    average.A = saved_average_.A;
+    average.rounds = saved_average_.rounds;
+    average.bias_sum = saved_average_.bias_sum;
 }
 
 void Transaction::begin_example(Model& model) {
     const Weights& w = model.w;
     if (w.pocket.on || w.votes.on || w.sigma.full) return open_copy(model, true);
-    Savepoint& point = open(Extent::example);
+    Savepoint& point = open(Saved::numbers);
     each_scalar(model, [&](double value) { point.scalars.push_back(value); });
     point.features = w.features;
     if (w.batch.on()) point.batch = w.batch;
@@ -63,18 +63,18 @@ void Transaction::open_copy(const Model& model, bool reuse) {
     std::unique_ptr<Model> copy = reuse ? std::move(spare_) : nullptr;
     if (copy) *copy = model;
     else copy = std::make_unique<Model>(model);
-    Savepoint& point = open(Extent::copy);
+    Savepoint& point = open(Saved::copy);
     point.copy = std::move(copy);
     point.reuse_copy = reuse;
 }
 
-// Outputs that are halved, negated, encoded anew, or read as one vector and then as several cannot be computed back.
-// Otherwise the new ones can simply be dropped.
-void Transaction::begin_growth(const Model& model, size_t known, size_t coming) {
+// Some new classes change the outputs that exist: they are halved, negated, or stored in another form. This cannot be
+// undone exactly, so the model is copied. Otherwise it is enough to drop the new outputs.
+void Transaction::begin_growth(const Model& model, size_t known, size_t added) {
     const Weights& w = model.w;
-    const bool reshapes = w.needs_lanes(known + coming) && (w.l1.on || w.stride <= 8);
-    if (coming > 0 && (known < 3 || reshapes)) return open_copy(model, false);
-    Savepoint& point = open(Extent::sizes);
+    const bool reshapes = w.needs_lanes(known + added) && (w.l1.on || w.stride <= 8);
+    if (added > 0 && (known < 3 || reshapes)) return open_copy(model, false);
+    Savepoint& point = open(Saved::sizes);
     point.features = w.features;
     point.outputs = w.outputs;
     point.bounded = w.sigma.bounded;
@@ -86,7 +86,7 @@ void Transaction::close() {
     point.copy.reset();
     point.reuse_copy = false;
     if (depth_ == 0) used_ = 0;
-    recording_ = depth_ > 0 && open_[depth_ - 1].extent == Extent::example && !open_[depth_ - 1].saved_all;
+    recording_ = depth_ > 0 && open_[depth_ - 1].saved == Saved::numbers && !open_[depth_ - 1].saved_all;
 }
 
 void Transaction::commit() { close(); }
@@ -95,21 +95,21 @@ void Transaction::roll_back(Model& model) {
     Savepoint& point = open_[depth_ - 1];
     Weights& w = model.w;
     const double* from = point.scalars.data();
-    switch (point.extent) {
-        case Extent::example:
-            restore_numbers(w, point.first);
+    switch (point.saved) {
+        case Saved::numbers:
+            restore_numbers(w, point.first_number);
             each_scalar(model, [&](double& value) { value = *from++; });
             if (w.batch.on()) w.batch = point.batch;
             w.drop_features(point.features);
             break;
-        case Extent::sizes:
+        case Saved::sizes:
             if (w.outputs > point.outputs) w.drop_outputs(point.outputs);
             w.drop_features(point.features);
             w.sigma.bounded = point.bounded;
             break;
-        case Extent::copy: model = *point.copy; break;
+        case Saved::copy: model = *point.copy; break;
     }
-    used_ = point.first;
+    used_ = point.first_number;
     close();
 }
 
@@ -129,8 +129,8 @@ void Transaction::save_all(const Weights& w) {
     recording_ = false;
 }
 
-// In reverse order, since a number that was written twice was saved twice. Features that were dropped meanwhile are
-// skipped.
+// In reverse order: a number that was written twice was saved twice, and the first saved one is the oldest. Features
+// that no longer exist are skipped.
 void Transaction::restore_numbers(Weights& w, size_t from) {
     const size_t planes = w.planes.count(), each = numbers_of_each(w);
     for (size_t at = used_; at > from;) {
@@ -145,11 +145,11 @@ void Transaction::restore_numbers(Weights& w, size_t from) {
     }
 }
 
-TransactionScope::~TransactionScope() {
+RollbackGuard::~RollbackGuard() {
     if (open_) model_.transaction.roll_back(model_);
 }
 
-void TransactionScope::commit() {
+void RollbackGuard::commit() {
     model_.transaction.commit();
     open_ = false;
 }

@@ -267,17 +267,17 @@ Status learn_vowpal_rows(Model& M, const NumberedRow& row, const Example& of, co
 // Moves the weights by learn(), and lets the average cover them before or after; or changes nothing. If learn() is
 // refused, it has restored the weights itself. On the path of packs there is no average.
 template <class Path, class Row, class Learn>
-inline Status in_transaction(Model& M, const Row& row, const Learn& learn) {
+inline Status move_and_average(Model& M, const Row& row, const Learn& learn) {
     constexpr bool many = Path::many;
     Weights& w = M.w;
     if (!many && M.transaction.recording())  // inside an example, whose later rounds may be refused
         M.coordinates == Coordinates::adam ? save_all(M) : save(M, row);
     if constexpr (Path::packs) return learn();
     const bool covered = Path::covered(M), predictor = w.average.kind == Averaging::predictor;
-    M.transaction.begin_round(w.average);
+    M.transaction.save_average(w.average);
     if (covered && predictor) add_to_average<many>(w);
     const Status status = learn();
-    if (status != Status::ok) M.transaction.roll_back_round(w.average);
+    if (status != Status::ok) M.transaction.restore_average(w.average);
     else if (covered && !predictor) add_to_average<many>(w);
     return status;
 }
@@ -288,14 +288,14 @@ Status move_coordinates(Model& M, const Row& row, const Move& move, const double
     for (size_t r = 0; r < (many ? M.w.outputs : 1); ++r)
         if (!finite(move.of<many>(r))) return Status::overflow;
     if constexpr (Path::packs) {
-        return in_transaction<Path>(M, row, [&] {
+        return move_and_average<Path>(M, row, [&] {
             return with_rule(M, state, [&](const auto& rule) { return move_packs(M, row, move, rule); });
         });
     } else {
         Status status = Status::ok;
         with_numbers(row, [&](const double* x, const int64_t* at) {
-            status = in_transaction<Path>(M, row,
-                                          [&] { return move_planes<many>(M, NumberedRow{x, at, row.n}, move, state); });
+            status = move_and_average<Path>(
+                M, row, [&] { return move_planes<many>(M, NumberedRow{x, at, row.n}, move, state); });
         });
         return status;
     }

@@ -124,7 +124,7 @@ Outcome learn_pairs_by(Model& M, const Batch& X, const RankedRows& in, Differenc
         if (in.scores) score_row(M, row, in.scores + (i - in.first), M.scores.data(), 0.0);
         const size_t begin = size_t(in.begin[i]);
         M.transaction.begin_example(M);
-        TransactionScope example(M);
+        RollbackGuard example(M);
         const Arrival<decltype(plain_row(X, 0))> arrival(row, room);
         if (after_large > begin && !all_finite(arrival, X, i, in)) return {Status::overflow, i, 0, 0.0};
         for (size_t from = begin; from < i; from += block) {

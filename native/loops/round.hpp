@@ -305,7 +305,7 @@ Status learn_coordinates(Model& M, const Row& row, double y, double importance, 
     for (int i = 0; i < M.slots; ++i) state[i] = M.state[i];
     if (!skip && vowpal) {
         const Example of{y, importance, set, s, move};
-        status = in_transaction<Path>(M, row, [&] { return learn_vowpal<Path>(M, row, of, state, &moves); });
+        status = move_and_average<Path>(M, row, [&] { return learn_vowpal<Path>(M, row, of, state, &moves); });
     } else if (!skip) {
         status = call_and_move_coordinates<Path>(M, row, s, always, state, move, &moves);
     }
