@@ -15,7 +15,7 @@ constexpr double smallest_variance = DBL_MIN, farthest = 1e290;
 void NaiveBayes::add_class() {
     Class fresh;
     fresh.count.resize(features);
-    if (keeps == Keeps::moments) fresh.mean.resize(features), fresh.square.resize(features);
+    if (statistics == Statistics::moments) fresh.mean.resize(features), fresh.square.resize(features);
     classes.push_back(std::move(fresh));
     stale = true;
 }
@@ -25,7 +25,7 @@ void NaiveBayes::widen(size_t columns) {
     features = columns;
     for (Class& c : classes) {
         c.count.resize(features);
-        if (keeps == Keeps::moments) c.mean.resize(features), c.square.resize(features);
+        if (statistics == Statistics::moments) c.mean.resize(features), c.square.resize(features);
     }
     stale = true;
 }
@@ -65,10 +65,10 @@ void NaiveBayes::learn(const FeatureRow& row, size_t c, double w) {
     if (forgetting < 1.0) w = forget(w);
     Class& to = classes[c];
     to.mass += w;
-    if (keeps == Keeps::moments) return learn_moments(row, to, w);
+    if (statistics == Statistics::moments) return learn_moments(row, to, w);
     double sums[4] = {0.0, 0.0, 0.0, 0.0};  // four, so that an addition need not wait for the one before
     for (size_t i = 0; i < row.n; ++i) {
-        const double x = keeps == Keeps::counts ? row.value[i] : double(row.value[i] > threshold);
+        const double x = statistics == Statistics::counts ? row.value[i] : double(row.value[i] > threshold);
         to.count[row.at(i)] += w * x;
         sums[i % 4] += x;
     }

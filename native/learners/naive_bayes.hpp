@@ -16,9 +16,9 @@ struct FeatureRow {
 
 class NaiveBayes {
  public:
-    // What is stored of each feature and class. counts: the sum of x; presence: how often x > threshold; moments: mean
+    // The statistics of each feature and class. counts: the sum of x; presence: how often x > threshold; moments: mean
     // and variance of x.
-    enum class Keeps { counts, presence, moments };
+    enum class Statistics { counts, presence, moments };
     enum class Scores { multinomial, complement, normed_complement, bernoulli, gaussian };
 
     struct Class {
@@ -27,8 +27,8 @@ class NaiveBayes {
         std::vector<double> count, mean, square;
     };
 
-    NaiveBayes(Keeps keeps, double threshold, double forgetting)
-        : keeps(keeps), threshold(threshold), forgetting(forgetting) {}
+    NaiveBayes(Statistics statistics, double threshold, double forgetting)
+        : statistics(statistics), threshold(threshold), forgetting(forgetting) {}
 
     void add_class();
     void widen(size_t columns);
@@ -38,10 +38,12 @@ class NaiveBayes {
     void score(const FeatureRow& row, Scores by, double smoothing, double* out, double unknown = 0.0);
     // The largest variance of a feature over all classes.
     double largest_variance() const;
-    size_t planes() const { return keeps == Keeps::moments ? 3 : 1; }  // how many numbers per feature and class
+    size_t planes() const {
+        return statistics == Statistics::moments ? 3 : 1;
+    }  // how many numbers per feature and class
     void forget_cache() { stale = true; }
 
-    Keeps keeps;
+    Statistics statistics;
     double threshold, forgetting;
     size_t features = 0;
     double unit = 1.0;  // what a new row of importance 1 weighs; see `forget`

@@ -142,9 +142,9 @@ static void learn_components(const Examples& rows, std::vector<double>& out) {
 }
 
 // The scores of a naive Bayes model whose features and classes grow while it learns.
-static void learn_naive_bayes(const Examples& rows, NaiveBayes::Keeps keeps, std::vector<double>& out) {
+static void learn_naive_bayes(const Examples& rows, NaiveBayes::Statistics statistics, std::vector<double>& out) {
     const size_t d = rows.d;
-    NaiveBayes bayes(keeps, 0.5, 0.99);
+    NaiveBayes bayes(statistics, 0.5, 0.99);
     for (size_t i = 0; i < rows.n; ++i) {
         bayes.widen(std::min(d, 1 + i));
         if (i % 2 == bayes.classes.size()) bayes.add_class();
@@ -157,7 +157,7 @@ static void learn_naive_bayes(const Examples& rows, NaiveBayes::Keeps keeps, std
     if (d > 2) index.push_back(int64_t(d) - 1);
     std::vector<double> value(index.size(), 1.5), scores(bayes.classes.size());
     for (S by : {S::multinomial, S::complement, S::normed_complement, S::bernoulli, S::gaussian}) {
-        if ((by == S::gaussian) != (keeps == NaiveBayes::Keeps::moments)) continue;
+        if ((by == S::gaussian) != (statistics == NaiveBayes::Statistics::moments)) continue;
         bayes.forget_cache();
         bayes.score({value.data(), index.data(), index.size()}, by, 1.0, scores.data());
         append(out, scores);
@@ -172,8 +172,9 @@ static std::vector<double> run(size_t n, size_t d, size_t K) {
     learn_prototypes(rows, K, out);
     add_up_statistics(rows, find_responsibilities(rows, centers, K, out), K, out);
     learn_components(rows, out);
-    for (auto keeps : {NaiveBayes::Keeps::counts, NaiveBayes::Keeps::presence, NaiveBayes::Keeps::moments})
-        learn_naive_bayes(rows, keeps, out);
+    for (auto statistics :
+         {NaiveBayes::Statistics::counts, NaiveBayes::Statistics::presence, NaiveBayes::Statistics::moments})
+        learn_naive_bayes(rows, statistics, out);
     return out;
 }
 

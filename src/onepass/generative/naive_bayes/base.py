@@ -108,7 +108,7 @@ class CountingState(LabelledState):
 class CountingLearner(BayesLearner):
     """Counts in the native core, row after row. There is a loop for dense, one for CSR and one for named rows."""
 
-    _keeps: ClassVar[str]
+    _statistics: ClassVar[str]
     _State = CountingState
     _positive: ClassVar[bool] = False
 
@@ -132,7 +132,7 @@ class CountingLearner(BayesLearner):
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _numbers(self, columns: int, classes: int) -> int:
-        return (3 if self._keeps == "moments" else 1) * columns * classes  # single rows are checked natively
+        return (3 if self._statistics == "moments" else 1) * columns * classes  # single rows are checked natively
 
     def _new_state(self) -> CountingState:
         state: CountingState = super()._new_state()
@@ -141,7 +141,7 @@ class CountingLearner(BayesLearner):
 
     def _install(self, state: CountingState) -> None:
         threshold = float(getattr(self, "binarize", 0.0))
-        state._counter = _native.Counter(self._keeps, threshold, float(self.forgetting))
+        state._counter = _native.Counter(self._statistics, threshold, float(self.forgetting))
         state._reader = _CounterReader(state._counter)
 
     def _classes_known(self, state: CountingState) -> None:
@@ -288,7 +288,7 @@ class CountingLearner(BayesLearner):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self._positive
-        tags.classifier_tags.poor_score = self._keeps != "moments"  # as in scikit-learn: its checks use no counts
+        tags.classifier_tags.poor_score = self._statistics != "moments"  # as in scikit-learn: its checks use no counts
         return tags
 
 

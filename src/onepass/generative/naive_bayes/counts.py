@@ -44,7 +44,7 @@ class MultinomialNB(CountingLearner):
     forgetting : every count is multiplied by it at each example; below 1, old examples are forgotten.
     """
 
-    _keeps: ClassVar[str] = "counts"
+    _statistics: ClassVar[str] = "counts"
     _positive: ClassVar[bool] = True
     _Parameters = _Smoothing
 
@@ -139,7 +139,7 @@ class BernoulliNB(CountingLearner):
     forgetting : every count is multiplied by it at each example; below 1, old examples are forgotten.
     """
 
-    _keeps: ClassVar[str] = "presence"
+    _statistics: ClassVar[str] = "presence"
     _Parameters = _Bernoulli
 
     def __init__(

@@ -40,7 +40,7 @@ class GaussianNB(CountingLearner):
     forgetting : the weights of all earlier examples are multiplied by it at each example; below 1, they are forgotten.
     """
 
-    _keeps: ClassVar[str] = "moments"
+    _statistics: ClassVar[str] = "moments"
     _Parameters = _Parameters
 
     def __init__(
