@@ -194,11 +194,11 @@ void Engine::set_features(size_t d) {
     columns = d;
 }
 
-void Engine::admit_names(nb::list names) {
+void Engine::register_names(nb::list names) {
     auto lock = own();
     require_room(features.size() + nb::len(names));
     require_memory(features.size() + nb::len(names), model.w.outputs, "FeatureError");
-    for (nb::handle name : names) features.append(name.ptr());
+    for (nb::handle name : names) features.register_name(name.ptr());
     model.w.reserve_features(features.size());
 }
 
@@ -207,9 +207,9 @@ void Engine::hold_back(size_t known) {
     model.w.sigma.registered = std::min(model.w.sigma.registered, known + model.w.sigma.constants);
 }
 
-void Engine::forget_names(size_t count) {
+void Engine::unregister_names(size_t count) {
     auto lock = own();
-    features.forget(count);
+    features.unregister_names(count);
     model.w.drop_features(features.size());
 }
 

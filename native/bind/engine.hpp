@@ -37,7 +37,7 @@ struct BatchArguments {
     nb::object y, importance, target, sets, scores, base;
 };
 
-// Keeps the arrays of BatchArguments alive.
+// Holds references to the arrays of BatchArguments.
 struct BatchArrays {
     std::vector<Vector<double>> columns;
     LabelSets sets;
@@ -91,9 +91,9 @@ class Engine {
     static double read_base(nb::handle given);
 
     virtual void set_features(size_t d);
-    virtual void admit_names(nb::list names);  // registers names before a batch that has them
-    void hold_back(size_t known);              // names from `known` on are registered with their first rows instead
-    virtual void forget_names(size_t count);   // unregisters the newest names, which no learned row has
+    virtual void register_names(nb::list names);  // registers names before a batch that has them
+    void hold_back(size_t known);                 // names from `known` on are registered with their first rows instead
+    virtual void unregister_names(size_t count);  // unregisters the newest names, which no learned row has
     // Refuses tables beyond the limit of memory, by an error of class `error`, before they are allocated.
     virtual void require_memory(size_t features, size_t classes, const char* error) const;
     // Refuses a file if the number of columns of its rows does not fit its features.

@@ -171,9 +171,9 @@ void define_verbs_of_one_example(EngineClass& engine) {
 
 void define_features(EngineClass& engine) {
     engine.def("set_features", &Engine::set_features, "d"_a)
-        .def("admit_names", &Engine::admit_names, "names"_a)
+        .def("register_names", &Engine::register_names, "names"_a)
         .def("hold_back", &Engine::hold_back, "known"_a)
-        .def("forget_names", &Engine::forget_names, "count"_a)
+        .def("unregister_names", &Engine::unregister_names, "count"_a)
         .def(
             "set_names", [](Engine& self, nb::list names) { self.features.set_names(names); }, "names"_a)
         .def(

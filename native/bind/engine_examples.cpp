@@ -90,7 +90,7 @@ void Engine::read(nb::handle x, Read& row, bool learning) {
     if (positional && features.size() == 0 && !features.hashed())
         raise("FeatureError", "this model has learned rows of " + std::to_string(model.w.features) +
                                   " unnamed features; give it such a row, or fit it on a data frame to have names");
-    if (learning || scratch_.unknown.empty()) return;
+    if (learning || scratch_.new_names.empty()) return;
     leave_out([](int64_t index) { return index < 0; }, row);
 }
 
@@ -135,12 +135,12 @@ void Engine::register_features(Read& row) {
         columns = wanted;
         row.streamed ? model.w.reserve_features(columns) : model.w.set_features(columns);
     } else if (features.hashed()) {
-        row.added = features.admit(scratch_);
+        row.added = features.register_names(scratch_);
     } else {
-        const size_t wanted = features.size() + scratch_.unknown.size();
+        const size_t wanted = features.size() + scratch_.new_names.size();
         require_room(wanted);
         if (wanted > before) require_memory(wanted, model.w.outputs, "FeatureError");
-        row.added = features.admit(scratch_);
+        row.added = features.register_names(scratch_);
         model.w.set_features(features.size());
     }
     if (model.w.touched.on) touch(row.dense ? nullptr : scratch_.index.data(), row.n);
@@ -161,7 +161,7 @@ void Engine::teach(Read& row, double y, double importance, double target, const 
     }
     if (outcome.status == Status::ok) return;
     if (outcome.status == Status::not_finite) outcome.status = Status::overflow;
-    features.forget(row.added);
+    features.unregister_names(row.added);
     if (!features.hashed()) model.w.drop_features(before.features);
     positional = before.positional;
     columns = before.columns;

@@ -90,7 +90,7 @@ KernelEngine::Before KernelEngine::before() const {
 }
 
 void KernelEngine::roll_back(const Before& before) {
-    features.forget(features.size() - before.names);
+    features.unregister_names(features.size() - before.names);
     positional = before.positional;
     columns = before.columns;
     width = before.width;
@@ -179,7 +179,7 @@ void KernelEngine::widen_vectors() {
 // Sorts the row in `scratch_` by its indices. Names that are unknown, and not admitted, come after all others: no
 // stored vector has them, but they are part of |x|.
 void KernelEngine::sort_scratch(bool admitted) {
-    scratch_.version = 0;
+    scratch_.dict_version = 0;
     for (int64_t& at : scratch_.index)
         if (!admitted && at < 0) at = int64_t(features.size()) - 1 - at;
     std::vector<size_t> order(scratch_.index.size());
@@ -208,8 +208,8 @@ Query KernelEngine::query_to_learn(const Read& row) {
         if (!features.hashed()) require_few(width, max_features, "FeatureError");
         start(!row.dense, row.streamed ? count_features(scratch_.value.data(), row.n) : columns);
     } else {
-        if (!features.hashed()) require_few(features.size() + scratch_.unknown.size(), max_features, "FeatureError");
-        features.admit(scratch_);
+        if (!features.hashed()) require_few(features.size() + scratch_.new_names.size(), max_features, "FeatureError");
+        features.register_names(scratch_);
         width = features.hashed() ? features.slots() : features.size();
         start(true, scratch_.index.size());
     }
@@ -268,16 +268,16 @@ void KernelEngine::set_features(size_t d) {
     columns = d;
 }
 
-void KernelEngine::admit_names(nb::list names) {
+void KernelEngine::register_names(nb::list names) {
     auto lock = own();
     require_few(features.size() + nb::len(names), max_features, "FeatureError");
-    for (nb::handle name : names) features.append(name.ptr());
+    for (nb::handle name : names) features.register_name(name.ptr());
     width = std::max(width, features.size());
 }
 
-void KernelEngine::forget_names(size_t count) {
+void KernelEngine::unregister_names(size_t count) {
     auto lock = own();
-    features.forget(count);
+    features.unregister_names(count);
     width = features.size();
 }
 

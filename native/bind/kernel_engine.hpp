@@ -27,8 +27,8 @@ class KernelEngine : public Engine {
     std::string why_no_base(size_t) const override { return "but a kernel learner begins at 0; leave it out"; }
     bool risky() const override { return !(f.ww < 1e100); }
     void set_features(size_t d) override;
-    void admit_names(nb::list names) override;
-    void forget_names(size_t count) override;
+    void register_names(nb::list names) override;
+    void unregister_names(size_t count) override;
     void flip_classes() override;
     void begin_growth(size_t coming) override;
     void roll_back_growth() override;

@@ -90,9 +90,9 @@ class RowReader {
         shape.names.read(x, row_, nullptr, 0);
         require_moderate(row_.value.data(), row_.value.size());
         if (learn) {
-            require_few(shape.names.size() + row_.unknown.size(), 0, "FeatureError");
+            require_few(shape.names.size() + row_.new_names.size(), 0, "FeatureError");
             shape.form = Shape::Form::named;
-            shape.names.admit(row_);
+            shape.names.register_names(row_);
         }
         std::vector<double> out(shape.names.size(), 0.0);
         for (size_t i = 0; i < row_.index.size(); ++i)
@@ -147,7 +147,7 @@ class Counter {
         if (code > bayes.classes.size()) raise("ParameterError", "a class code beyond the next");
         if (!(w >= 0.0 && w <= largest_number)) raise("InputError", "importance must be a finite number >= 0");
         if (!read(x)) return false;
-        const size_t columns = names_ ? shape.names.size() + row_.unknown.size() : n_;
+        const size_t columns = names_ ? shape.names.size() + row_.new_names.size() : n_;
         if (columns > bayes.features || code == bayes.classes.size()) {
             require_few(columns, 0, "FeatureError");
             const size_t classes = bayes.classes.size() + (code == bayes.classes.size());
@@ -157,7 +157,7 @@ class Counter {
         }
         if (names_) {
             shape.form = Shape::Form::named;
-            shape.names.admit(row_);
+            shape.names.register_names(row_);
             sort();
             bayes.widen(shape.names.size());
         } else {
@@ -205,7 +205,7 @@ class Counter {
         out["mass"] = array<double>({C}, std::move(mass));
         out["total"] = array<double>({C}, std::move(total));
         out["count"] = array<double>({C, d}, std::move(count));
-        if (bayes.keeps == NaiveBayes::Keeps::moments) {
+        if (bayes.statistics == NaiveBayes::Statistics::moments) {
             out["mean"] = array<double>({C, d}, std::move(mean));
             out["square"] = array<double>({C, d}, std::move(square));
         }
@@ -218,7 +218,7 @@ class Counter {
         const size_t C = mass.shape(0), d = count.shape(1);
         bool fits = total.shape(0) == C && count.shape(0) == C;
         std::vector<In2<double>> more;
-        if (bayes.keeps == NaiveBayes::Keeps::moments)
+        if (bayes.statistics == NaiveBayes::Statistics::moments)
             for (const char* name : {"mean", "square"}) {
                 more.push_back(nb::cast<In2<double>>(state[name]));
                 fits = fits && more.back().shape(0) == C && more.back().shape(1) == d;
@@ -248,11 +248,12 @@ class Counter {
     Shape shape;
 
  private:
-    static NaiveBayes::Keeps kind(const std::string& name) {
-        if (name == "counts") return NaiveBayes::Keeps::counts;
-        if (name == "presence") return NaiveBayes::Keeps::presence;
-        if (name == "moments") return NaiveBayes::Keeps::moments;
-        raise("ParameterError", "naive Bayes keeps counts, presence or moments, not '" + name + "'");
+    static NaiveBayes::Statistics kind(const std::string& name) {
+        if (name == "counts") return NaiveBayes::Statistics::counts;
+        if (name == "presence") return NaiveBayes::Statistics::presence;
+        if (name == "moments") return NaiveBayes::Statistics::moments;
+        raise("ParameterError",
+              "naive Bayes expected counts, presence or moments as its statistics, got '" + name + "'");
     }
     static NaiveBayes::Scores scores(const std::string& name) {
         using S = NaiveBayes::Scores;
@@ -285,7 +286,7 @@ class Counter {
     }
 
     bool read(nb::handle x) {
-        const bool negative = bayes.keeps != NaiveBayes::Keeps::counts;
+        const bool negative = bayes.statistics != NaiveBayes::Statistics::counts;
         if (nb::try_cast(x, vector_, false)) {
             if (vector_.shape(0) == 0) return false;  // the caller refuses it
             names_ = false;
@@ -338,7 +339,7 @@ void bind_shape(nb::class_<C>& bound) {
                  self.shape.require_named();
                  self.shape.form = Shape::Form::named;
                  for (nb::handle name : names)
-                     if (self.shape.names.find(name.ptr()) < 0) self.shape.names.append(name.ptr());
+                     if (self.shape.names.find(name.ptr()) < 0) self.shape.names.register_name(name.ptr());
              })
         .def("settle", [](C& self, size_t columns) { self.shape.require_columns(columns), self.shape.settle(columns); })
         .def(
@@ -358,7 +359,7 @@ void bind_learners(nb::module_& module) {
     bind_shape(reader);
 
     nb::class_<Counter> counter(module, "Counter");
-    counter.def(nb::init<const std::string&, double, double>(), "keeps"_a, "threshold"_a, "forgetting"_a)
+    counter.def(nb::init<const std::string&, double, double>(), "statistics"_a, "threshold"_a, "forgetting"_a)
         .def("learn", &Counter::learn, "X"_a, "codes"_a, "w"_a)
         .def("learn_csr", &Counter::learn_csr, "data"_a, "indices"_a, "starts"_a, "columns"_a, "codes"_a, "w"_a,
              "named"_a = false)

@@ -225,11 +225,11 @@ class RuleModel(LearnerBase):
 
     def register(self, names: list[str]) -> None:
         """Let in features by name, before rows that have them."""
-        self._engine.admit_names(names)
+        self._engine.register_names(names)
 
     def forget(self, count: int) -> None:
         """Take out the newest names again, about which nothing was learned."""
-        self._engine.forget_names(count)
+        self._engine.unregister_names(count)
 
     @property
     def started(self) -> bool:
