@@ -32,7 +32,7 @@ using LabelSets = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::devi
 // A column of numbers, one for each row; null if none was given. `arrays` keeps it alive.
 const double* numbers(const nb::object& given, size_t rows, const char* name, std::vector<Vector<double>>& arrays);
 
-// What Python gives with a batch that is learned; each may be None. y: class indices or real numbers.
+// The arguments of a batch that is learned, besides its rows; each may be None. y: class indices or real numbers.
 struct BatchArguments {
     nb::object y, importance, target, sets, scores, base;
 };
@@ -56,7 +56,8 @@ class Engine {
     void score(const Batch& X, Out scores, nb::object base);
     template <class Batch>
     void check(const Batch& X);
-    // The set by which the ratchet judges weights, until `forget_set`. `arrays` keeps its rows alive.
+    // Stores examples until `forget_set`. The pocket with ratchet counts the errors of weights on them. `arrays` holds
+    // references to their arrays.
     template <class Batch>
     void keep_set(const Batch& X, nb::object arrays, Vector<double> y, nb::object importance);
     void forget_set();
@@ -104,7 +105,7 @@ class Engine {
     void set_classes(nb::list classes);
     void add_class(nb::handle label);
     virtual void flip_classes();
-    // A transaction around an example that may bring new classes, at most `coming`.
+    // A transaction around an example or a batch that may bring new classes: `coming` of them at most.
     virtual void begin_growth(size_t coming);
     virtual void roll_back_growth();
     void commit_growth();
@@ -143,7 +144,7 @@ class Engine {
             if (view.obj) PyBuffer_Release(&view);
         }
     };
-    // What learning a refused example or batch must leave as it was.
+    // What is restored after a refused example or batch.
     struct Registered {
         size_t features, columns;
         bool positional;

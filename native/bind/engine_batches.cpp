@@ -30,7 +30,7 @@ static bool may_grow(const Batch& X) {
 // True if another thread has validated the rows when it parsed them.
 template <class Batch>
 static bool is_validated(const Batch& X) {
-    if constexpr (requires { X.sound; }) return X.sound;
+    if constexpr (requires { X.validated; }) return X.validated;
     else return false;
 }
 

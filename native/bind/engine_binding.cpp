@@ -19,11 +19,11 @@ DenseBatch<V> batch(const Matrix<V>& X) {
 
 template <class V, class I>
 CsrBatch<V, I> batch(const Vector<V>& data, const Vector<I>& indices, const Vector<I>& starts, size_t columns,
-                     bool distinct = false, bool named = false, bool sound = false) {
+                     bool distinct = false, bool named = false, bool validated = false) {
     if (starts.shape(0) == 0 || data.shape(0) != indices.shape(0))
         raise("InputError", "X is not a CSR matrix: its arrays do not fit together");
     return {data.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns, data.shape(0),
-            distinct,    named,          sound};
+            distinct,    named,          validated};
 }
 
 // A batch at 32-bit indices, converted as a whole: the loop over pairs goes back and forth in it. Damaged starts stay
@@ -71,21 +71,21 @@ void define_csr_verbs(EngineClass& engine) {
         "learn_csr",
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, nb::object y,
            nb::object importance, nb::object target, nb::object sets, nb::object scores, bool distinct, bool named,
-           bool sound, nb::object base) {
-            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named, sound),
+           bool validated, nb::object base) {
+            self.learn(batch<V, I>(data, indices, starts, columns, distinct, named, validated),
                        {y, importance, target, sets, scores, base});
         },
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
         "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),
-        "distinct"_a = false, "named"_a = false, "sound"_a = false, "base"_a.none() = nb::none());
+        "distinct"_a = false, "named"_a = false, "validated"_a = false, "base"_a.none() = nb::none());
     engine.def(
         "score_csr",
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out scores, bool distinct,
-           bool sound, nb::object base) {
-            self.score(batch<V, I>(data, indices, starts, columns, distinct, false, sound), scores, base);
+           bool validated, nb::object base) {
+            self.score(batch<V, I>(data, indices, starts, columns, distinct, false, validated), scores, base);
         },
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
-        "scores"_a, "distinct"_a = false, "sound"_a = false, "base"_a.none() = nb::none());
+        "scores"_a, "distinct"_a = false, "validated"_a = false, "base"_a.none() = nb::none());
     engine.def(
         "variance_csr",
         [](Engine& self, Vector<V> data, Vector<I> indices, Vector<I> starts, size_t columns, Out variances,

@@ -50,7 +50,7 @@ class KernelEngine : public Engine {
     void teach(Read& row, double y, double importance, double target, const uint8_t* set, double base) override;
 
  private:
-    // What a refused example or batch must leave as it was.
+    // What is restored after a refused example or batch.
     struct Before {
         bool positional, started;
         size_t columns, width, names;

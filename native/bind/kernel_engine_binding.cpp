@@ -11,7 +11,7 @@ namespace {
 using Indices = Vector<int64_t>;
 
 // The verbs take the arguments of Engine's. A kernel learner has no direction, no label sets and no validated rows:
-// `target`, `sets` and `sound` are ignored.
+// `target`, `sets` and `validated` are ignored.
 void define_batches(nb::class_<KernelEngine, Engine>& engine) {
     engine.def(
         "learn",
@@ -30,7 +30,7 @@ void define_batches(nb::class_<KernelEngine, Engine>& engine) {
         },
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
         "y"_a.none(), "importance"_a.none(), "target"_a.none(), "sets"_a.none(), "scores"_a.none(),
-        "distinct"_a = false, "named"_a = false, "sound"_a = false);
+        "distinct"_a = false, "named"_a = false, "validated"_a = false);
     engine.def(
         "score", [](KernelEngine& self, Matrix<double> X, Out scores) { self.score(KernelTable(X), scores); },
         nb::arg("X").noconvert(), "scores"_a);
@@ -39,7 +39,7 @@ void define_batches(nb::class_<KernelEngine, Engine>& engine) {
         [](KernelEngine& self, Vector<double> data, Indices indices, Indices starts, size_t columns, Out scores, bool,
            bool) { self.score(KernelTable(data, indices, starts, columns), scores); },
         nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("starts").noconvert(), "columns"_a,
-        "scores"_a, "distinct"_a = false, "sound"_a = false);
+        "scores"_a, "distinct"_a = false, "validated"_a = false);
     engine.def(
         "check", [](KernelEngine& self, Matrix<double> X) { self.check(KernelTable(X)); }, nb::arg("X").noconvert());
     engine.def(

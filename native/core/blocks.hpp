@@ -62,8 +62,8 @@ class CsrBlock {
             for (I at = begin; at < end; ++at) indices_.push_back(narrow_index(int64_t(X.indices[at])));
             starts_.push_back(int32_t(values_.size()));
         }
-        block_ = {values_.data(), indices_.data(), starts_.data(), starts_.size() - 1, X.columns, values_.size(),
-                  X.distinct,     X.named,         X.sound};
+        block_ = {values_.data(), indices_.data(), starts_.data(), starts_.size() - 1, X.columns,
+                  values_.size(), X.distinct,      X.named,        X.validated};
     }
     const Csr& rows() const { return block_; }
     bool damaged() const { return damaged_; }  // are the starts of the row after these damaged?

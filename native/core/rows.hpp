@@ -20,8 +20,8 @@ struct CsrBatch {
     size_t rows, columns, nonzeros;
     // No column occurs twice in a row. Its elements are learned in the given order, like those of a mapping.
     bool distinct = false;
-    bool named = false;  // columns are features of the model by name or hash, not columns of a table
-    bool sound = false;  // all rows are distinct and were validated before
+    bool named = false;      // columns are features of the model by name or hash, not columns of a table
+    bool validated = false;  // every row was validated by the parser that made it, and no column occurs twice in a row
 };
 
 using Table = DenseBatch<double>;

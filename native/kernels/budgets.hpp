@@ -26,7 +26,8 @@ struct KernelRound {
 };
 
 struct Budget;
-// Applies the step of the round, or another step that keeps the budget. Returns whether f has changed.
+// Applies the step of the round, or replaces it by a step with which f has at most B vectors. Returns true if f
+// changed.
 using Admit = bool (*)(Budget&, Expansion&, const KernelRound&);
 
 constexpr size_t max_budget_params = 4;
@@ -35,10 +36,10 @@ struct Budget {
     Admit admit = nullptr;
     size_t B = 0;                      // the most vectors; 0 is no limit
     double p[max_budget_params] = {};  // by the names below
-    double Q = 0.0, M = 0.0;           // of the Forgetron; the Reservoir counts all updates in M
+    double Q = 0.0, M = 0.0;           // numbers of the Forgetron; in the Reservoir, M counts all updates
     uint64_t random = 0;               // the state of the random generator
     bool merge_duplicates = false;
-    bool every_round = false;               // `admit` is also called when the rule adds nothing
+    bool every_round = false;               // `admit` is called in every round, even if the rule adds nothing
     std::vector<double> nearest, distance;  // BPA-NN: each vector's nearest neighbour and its squared distance
 
     bool full(const Expansion& f) const { return B > 0 && f.size() >= B; }

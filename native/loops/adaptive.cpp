@@ -104,9 +104,9 @@ class AllWeights {
         const double moved = rule_(*v, -(move_.template of<many>(r) * (bias ? M.constant : x_[j])), tried);
         const double summed = z ? *z + w.average.A * (moved - *v) : 0.0;
         if (!write) {
-            bool sound = finite(moved) && finite(summed);
-            for (size_t p = 0; p < Rule::count; ++p) sound &= finite(tried[p]);
-            return sound;
+            bool all_finite = finite(moved) && finite(summed);
+            for (size_t p = 0; p < Rule::count; ++p) all_finite &= finite(tried[p]);
+            return all_finite;
         }
         *v = moved;
         if (z) *z = summed;

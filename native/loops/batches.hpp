@@ -40,7 +40,7 @@ ONEPASS_INLINE Status read_row(const Csr& X, size_t i, SparseRow<double, int32_t
     if (begin < 0 || end < begin || size_t(end) > X.nonzeros) return Status::bad_starts;
     row = {X.values + begin, X.indices + begin, size_t(end - begin),
            std::min(X.nonzeros - size_t(end), size_t(end - begin))};
-    if (X.sound)  // validated before; but a cache is a file, which another program may change after that
+    if (X.validated)  // only the indices are checked again: another program may have changed the file of a cache
         return all_inside(row.index, row.n, X.columns) ? Status::ok : Status::bad_index;
     const Order found = order(row.index, row.n, X.columns);
     if (found == Order::outside) return Status::bad_index;

@@ -211,9 +211,9 @@ Status move_packs(Model& M, const Row& row, const Move& move, const Rule& rule) 
         }
         Packs<pitch>::store(cells, of, i, now, count...);
     });
-    bool sound = add_up(nothing) == 0.0;
-    for (size_t p = 0; p <= Rule::count; ++p) sound &= finite(bias[p]);
-    if (!sound) {
+    bool all_finite = add_up(nothing) == 0.0;
+    for (size_t p = 0; p <= Rule::count; ++p) all_finite &= finite(bias[p]);
+    if (!all_finite) {
         in_packs(of.n, [&](size_t i, auto... count) {
             Pack before[pitch];
             Packs<pitch>::read_saved(saved, i, before);

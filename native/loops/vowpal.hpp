@@ -113,7 +113,7 @@ inline double invariant_step(const Vowpal& rule, double p, double y, double h, d
 }
 
 // What one output learns from an example: its score, clipped to the labels; its label; the pull of the loss.
-struct Lesson {
+struct Target {
     double p, y, pulled;
 };
 
@@ -131,15 +131,15 @@ inline Pack each(Pack x, const Function& f) {
 // Sums over the features of an example; T is a number or a Pack.
 template <class T>
 struct VowpalSums {
-    T norms{}, reach{};  // x^2/N^2 and x^2 * r
-    T sizes{}, ways{};   // of |w|, G and N; of |way|. Upper bounds on each of them
+    T norms{}, reach{};       // x^2/N^2 and x^2 * r
+    T sizes{}, directions{};  // of |w|, G and N; of |direction|. Upper bounds on each of them
 
     VowpalSums operator+(const VowpalSums& other) const {
-        return {norms + other.norms, reach + other.reach, sizes + other.sizes, ways + other.ways};
+        return {norms + other.norms, reach + other.reach, sizes + other.sizes, directions + other.directions};
     }
 };
 inline VowpalSums<double> total(const VowpalSums<Pack>& all) {
-    return {add_up(all.norms), add_up(all.reach), add_up(all.sizes), add_up(all.ways)};
+    return {add_up(all.norms), add_up(all.reach), add_up(all.sizes), add_up(all.directions)};
 }
 
 // The weights of one output at the features of an example and at the constant. Pack by pack, the gradients are added to
@@ -151,7 +151,7 @@ class VowpalRow {
  public:
     static_assert(usual || !scored);
     static constexpr size_t pitch = Weights::pitch_of(2, 1);  // for the largest number of planes()
-    // For the numbers of the features, their ways, and the plan.
+    // For the numbers of the features, their directions, and the plan.
     static size_t room(size_t features) {
         return Packs<pitch>::room(features) + Packs<1>::room(features) + plan_numbers;
     }
@@ -160,7 +160,7 @@ class VowpalRow {
 
     // Computes how the score p moves towards y. False if a number would not be finite.
     template <class Row>
-    bool learn(const Row& row, Lesson of, double importance, double t) {
+    bool learn(const Row& row, Target of, double importance, double t) {
         double* const plan = plan_of(row);
         plan[moves] = of.pulled != 0.0;
         if (of.pulled == 0.0) return true;
@@ -168,19 +168,19 @@ class VowpalRow {
         const auto sum = [&](VowpalSums<Pack>& some, size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch]{};
             read(row, i, own, count...);
-            store(ways_of(row) + i, add_gradient(gradient, load_pack(row.x + i, count...), own, some));
+            store(directions_of(row) + i, add_gradient(gradient, load_pack(row.x + i, count...), own, some));
             Packs<pitch>::save(room_, i, own);
         };
         VowpalSums<double> sums = total(sum_packs<VowpalSums<Pack>>(row.n, sum));
         double* const constant = plan + plan_constant;
         for (size_t k = 0; k <= planes(); ++k) constant[k] = of_constant(k);
-        plan[constant_way] = add_gradient(gradient, M.constant, constant, sums);
+        plan[constant_direction] = add_gradient(gradient, M.constant, constant, sums);
         const double kappa = normalized() ? scale_of_row(plan, sums.norms, importance) : 1.0;
         if (normalized() && !(finite(plan[norms]) && finite(plan[importances]) && finite(kappa))) return false;
         double h = rule.eta * importance;
         if (!adaptive()) h *= std::pow(t + (normalized() ? 0.0 : 1.0), -rule.power);
         plan[step] = kappa * (rule.invariant ? invariant_step(rule, of.p, of.y, h, kappa * sums.reach) : h * of.pulled);
-        return finite(sums.sizes + std::abs(plan[step]) * sums.ways) && average_stays_finite(row);
+        return finite(sums.sizes + std::abs(plan[step]) * sums.directions) && average_stays_finite(row);
     }
 
     template <class Row>
@@ -190,12 +190,12 @@ class VowpalRow {
         in_packs(row.n, [&](size_t i, auto... count) ONEPASS_INLINE_LAMBDA {
             Pack own[pitch];
             Packs<pitch>::read_saved(room_, i, own);
-            own[0] += plan[step] * load_pack(ways_of(row) + i);
+            own[0] += plan[step] * load_pack(directions_of(row) + i);
             put(row, i, own, count...);
         });
         if (M.constant != 0.0) {
             const double* const constant = plan + plan_constant;
-            of_constant(0) = constant[0] + plan[step] * plan[constant_way];
+            of_constant(0) = constant[0] + plan[step] * plan[constant_direction];
             for (size_t k = 1; k <= planes(); ++k) of_constant(k) = constant[k];
         }
         if (!normalized()) return;
@@ -210,8 +210,8 @@ class VowpalRow {
     size_t planes() const { return size_t(adaptive()) + size_t(normalized()); }
 
     // The plan follows the features in the working space: the new sums of norms and of importances, the step along all
-    // ways, whether there is a step, the way of the constant and its new numbers.
-    enum Plan { norms, importances, step, moves, constant_way, plan_constant, plan_numbers = plan_constant + 3 };
+    // directions, whether there is a step, the direction of the constant and its new numbers.
+    enum Plan { norms, importances, step, moves, constant_direction, plan_constant, plan_numbers = plan_constant + 3 };
 
     // The factor by which normalising scales the rate: a power of importances over norms, this example included.
     double scale_of_row(double* plan, double of_example, double importance) {
@@ -225,12 +225,12 @@ class VowpalRow {
         return M.w.planes.bias.data() + planes() * M.w.stride + r;
     }
     template <class Row>
-    double* ways_of(const Row& row) {
+    double* directions_of(const Row& row) {
         return room_ + Packs<pitch>::room(row.n);
     }
     template <class Row>
     double* plan_of(const Row& row) {
-        return ways_of(row) + Packs<1>::room(row.n);
+        return directions_of(row) + Packs<1>::room(row.n);
     }
     double& of_constant(size_t k) { return k == 0 ? M.w.bias[r] : M.w.planes.bias[(k - 1) * M.w.stride + r]; }
 
@@ -260,17 +260,17 @@ class VowpalRow {
     template <class Row>
     bool average_stays_finite(const Row& row) {
         if (scored || !M.w.average.on()) return true;
-        bool sound = true;
+        bool all_finite = true;
         for (size_t i = 0; i < row.n; ++i) {
             const double before = room_[i / packed * Packs<pitch>::numbers + i % packed];
-            const double moved = before + plan_of(row)[step] * ways_of(row)[i];
+            const double moved = before + plan_of(row)[step] * directions_of(row)[i];
             const size_t j = row.column(i);
-            sound &= finite(*average_of(j) + M.w.average.A * (moved - M.w.v_of(j)[r]));
+            all_finite &= finite(*average_of(j) + M.w.average.A * (moved - M.w.v_of(j)[r]));
         }
-        return sound;
+        return all_finite;
     }
 
-    // Adds its gradient to the planes of a feature, or of a pack. Returns its way, r_j * x_j.
+    // Adds its gradient to the planes of a feature, or of a pack. Returns its direction, r_j * x_j.
     template <class T>
     ONEPASS_HOT T add_gradient(double gradient, T x, T* own, VowpalSums<T>& sums) const {
         const T squares = x * x, none{}, one = none + 1.0;
@@ -281,13 +281,13 @@ class VowpalRow {
             const T part = choose(above(n, none), x / n, none);
             sums.norms += part * part;
         }
-        const T r = choose(unequal(x, none) & above(g, none), rate_of(g, n), none), way = r * x;
+        const T r = choose(unequal(x, none) & above(g, none), rate_of(g, n), none), direction = r * x;
         sums.reach += squares * r;
         T size = size_of(own[0]);
         for (size_t k = 1; k <= planes(); ++k) size += own[k];
         sums.sizes += choose(unequal(x, none), size, none);  // other features do not change
-        sums.ways += size_of(way);
-        return way;
+        sums.directions += size_of(direction);
+        return direction;
     }
 
     // Updates the largest absolute value of a feature. If it grows, the weight shrinks as if the new value had been
@@ -325,7 +325,7 @@ class VowpalRow {
 };
 
 template <bool many>
-inline Lesson lesson(const Model& M, const Vowpal& rule, const Example& of, const double* state, size_t r) {
+inline Target target_of_output(const Model& M, const Vowpal& rule, const Example& of, const double* state, size_t r) {
     double score, label;
     if (many) {
         score = M.scores[r];
@@ -343,16 +343,16 @@ inline Lesson lesson(const Model& M, const Vowpal& rule, const Example& of, cons
     return {score, label, vowpal_pull(rule, score, label)};
 }
 
-// Every output learns its lesson, or none does.
+// Every output learns its target, or none does if a number of one of them would not be finite.
 template <bool many, bool usual, bool scored, class Row>
-Status learn_lessons(Model& M, const Vowpal& rule, const Row& row, const Example& of, const double* state,
+Status learn_targets(Model& M, const Vowpal& rule, const Row& row, const Example& of, const double* state,
                      bool* moves) {
     using Learner = VowpalRow<usual, scored>;
     const size_t rows = many ? M.w.outputs : 1;
     double* const room = M.transaction.workspace(rows * Learner::room(row.n));
     auto learner = [&](size_t r) { return Learner(M, rule, r, room + r * Learner::room(row.n)); };
     for (size_t r = 0; r < rows; ++r) {
-        const Lesson its = lesson<many>(M, rule, of, state, r);
+        const Target its = target_of_output<many>(M, rule, of, state, r);
         if (!learner(r).learn(row, its, of.importance, state[VWSlots::t])) return Status::overflow;
         *moves |= its.pulled != 0.0;
     }
@@ -370,7 +370,7 @@ Status learn_vowpal(Model& M, const Row& row, const Example& of, double* state, 
     if (many || label < low) low = many ? -1.0 : label;
     if (many || label > high) high = many ? 1.0 : label;
     if constexpr (Path::packs)
-        if (rule.usual()) return learn_lessons<false, true, true>(M, rule, row, of, state, moves);
+        if (rule.usual()) return learn_targets<false, true, true>(M, rule, row, of, state, moves);
     Status status = Status::ok;
     with_numbers(row, [&](const double* x, const int64_t* at) {
         status = learn_vowpal_rows<many>(M, NumberedRow{x, at, row.n}, of, state, moves);

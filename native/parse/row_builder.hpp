@@ -1,4 +1,4 @@
-// One row after another, from the features that a parser finds in a line.
+// Makes a row of the features that a parser finds in a line, one row after another.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,19 +16,20 @@
 
 namespace onepass {
 
+// Names and text must be followed by so many readable bytes, since loops read whole registers.
 constexpr size_t padding = 64;
 
 struct ParseOptions {
     int hash_bits = -1;         // 0 or more: features are hashes of their names
-    Names* names = nullptr;     // features have columns by name; with hash_bits: remember the names behind the hashes
+    Names* names = nullptr;     // gives features their columns by name; with hash_bits, only records the names
     uint32_t base = 0;          // svmlight: the first index
-    bool keep_going = false;    // after a malformed line
+    bool keep_going = false;    // skip a malformed line instead of ending there
     bool sets = false;          // a label is a set of numbers: 1,3,5
     size_t longest = SIZE_MAX;  // bytes of a line
     const FeatureExpansion* expansion = nullptr;  // features to make of those in the text
 };
 
-// A malformed line: what is wrong, and where in the line (null: somewhere).
+// A malformed line: what is wrong, and where in the line. Null if no single place is wrong.
 struct Malformed {
     const char* at;
     std::string what;
@@ -36,19 +37,19 @@ struct Malformed {
 
 class RowBuilder {
  public:
-    Separators separators;  // of the line
+    Separators separators;  // the places of the separators in the current line
     RowBuilder(ParsedRows& rows, const ParseOptions& options);
-    // A row of at most so many features.
+    // Begins a row of at most `most` features.
     void begin(size_t most);
     bool hashed() const { return options_.hash_bits >= 0; }
-    // The next features are of this namespace.
+    // Begins a namespace: it holds the features that are added next.
     void enter_namespace(std::string_view space);
-    // A padded copy of a name that is not in the text, valid until the row is finished.
+    // Copies a name that is not part of the text, with padding. The copy is valid until the row is finished.
     const char* copy_name(std::string_view name);
-    // All features of the namespace, from a blank on. Returns where they end, or null where they must be read one by
-    // one.
+    // Adds all features of a namespace; `at` is the blank before the first. Returns where they end, or null if they
+    // must be added one by one.
     const char* add_namespace(const char* at, const char* end);
-    // namespace^name; the name is padded.
+    // Adds the feature namespace^name. The name must be followed by padding.
     template <class Value>
     void add(const char* name, size_t length, Value value) {
         if (!names_wanted()) return add_hash(name, length, value);
@@ -57,9 +58,9 @@ class RowBuilder {
         pending_[n_] = {name, uint32_t(length), hash, uint32_t(spaces_.size() - 1)};
         add(int32_t(hash), value);
     }
-    // name=text
+    // Adds the feature "name=text", a category.
     void add(std::string_view name, std::string_view text, double value);
-    // A feature whose place is known: a number, or the whole hash of its name.
+    // Adds a feature by its index: a number, or the complete hash of its name.
     template <class Value>
     void add_place(uint32_t hash, Value value) {
         if (!one_by_one_) begin_one_by_one();
@@ -74,7 +75,8 @@ class RowBuilder {
         divisor_[n_] = 0.0;
         n_ += value != 0.0;  // a zero is no feature
     }
-    // Divided when the row is finished, together with others, so that no division has to wait for another.
+    // Adds a decimal number as digits and divisor. All are divided together when the row is finished, so that no
+    // division waits for another.
     void add(int32_t column, Decimal value) {
         if (!one_by_one_) begin_one_by_one();
         index_[n_] = column;

@@ -58,7 +58,7 @@ class Engine:
         scores: NDArray[Any] | None,
         distinct: bool = False,
         named: bool = False,
-        sound: bool = False,
+        validated: bool = False,
         base: NDArray[Any] | None = None,
     ) -> None: ...
     def learn_pairs(
@@ -93,7 +93,7 @@ class Engine:
         columns: int,
         scores: NDArray[Any],
         distinct: bool = False,
-        sound: bool = False,
+        validated: bool = False,
         base: NDArray[Any] | None = None,
     ) -> None: ...
     def variance(self, X: NDArray[Any], variances: NDArray[Any]) -> None: ...
