@@ -24,6 +24,7 @@ from support.extras import require_extra
 from onepass import rules
 from onepass.cli import VERBS, demo, main
 from onepass.cli.models import LEARNERS
+from onepass.cli.sections import SECTIONS
 from onepass.datasets import RotatingHyperplane
 from onepass.evaluation import Run, prequential
 from onepass.persistence.registry import KINDS
@@ -94,6 +95,29 @@ def test_every_verb_has_help_and_every_option_too(verb: str) -> None:
             assert parameter.opts[0] in result.stdout
 
 
+@pytest.mark.parametrize("verb", ["learn", "predict", "compare", "convert"])
+def test_the_help_lists_every_option_once_in_its_section(verb: str) -> None:
+    command = main.get_command(click.Context(main), verb)
+    assert command is not None
+    section, listed = "", {}
+    for text in run(verb, "--help").stdout.splitlines():
+        if text and not text.startswith(" "):
+            section = text.rstrip(":")
+        if not section.startswith("Usage") and (found := re.match(r"  (--?[a-z0-9_-]+)", text)):
+            flag = found[1]
+            assert flag not in listed
+            listed[flag] = section
+    flags = [p.opts[0] for p in command.params if isinstance(p, click.Option)]
+    assert len(listed) == len(flags) + 1
+    assert [flag for flag, name in listed.items() if name not in SECTIONS] == ["-h"]  # an option needs a section
+    assert listed["--label"] == "Input" and listed["--on-error"] == "Input"
+
+
+def test_the_list_of_verbs_shows_whole_sentences() -> None:
+    commands = run("--help").stdout.split("Commands:\n")[1]
+    assert commands.strip() and all(line.endswith(".") and "..." not in line for line in commands.splitlines())
+
+
 def test_the_examples_in_the_help_run(stub: type[StubModel], tmp_path: Path) -> None:
     lines = [line.strip() for line in run("demo", "--help").stdout.splitlines()]
     examples = [re.split(r"\s{2,}", line)[0].split()[1:] for line in lines if line.startswith("onepass ")]
@@ -114,7 +138,7 @@ def test_models_lists_every_rule_with_its_parameters() -> None:
     result = run("models")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    end = lines.index("In Python, onepass.NAME:")
+    end = lines.index("Other learners, for Python, as onepass.NAME:")
     assert [line.split()[0] for line in lines[: end - 1] if not line.startswith(" ")] == list(rules.RULES)
     assert [line.split()[0] for line in lines[end + 1 : -2]] == list(LEARNERS)
     for name, kind in rules.RULES.items():

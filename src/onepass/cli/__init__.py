@@ -1,4 +1,4 @@
-"""The ``onepass`` command. Each verb has its file; what it needs is imported when it runs.
+"""The ``onepass`` command. Each verb has its own module, which is imported when the verb runs.
 
 Exit codes: 0 done, 1 bad input or a missing package, 2 a wrong option or name, 3 done but malformed lines were skipped
 or a data set was missing, 130 interrupted.
@@ -22,7 +22,7 @@ from .source_options import in_words_of_the_command
 
 __all__ = ["main"]
 
-# Verb → its module, loaded when the verb is used.
+# The verbs in the order of the help. The module of the same name is loaded when the verb is used.
 VERBS = (
     "learn",
     "predict",
@@ -72,11 +72,11 @@ class OnepassGroup(click.Group):
 
 def _prepare_process() -> None:
     for output in (sys.stdout, sys.stderr):
-        # Formulas have letters that some terminals lack: print a "?" rather than fail.
+        # Some terminals lack letters of the formulas: print a "?" rather than fail.
         with contextlib.suppress(AttributeError, ValueError):
             output.reconfigure(errors="replace")  # type: ignore[union-attr]
     if "bench" not in sys.argv:
-        # The verbs multiply no matrices; threads that wait for some would spin beside those that parse.
+        # The verbs multiply no matrices. Idle BLAS threads would only slow down the threads that parse.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000, 20, 20)  # loading modules makes no garbage, and collections take time
 
@@ -151,15 +151,26 @@ def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
 )
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Learn from streams: each example is seen once, predicted, revealed, learned, forgotten.
+    """Online machine learning: learn from a file or a stream in one pass, of any length.
+
+    The model predicts each example first and learns from it afterwards. So the reported error is that of examples
+    which the model did not know, without a test set, and memory does not grow with the stream.
+
+    A first session: learn from a table and save the model, then predict new rows with it.
 
     \b
     Examples:
       onepass learn mail.csv --label spam --save mail.model --report mail.html
       onepass predict mail.model new.csv -o answers.txt
+
+    \b
+    Without data, and to choose a rule (a rule says how an example changes the weights):
+      onepass demo --rule pa1 --rule pa1:C=0.1
+      onepass models
+      onepass models pa1
       onepass compare mail.csv --label spam --rules pa1,pa1:C=0.1,sgd:loss=logistic
-      onepass demo --rule pa1 --rule pa1:C=0.1  rules compared on a stream that drifts; needs no data
-      onepass models pa1                        a rule, its parameters, formula and paper
+
+    `onepass VERB --help` explains a verb, with examples.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

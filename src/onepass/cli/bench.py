@@ -1,4 +1,4 @@
-"""``onepass bench``: how fast this machine learns, beside the other libraries that are installed."""
+"""``onepass bench``: how fast this machine learns, compared with the other libraries that are installed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import click
 __all__ = ["command"]
 
 
-@click.command("bench", context_settings={"show_default": True})
-@click.option("--examples", type=click.IntRange(min=100), default=50_000, help="Rows of the stream that is made.")
-@click.option("--repeats", type=click.IntRange(min=1), default=3, help="The best of so many runs counts.")
+@click.command("bench", short_help="Measure how fast this machine learns.", context_settings={"show_default": True})
+@click.option(
+    "--examples", type=click.IntRange(min=100), default=50_000, help="The number of rows of the generated stream."
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=3, help="The number of runs; the fastest one is reported."
+)
 @click.option("--peers/--no-peers", default=True, help="Also time scikit-learn and River, where they are installed.")
 def command(examples: int, repeats: int, peers: bool) -> None:
-    """Time one pass of PA-I (predict, then learn) over generated sparse rows; about ten seconds.
+    """Time one pass of the rule pa1 over generated sparse rows. Takes about ten seconds.
 
-    `python bench/command.py` of the source compares whole commands on files, Vowpal Wabbit's among them.
+    `python bench/command.py` in the source compares whole commands on files, also with Vowpal Wabbit.
 
     \b
     Examples:

@@ -15,6 +15,7 @@ import numpy as np
 from ..persistence.files import write
 from .model_options import model_flags
 from .paths import Input, Output, summary_stream
+from .sections import SectionedCommand
 from .significance import Pairs
 from .source_options import add_source_options, source_options_of
 from .variants import Tuning, as_json
@@ -31,7 +32,12 @@ RULES = "perceptron,pa1,pa1:C=0.1,pa1:C=0.01,sgd:loss=logistic"
 FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
 
 
-@click.command("compare", context_settings={"show_default": True})
+@click.command(
+    "compare",
+    cls=SectionedCommand,
+    short_help="Compare several rules on one stream, in one pass.",
+    context_settings={"show_default": True},
+)
 @click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
 @click.option(
     "--rules",
@@ -39,43 +45,57 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
     multiple=True,
     metavar="A,B,…",
     show_default="a choice of five",
-    help="The rules; parameters as in `onepass models`; auto: many at once.",
+    help="The rules, as pa1 or pa1:C=0.1; `onepass models` lists them. auto: several rules, weighted by their losses.",
 )
 @click.option(
     "--task",
     type=click.Choice(["auto", "classification", "multilabel", "ranking", "regression"]),
     default="auto",
-    help="What the labels are; auto: the first of them decide.",
+    help="What the labels mean. auto: the first labels decide.",
 )
 @add_source_options
 @model_flags("hash_bits")
 @click.option(
     "--tune",
     metavar="N or P%",
-    help="Try values for the parameters that a rule leaves open; the best after so many examples goes on.",
+    help="Try several values of the parameters that are not given. The best after so many examples continues.",
 )
-@click.option("--metrics", "-m", metavar="A,B,…", show_default="error; mae", help="What to measure; the first ranks.")
+@click.option(
+    "--metrics",
+    "-m",
+    metavar="A,B,…",
+    show_default="error; mae",
+    help="The metrics to report; the first one ranks the rules.",
+)
 @click.option(
     "--every",
     type=click.IntRange(min=1),
     metavar="N",
     show_default="about 50 reports",
-    help="Examples from one report to the next.",
+    help="The number of examples between two reports.",
 )
-@click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
-@click.option("--report", type=Output(), metavar="R.html", help="All curves and numbers as one page.")
-@click.option("--json", "json_path", type=Output(), metavar="R.json", help="The table as data.")
-@click.option("--plot", type=Output(), metavar="P.svg", help="All curves as one picture.")
-@click.option("--save-best", type=Output(whole=True), metavar="MODEL", help="Write the best model here.")
-@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
-@click.option("--quiet", is_flag=True, help="No leaderboard on the way, only at the end.")
+@click.option(
+    "--window", type=click.IntRange(min=1), default=1000, help="The number of recent examples for the windowed metric."
+)
+@click.option("--report", type=Output(), metavar="R.html", help="Write all curves and numbers as an HTML page.")
+@click.option("--json", "json_path", type=Output(), metavar="R.json", help="Write the table as JSON.")
+@click.option("--plot", type=Output(), metavar="P.svg", help="Draw all curves into one SVG picture.")
+@click.option("--save-best", type=Output(whole=True), metavar="MODEL", help="Save the best model in this file.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    help="What to do with a malformed line: stop with an error, or skip it.",
+)
+@click.option("--quiet", is_flag=True, help="Print the leaderboard only at the end.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
-    """Let several rules predict, then learn, the same stream in one pass; rank them and test the differences.
+    """Compare several rules on the same stream, in one pass. Each rule predicts every example, then learns it. The
+    result is a ranking, with a test whether the differences are more than chance.
 
-    The test is McNemar's for classes (of the examples on which two rules differ, how many did each get right?) and a
-    paired z-test of the losses for numbers, of every rule against the best, with Holm's correction. Both take the
-    examples for independent: on a stream that drifts they are a guide, not a proof.
+    The test compares every rule with the best one: McNemar's test for classes (among the examples where two rules
+    differ, how many did each get right?), a paired z-test of the losses for numbers, both with Holm's correction. Both
+    assume independent examples: on a stream that drifts they are a guide, not a proof.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ import click
 __all__ = ["command"]
 
 
-@click.command("completion")
+@click.command("completion", short_help="Print the script that completes verbs and options in a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

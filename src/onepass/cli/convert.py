@@ -1,4 +1,4 @@
-"""``onepass convert``: a stream in another format."""
+"""``onepass convert``: write a stream in another format."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..persistence.files import is_regular, replaced, write
 from ..streams.formats import COMPRESSED_SUFFIXES, FORMATS, format_of_name
 from .paths import Input, Output, writes
+from .sections import SectionedCommand
 from .source_options import add_source_options, source_options_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ ANSWERS = ("label", "weight", "id")  # columns beside the features
 VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\t": "_"})
 
 
-@click.command("convert", context_settings={"show_default": True})
+@click.command(
+    "convert",
+    cls=SectionedCommand,
+    short_help="Convert a file to another format.",
+    context_settings={"show_default": True},
+)
 @click.argument("sources", nargs=-1, type=Input(), metavar="IN…")
 @click.argument("out", type=Output(), metavar="OUT")
 @add_source_options
@@ -38,15 +44,20 @@ VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\
     metavar="BITS",
     help="With --to cache: hash the features' names, as `learn -b BITS` will.",
 )
-@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    help="What to do with a malformed line: stop with an error, or skip it.",
+)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """Write the examples of IN in the format of OUT: vw, svmlight, csv, tsv, jsonl, parquet, arrow or cache.
 
-    Examples keep label, weight, id and features; strings of a table become features name=value, as in learning. To a
-    table (csv, parquet, …) from rows without fixed columns, IN is read twice, and each feature becomes a column.
-    Names go into svmlight as numbers; OUT.names lists them. OUT may be - (with --to), a pipe or a device. A cache is
-    what `learn --cache` reads.
+    Labels, weights, ids and features are kept. A string in a table becomes the feature name=value, as in learning. If
+    OUT is a table (csv, parquet, …) and IN has no fixed columns, IN is read twice and each feature becomes a column.
+    svmlight has numbers instead of names; OUT.names lists the names. OUT may be - (with --to), a pipe or a device. A
+    cache is a file of parsed rows for `learn --cache`.
 
     \b
     Examples:

@@ -29,7 +29,9 @@ RULES = (
 )
 
 
-@click.command("demo", context_settings={"show_default": True})
+@click.command(
+    "demo", short_help="Compare rules on a generated stream; needs no data.", context_settings={"show_default": True}
+)
 @click.option(
     "--rule",
     "rules",
@@ -37,23 +39,25 @@ RULES = (
     metavar="RULE",
     default=RULES,
     show_default="a choice of six",
-    help="A rule to run; may be given several times.",
+    help="A rule, as `onepass models` lists them. Repeat the option to compare several.",
 )
-@click.option("--examples", type=click.IntRange(min=1), default=200_000, help="Length of the stream.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Another seed, another stream.")
+@click.option("--examples", type=click.IntRange(min=1), default=200_000, help="The number of examples.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="The seed of the random stream.")
 @click.option(
     "--every",
     type=click.IntRange(min=1),
     show_default="a twentieth of the stream",
-    help="Examples from one report to the next, and in the window.",
+    help="The number of examples between two reports, and in the window of recent examples.",
 )
-@click.option("--plot", type=Output(), metavar="FILE.png", help="Draw the errors.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, only the table.")
+@click.option(
+    "--plot", type=Output(), metavar="FILE.png", help="Draw the error over time into this file (needs matplotlib)."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the table.")
 def command(rules: tuple[str, ...], examples: int, seed: int, every: int | None, plot: str | None, quiet: bool) -> None:
-    """Compare rules on a drifting stream; needs no data.
+    """Compare rules on a generated stream that drifts. Needs no data.
 
-    The classes are the two sides of a plane that makes a full turn over the stream, and 5% of the labels
-    are wrong. Every example is first predicted, then learned, by each rule in turn.
+    There are two classes, the two sides of a plane. The plane makes a full turn over the stream, and 5% of the labels
+    are wrong. Each rule predicts every example first and learns from it afterwards.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``onepass inspect``: what a model file is, its heaviest weights, and how it came about."""
+"""``onepass inspect``: what a model file holds, its largest weights, and how it was learned."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("inspect", context_settings={"show_default": True})
+@click.command(
+    "inspect", short_help="Show a model file: rule, weights, history.", context_settings={"show_default": True}
+)
 @click.argument("model_path", metavar="MODEL", type=Input())
-@click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the heaviest weights.")
-@click.option("--all", "every", is_flag=True, help="All weights that are not 0, as lines name:weight.")
+@click.option("--top", type=click.IntRange(min=0), default=10, help="The number of weights to show, the largest first.")
+@click.option("--all", "every", is_flag=True, help="Print every weight that is not 0, as lines name:weight.")
 def command(model_path: str, top: int, every: bool) -> None:
-    """Show what a MODEL file is: its rule, classes and features, its heaviest weights, its history.
+    """Show what a MODEL file holds: its rule, classes and features, its largest weights, and how it was learned.
 
     \b
     Examples:

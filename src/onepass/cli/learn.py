@@ -32,14 +32,19 @@ RULE = portfolio.DEFAULT
 WITH_A_BOUND = "pa1:C=0.1"
 
 
-@click.command("learn", cls=VWCommand, context_settings={"show_default": True})
+@click.command(
+    "learn",
+    cls=VWCommand,
+    short_help="Learn from files or a stream, and report the error.",
+    context_settings={"show_default": True},
+)
 @click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
 @click.option(
     "--rule",
     "-r",
     metavar="RULE",
     show_default=f"{RULE}; for numbers {portfolio.DEFAULT_FOR_NUMBERS}",
-    help="How to learn: `onepass models` lists the rules; auto: many at once.",
+    help="The rule, as pa1 or pa1:C=0.1; `onepass models` lists them. auto: several rules, weighted by their losses.",
 )
 @click.option(
     "--task",
@@ -48,8 +53,8 @@ WITH_A_BOUND = "pa1:C=0.1"
     ),
     default="auto",
     callback=lambda ctx, parameter, value: "oneclass" if value == "one-class" else value,  # as models call it
-    help="What the labels are; auto: the first of them decide. multilabel: sets, 1,3,5; one-class: none, rows are to "
-    "lie together; ranking: relevances of the rows of a query (svmlight's qid:).",
+    help="What the labels mean. auto: the first labels decide. multilabel: a set of labels, as 1,3,5. one-class: no "
+    "labels; find rows far from the others. ranking: the relevance of each row of a query (svmlight's qid:).",
 )
 @add_source_options
 @model_flags()
@@ -59,73 +64,106 @@ WITH_A_BOUND = "pa1:C=0.1"
     "--final_regressor",
     type=Output(whole=True, instead_of=("--resume", "--start-from")),
     metavar="MODEL",
-    help="Write the model here.",
+    help="Save the model in this file.",
 )
-@click.option("--resume", type=Input(), metavar="MODEL", help="Go on with the run that this file remembers.")
+@click.option(
+    "--resume", type=Input(), metavar="MODEL", help="Continue the run that wrote this file, from where it stopped."
+)
 @click.option(
     "--start-from",
     "-i",
     "--initial_regressor",
     type=Input(),
     metavar="MODEL",
-    help="Begin with the weights of this model.",
+    help="Start a new run with the weights of this model.",
 )
-@click.option("--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Save every N examples as well.")
-@click.option("--passes", type=click.IntRange(min=1), default=1, help="Read the stream so many times.")
+@click.option(
+    "--checkpoint-every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Save the model every N examples, so that --resume can continue after a crash.",
+)
+@click.option("--passes", type=click.IntRange(min=1), default=1, help="How often to read the stream.")
 @click.option(
     "--holdout",
     "--holdout_period",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Predict and judge every N-th labelled example of a pass, counted from 1, but never learn it.",
+    help="Hold out every N-th labelled example: predict and evaluate it, but never learn it.",
 )
-@click.option("-t", "--test-only", "--testonly", is_flag=True, help="Judge only: learn nothing.")
-@click.option("--metrics", "-m", metavar="A,B,…", show_default="what suits the task", help="What to measure.")
+@click.option(
+    "-t", "--test-only", "--testonly", is_flag=True, help="Evaluate the model of --start-from; learn nothing."
+)
+@click.option(
+    "--metrics",
+    "-m",
+    metavar="A,B,…",
+    show_default="what suits the task",
+    help="The metrics to report, as error or f1:average=macro.",
+)
 @click.option(
     "--every",
     type=click.IntRange(min=1),
     metavar="N",
     show_default="about 50 reports",
-    help="Examples from one report to the next.",
+    help="The number of examples between two reports.",
 )
-@click.option("--window", type=click.IntRange(min=1), default=1000, help="Examples in the sliding window.")
+@click.option(
+    "--window", type=click.IntRange(min=1), default=1000, help="The number of recent examples for the windowed metric."
+)
 @click.option(
     "--regret",
     is_flag=True,
-    help="Keep the rows and compare with the best fixed weights in hindsight; classes or numbers.",
+    help="Report the regret against the best fixed weights in hindsight. Stores all rows.",
 )
-@click.option("--report", type=Output(), metavar="R.html", help="Write the curves as one page.")
-@click.option("--json", "json_path", type=Output(), metavar="R.json", help="The same as data.")
+@click.option("--report", type=Output(), metavar="R.html", help="Write the curves and results as an HTML page.")
+@click.option("--json", "json_path", type=Output(), metavar="R.json", help="Write the curves and results as JSON.")
 @click.option(
     "--predictions",
     "-p",
     type=Output(),
     metavar="FILE",
-    help="Write each prediction, made before its example was learned.",
+    help="Write the prediction of each example, made before it was learned.",
 )
-@click.option("--audit", "-a", is_flag=True, help="Print every example's features with their weights.")
+@click.option("--audit", "-a", is_flag=True, help="Print the features of each example with their weights.")
 @click.option(
-    "--invert_hash", type=Output(), metavar="FILE", help="Write the weights as text, by name; -b keeps all names."
+    "--invert_hash",
+    type=Output(),
+    metavar="FILE",
+    help="Write the weights as text, by name of feature. With -b, all names are stored for that.",
 )
-@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
-@click.option("--quarantine", type=Output(), metavar="FILE", help="With --on-error skip: write those lines here.")
-@click.option("--cache", "-c", is_flag=True, help="Keep the parsed rows in SOURCE.cache for the next time.")
-@click.option("--cache-file", "--cache_file", type=Output(whole=True), metavar="FILE", help="The same, in this file.")
-@click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    help="What to do with a malformed line: stop with an error, or skip it.",
+)
+@click.option(
+    "--quarantine", type=Output(), metavar="FILE", help="With --on-error skip: write the malformed lines to this file."
+)
+@click.option(
+    "--cache", "-c", is_flag=True, help="Store the parsed rows in SOURCE.cache, which makes the next run faster."
+)
+@click.option("--cache-file", "--cache_file", type=Output(whole=True), metavar="FILE", help="As --cache, in this file.")
+@click.option("--follow", is_flag=True, help="At the end of the last file wait for more lines, until Ctrl-C.")
 @click.option(
     "--progress",
     type=click.Choice(["auto", "bar", "table", "none"]),
     default="auto",
-    help="A bar on a terminal, a table of powers of two elsewhere.",
+    help="How to show progress. auto: a bar on a terminal, otherwise a table with lines at 1, 2, 4, 8, … examples.",
 )
-@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--quiet", is_flag=True, help="Print no progress and no summary.")
 @vw_options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
-    """Predict, then learn, every example of SOURCE; report how good the predictions were.
+    """Learn from SOURCE. Each example is predicted first and learned afterwards; the report says how good the
+    predictions were.
 
-    SOURCE is a file, several, a 'glob*' or - for standard input: VW text, svmlight, CSV, TSV, JSON Lines, Parquet or
-    Arrow, plain or compressed (.gz, .zst). Memory does not grow with its size.
+    SOURCE is one or more files, a 'glob*', or - for standard input. Formats: CSV, TSV, JSON Lines, Parquet, Arrow,
+    Vowpal Wabbit's text, svmlight; plain or compressed (.gz, .zst). Memory does not grow with the size of SOURCE.
+
+    In a table, --label names the column to predict; all other columns are features. The first labels decide between
+    classes and numbers, unless --task does. --save writes the model for `onepass predict`.
 
     \b
     Examples:
@@ -138,10 +176,11 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
       onepass learn board.csv --label colour --kernel rbf:gamma=8 --budget bpann:B=100 --save board.model
       onepass learn -d train.vw -f model.vw --loss_function logistic -b 18 --passes 2
 
-    Without a labelled example there is no task, and so no model to --save: an error, unless --task says what it is.
+    If no example has a label, the task is unknown and there is no model to --save. This is an error, unless --task
+    is given.
 
-    Ends with 0, 1 (bad input), 2 (wrong usage), 3 (done, but malformed lines were skipped), 130 (interrupted: what was
-    learned is in MODEL, and --resume goes on to the same bits as an uninterrupted run).
+    Exit codes: 0 done; 1 bad input; 2 wrong usage; 3 done, but malformed lines were skipped; 130 interrupted: MODEL
+    has what was learned, and --resume continues to the same model, bit for bit, as an uninterrupted run.
     """
     began = perf_counter()
     _check(given)

@@ -14,37 +14,44 @@ if TYPE_CHECKING:
 
 __all__ = ["LEARNERS", "command"]
 
-# Learners of the library beside the rules: what each does. `onepass learn` takes rules; these are for Python.
+# The learners of the library that are not rules, each in a few words. `onepass learn` cannot use them; Python can.
 LEARNERS = {
-    "GaussianMixture": "sources of points: stepwise or batch EM",
-    "BernoulliMixture": "sources of zeros and ones: stepwise or batch EM",
-    "GaussianNB": "naive Bayes, features normal",
-    "BernoulliNB": "naive Bayes, features there or not",
-    "MultinomialNB": "naive Bayes, features counted",
-    "ComplementNB": "naive Bayes, against the counts of other classes",
-    "CategoricalNB": "naive Bayes, features of some values",
-    "KMeans": "centres of clusters, in mini-batches or one by one",
-    "IncrementalPCA": "principal components, exact up to what falls below",
-    "CCIPCA": "principal components row by row, no rate",
+    "GaussianMixture": "mixture of normal distributions, by stepwise or batch EM",
+    "BernoulliMixture": "mixture of patterns of zeros and ones, by stepwise or batch EM",
+    "GaussianNB": "naive Bayes for numbers, normal in each class",
+    "BernoulliNB": "naive Bayes for features that are present or absent",
+    "MultinomialNB": "naive Bayes for counts",
+    "ComplementNB": "naive Bayes for counts; scores a class by the counts of the others",
+    "CategoricalNB": "naive Bayes for categories",
+    "KMeans": "cluster centres, by mini-batches or row by row",
+    "IncrementalPCA": "principal components, by singular value decompositions of mini-batches",
+    "CCIPCA": "principal components row by row, without a learning rate",
     "OjaPCA": "principal components by gradient steps",
-    "DictionaryLearning": "atoms that rows are sums of few of",
-    "LVQClassifier": "prototypes of classes that move",
-    "KNNClassifier": "the nearest of the last examples vote",
+    "DictionaryLearning": "a dictionary of atoms; each row is a sum of few of them",
+    "LVQClassifier": "prototypes of each class, moved by the examples",
+    "KNNClassifier": "votes of the nearest stored examples",
     "LaSVMClassifier": "a kernel SVM that learns online",
-    "SoftmaxSGD": "in onepass.compose.continual: logistic regression step by step, of many classes",
-    "Replay": "in onepass.compose.continual: with a memory of the past that is learned again",
-    "AGEM": "in onepass.compose.continual: with no step against the memory",
-    "EWC": "in onepass.compose.continual: with weights that earlier tasks hold on to",
+    "SoftmaxSGD": "in onepass.compose.continual: multiclass logistic regression by SGD",
+    "Replay": "in onepass.compose.continual: SGD that also learns stored examples of earlier tasks again",
+    "AGEM": "in onepass.compose.continual: SGD whose steps do not increase the loss on stored examples",
+    "EWC": "in onepass.compose.continual: SGD that keeps weights which were important for earlier tasks",
 }
 
 
-@click.command("models")
+@click.command("models", short_help="List the rules and the other learners, or explain one of them.")
 @click.argument("name", required=False, metavar="[RULE|NAME]")
 def command(name: str | None) -> None:
-    """List the rules, their parameters and formulas, and the other learners; or all there is to say of one.
+    """List the rules, with their parameters and formulas, and the other learners. With a NAME: explain this one.
+
+    A rule says how an example changes the weights: `onepass learn --rule RULE` learns with it. The other learners are
+    classes for Python.
+
+    In the formulas x is the example, y its label or number, w the weights, s = ⟨w, x⟩ the score, φ the direction that
+    the task makes of x (y·x for two classes), m = ⟨w, φ⟩ the margin, ℓ the loss, c the importance of the example, and
+    t the number of the round.
 
     \b
-    A rule is given by its name, or with parameters after a colon:
+    A rule is written as its name, or as its name and parameters after a colon:
       pa1    pa1:C=0.1    sgd:loss=logistic,eta=0.5    "sgd:loss=huber(delta=2)"
 
     \b
@@ -58,10 +65,10 @@ def command(name: str | None) -> None:
         for each, kind in RULES.items():
             click.echo(f"{each:<12}{_parameters(kind)}")
             click.echo(f"{'':<12}{(inspect.getdoc(kind) or '').partition(chr(10))[0]}")
-        click.echo("\nIn Python, onepass.NAME:")
+        click.echo("\nOther learners, for Python, as onepass.NAME:")
         for each, what in LEARNERS.items():
             click.echo(f"{each:<20}{what}")
-        click.echo("\nMore of one: onepass models RULE or NAME")
+        click.echo("\nDetails of one: onepass models RULE or NAME. The letters of the formulas: onepass models --help")
         return
     if name in LEARNERS:
         from ..persistence.registry import class_of
@@ -99,7 +106,7 @@ def _all_of(rule: Rule) -> str:
     for title, text in table:
         wrapped = textwrap.wrap(text, 64) or ["–"]
         lines += [f"{title:<12}{wrapped[0]}", *(" " * 12 + line for line in wrapped[1:])]
-    lines.append(f"\nonepass play --rule {rule.name} --step   shows it at work")
+    lines.append(f"\nSee it learn, round by round: onepass play --rule {rule.name} --step")
     return "\n".join(lines)
 
 
@@ -110,11 +117,11 @@ def _range(field: dataclasses.Field[object]) -> str:
 
 
 def _formula(kind: type[Rule]) -> list[str]:
-    """The rule's own lines of code, which are its formula."""
+    """The lines of code that compute the rule's step: its formula."""
     lines: list[str] = []
     for name in ("move", "_row", "way") if kind().traits.by_coordinate else ("step", "penalised", "tau"):
         home = next((base for base in kind.__mro__ if name in vars(base) and base.__name__ != "Rule"), None)
-        # What raises NotImplementedError is only a place for what follows.
+        # A method that raises NotImplementedError is abstract: it has no formula.
         source = "" if home is None else textwrap.dedent(inspect.getsource(vars(home)[name])).rstrip()
         if source and "NotImplementedError" not in source:
             lines += source.splitlines()

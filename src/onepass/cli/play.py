@@ -20,29 +20,40 @@ __all__ = ["command"]
 PROMPT = "Enter: the next round, q: quit "
 
 
-@click.command("play", context_settings={"show_default": True})
+@click.command(
+    "play",
+    short_help="Step through a rule on points in a plane; needs no data.",
+    context_settings={"show_default": True},
+)
 @click.option("--rule", default="pa1", metavar="RULE", help="The rule to run, as `onepass models` lists them.")
-@click.option("--rounds", type=click.IntRange(min=1), default=12, help="At most so many examples.")
+@click.option("--rounds", type=click.IntRange(min=1), default=12, help="The number of rounds, at most.")
 @click.option(
     "--task",
     type=click.Choice(["binary", "multiclass", "regression"]),
     default="binary",
-    help="Two classes, three classes, or a line through points.",
+    help="binary: two classes; multiclass: three classes; regression: a line through points.",
 )
 @click.option(
     "--stream",
     type=click.Choice(["A", "M"]),
     show_default="made from the seed",
-    help="A stream of the worked numbers: A (two classes) or M (three).",
+    help="A worked example of the documentation: A (two classes) or M (three).",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Another seed, another stream.")
-@click.option("--readout", default="last", metavar="READOUT", help="Which weights predict: last, average, …")
-@click.option("--intercept/--no-intercept", default=True, help="Learn b in s = w·x + b, or keep it at 0.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="The seed of the random stream.")
+@click.option("--readout", default="last", metavar="READOUT", help="The weights that predict: last, average, …")
+@click.option("--intercept/--no-intercept", default=True, help="Learn the intercept b in s = w·x + b, or keep it at 0.")
 @click.option("--step", is_flag=True, help="Wait for Enter after each round; q quits.")
-@click.option("--ascii", is_flag=True, help="Plain letters, for a terminal without Braille patterns.")
-@click.option("--svg", type=Output(suffix=".svg"), metavar="FILE.svg", help="Draw all rounds in one picture.")
-@click.option("--png", type=Output(suffix=".png"), metavar="FILE.png", help="The same, with matplotlib.")
-@click.option("--gif", type=Output(suffix=".gif"), metavar="FILE.gif", help="One moving picture, with matplotlib.")
+@click.option("--ascii", is_flag=True, help="Draw with plain letters, for terminals without Braille patterns.")
+@click.option("--svg", type=Output(suffix=".svg"), metavar="FILE.svg", help="Draw all rounds in one SVG picture.")
+@click.option(
+    "--png",
+    type=Output(suffix=".png"),
+    metavar="FILE.png",
+    help="Draw all rounds in one PNG picture (needs matplotlib).",
+)
+@click.option(
+    "--gif", type=Output(suffix=".gif"), metavar="FILE.gif", help="Write an animation of the rounds (needs matplotlib)."
+)
 def command(
     rule: str,
     rounds: int,
@@ -57,10 +68,10 @@ def command(
     png: str | None,
     gif: str | None,
 ) -> None:
-    """Step through a rule on a 2-D stream and see its boundary move; needs no data.
+    """Step through a rule on points in a plane, and see its boundary move. Needs no data.
 
-    Each round shows the examples so far with the new one in brackets, the boundary before and after the
-    update, and the numbers that one would compute by hand.
+    Each round shows the examples so far, the new one in brackets, the boundary before and after the update, and the
+    numbers that one would compute by hand.
 
     \b
     Examples:

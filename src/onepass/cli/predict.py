@@ -1,4 +1,4 @@
-"""``onepass predict``: what a model says of every example of a stream."""
+"""``onepass predict``: the predictions of a saved model for every example of a stream."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from ..errors import InputError
 from .paths import STDOUT, Input, Output
+from .sections import SectionedCommand
 from .source_options import SourceOptions, add_source_options, source_options_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ __all__ = ["command"]
 COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "text", "ngram", "header")
 
 
-@click.command("predict", context_settings={"show_default": True})
+@click.command(
+    "predict",
+    cls=SectionedCommand,
+    short_help="Predict the examples of a file or a stream with a saved model.",
+    context_settings={"show_default": True},
+)
 @click.argument("model_path", metavar="MODEL", type=Input())
 @click.argument("sources", nargs=-1, type=Input(), metavar="SOURCE…")
 @add_source_options
@@ -33,27 +39,32 @@ COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "tex
     default="-",
     metavar="FILE",
     show_default="the terminal",
-    help="Write the predictions here.",
+    help="Write the predictions to this file.",
 )
-@click.option("--proba", is_flag=True, help="A table: the prediction and the probability of every class.")
-@click.option("--scores", is_flag=True, help="A table: the prediction and the raw scores.")
-@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", help="What a malformed line does.")
+@click.option("--proba", is_flag=True, help="Write a table: the prediction, and the probability of every class.")
+@click.option("--scores", is_flag=True, help="Write a table: the prediction, and the score of every class.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    help="What to do with a malformed line: stop with an error, or skip it.",
+)
 @click.option(
     "--quarantine",
     type=Output(),
     metavar="FILE",
-    help="With --on-error skip: write those lines here.",
+    help="With --on-error skip: write the malformed lines to this file.",
 )
-@click.option("--follow", is_flag=True, help="Wait for more at the end of the last file, until Ctrl-C.")
-@click.option("--quiet", is_flag=True, help="No summary.")
+@click.option("--follow", is_flag=True, help="At the end of the last file wait for more lines, until Ctrl-C.")
+@click.option("--quiet", is_flag=True, help="Print no summary.")
 @click.pass_context
 def command(
     ctx: click.Context, /, model_path: str, output: str, proba: bool, scores: bool, **given: Any
 ) -> None:  # fmt: skip
-    """Predict every example of SOURCE with a saved MODEL, one line each; learn nothing.
+    """Predict every example of SOURCE with a saved MODEL, one line for each. The model does not change.
 
-    Columns are those the model was learned with, unless options say otherwise. Where the stream has labels, the summary
-    (on stderr) says how good the predictions were.
+    The columns have the same meaning as when the model was learned, unless options say otherwise. If the stream has
+    labels, the summary (on stderr) says how good the predictions were.
 
     \b
     Examples:

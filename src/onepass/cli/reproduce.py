@@ -1,4 +1,4 @@
-"""``onepass reproduce``: published results run again, ours beside them."""
+"""``onepass reproduce``: run published experiments again, and compare the results."""
 
 from __future__ import annotations
 
@@ -19,27 +19,38 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("reproduce", context_settings={"show_default": True})
+@click.command(
+    "reproduce",
+    short_help="Run the experiments of published papers again.",
+    context_settings={"show_default": True},
+)
 @click.argument("name", required=False, type=Input(), metavar="[NAME]")
-@click.option("--quick", is_flag=True, help="Fewer rows, choices and seeds: under two minutes on two cores.")
-@click.option("--seeds", type=click.IntRange(min=1), show_default="the protocol's", help="Repetitions of each cell.")
+@click.option("--quick", is_flag=True, help="Use fewer rows, parameters and seeds: under two minutes on two cores.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    show_default="the protocol's",
+    help="The number of repetitions of each cell of the table.",
+)
 @click.option(
     "--jobs",
     "-j",
     type=click.IntRange(min=1),
     show_default="one a core; 1 where times are measured",
-    help="Cells that run side by side.",
+    help="The number of cells that run in parallel.",
 )
-@click.option("--only", metavar="WORDS", help="Sets, learners or budgets, with commas between them: only their cells.")
+@click.option(
+    "--only", metavar="WORDS", help="Run only the cells of these data sets, learners or budgets (comma-separated)."
+)
 @click.option(
     "--out",
     type=Folder(),
     default="reproduce",
     metavar="FOLDER",
-    help="Where table, pictures and finished cells go.",
+    help="The folder for the table, the pictures and the finished cells.",
 )
-@click.option("--done", is_flag=True, help="Write the page of the cells that are done; run nothing more.")
-@click.option("--protocol", is_flag=True, help="Say what would be run, and how; run nothing.")
+@click.option("--done", is_flag=True, help="Write the report of the finished cells; run nothing.")
+@click.option("--protocol", is_flag=True, help="Describe the experiment; run nothing.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(
     name: str | None,
@@ -52,14 +63,14 @@ def command(
     protocol: bool,
     quiet: bool,
 ) -> None:
-    """Run a published experiment again: its table with our numbers beside, as Markdown and JSON, and a picture.
+    """Run a published experiment again. Writes its table, with our numbers next to it, as Markdown, JSON and a picture.
 
-    Without NAME the experiments are listed. NAME may also be a Python file with an experiment of your own.
+    Without NAME the experiments are listed. NAME may also be a Python file with your own experiment.
 
-    Every finished cell is kept in the --out folder: a run that was stopped, or killed, goes on where it was, and one
-    with more --seeds runs the new ones only. Delete FOLDER/cells to begin anew. Real data sets come from the
-    folder that ONEPASS_DATA names, from the cache, or from their public home; one that is missing is named in
-    the table, and the exit code is then 3.
+    Every finished cell is saved in the --out folder. A run that was stopped or killed therefore continues where it
+    was, and a run with more --seeds computes only the new ones. Delete FOLDER/cells to start from the beginning. Real
+    data sets come from the folder in ONEPASS_DATA, from the cache, or from the web. If one is missing, the table says
+    so and the exit code is 3.
 
     \b
     Examples:

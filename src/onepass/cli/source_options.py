@@ -83,27 +83,30 @@ def _names(given: tuple[str, ...]) -> list[str] | None:
 
 
 def add_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options above, for a verb."""
+    """Add these options to a verb."""
     many: dict[str, Any] = {"multiple": True, "metavar": "A,B,…"}
     for option in reversed(
         [
             click.option("--format", type=click.Choice(list(FORMATS)), show_default="from the name or the first bytes",
-                         help="How the source is written."),
+                         help="The format of SOURCE."),
             click.option("--label", metavar="COLUMN", show_default="label, target, class or y",
-                         help="The column with the answer, in tables."),
-            click.option("--no-label", is_flag=True, help="The table has no answers."),
-            click.option("--weight", metavar="COLUMN", help="The column with the importance of each example."),
-            click.option("--id", metavar="COLUMN", help="The column that names each example."),
-            click.option("--time", metavar="COLUMN", help="The column with the time of each example: not a feature."),
-            click.option("--features", **many, help="Learn from these columns only."),
-            click.option("--drop", **many, help="Learn from all columns but these."),
-            click.option("--text", **many, help="Columns of text: each word becomes a feature."),
-            click.option("--ngram", type=click.IntRange(1, 100), default=1, help="With --text: runs of up to N words."),
+                         help="Tables: the column to predict."),
+            click.option("--no-label", is_flag=True, help="Tables: there is no column to predict."),
+            click.option("--weight", metavar="COLUMN", help="Tables: the column with the importance of each example."),
+            click.option("--id", metavar="COLUMN", help="Tables: the column with the id of each example."),
+            click.option("--time", metavar="COLUMN",
+                         help="Tables: the column with the time of each example, which is not a feature."),
+            click.option("--features", **many, help="Tables: use only these columns as features."),
+            click.option("--drop", **many, help="Tables: do not use these columns."),
+            click.option("--text", **many, help="Tables: columns of text, in which each word becomes a feature."),
+            click.option("--ngram", type=click.IntRange(1, 100), default=1,
+                         help="With --text: also use sequences of up to N words."),
             click.option("-q", "--interactions", multiple=True, metavar="AB",
-                         help="Products of features: of namespaces by their first letters."),
+                         help="Add products of features: of the namespaces that begin with A and B."),
             click.option("--index-base", type=click.IntRange(0, 1), default=0,
-                         help="svmlight: the number of the first feature."),
-            click.option("--header/--no-header", default=True, help="CSV: does the first line name the columns?"),
+                         help="svmlight: the number of the first feature, 0 or 1."),
+            click.option("--header/--no-header", default=True,
+                         help="CSV: the first line has the names of the columns, or not."),
         ]
     ):  # fmt: skip
         command = option(command)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .paths import Input
+from .sections import SectionedCommand
 from .vw_hints import ELSEWHERE, SHORT
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["VWCommand", "rule_of", "vw_options"]
 
 
-class VWCommand(click.Command):
-    """A verb that knows VW's other flags."""
+class VWCommand(SectionedCommand):
+    """A verb that answers an unsupported flag of VW with what to use instead."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -31,7 +32,7 @@ class VWCommand(click.Command):
 
 
 class Finite(click.FloatRange):
-    """A range of numbers in which neither NaN nor infinity lies."""
+    """A range of finite numbers: NaN and infinity are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
@@ -48,23 +49,26 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         [
             click.option("-d", "--data", multiple=True, type=Input(), metavar="FILE",
-                         help="As SOURCE (Vowpal Wabbit's flag)."),
+                         help="A file to read, as SOURCE."),
             click.option("--loss_function", type=click.Choice(LOSSES),
-                         help="Vowpal Wabbit's own update on this loss: --rule vw:loss=…"),
+                         help="Vowpal Wabbit's update for this loss: --rule vw:loss=…"),
             click.option("-l", "--learning_rate", type=float, metavar="ETA",
-                         help="The rule's eta, rho or mu, whichever it has."),
-            click.option("--power_t", type=float, metavar="P", help="How steps shrink: --rule vw:power=…"),
-            click.option("--adaptive", is_flag=True, help="Of --rule vw this switch, and the others only where given."),
-            click.option("--normalized", is_flag=True, help="As --adaptive."),
-            click.option("--invariant", is_flag=True, help="As --adaptive."),
-            click.option("--sgd", is_flag=True, help="None of the three: --rule vw:adaptive=false,…"),
-            click.option("--ftrl", is_flag=True, help="FTRL-Proximal, with alpha and beta as there: --rule ftrl:…"),
-            click.option("--ftrl_alpha", type=ABOVE_0, default=0.5, show_default=True, help="With --ftrl."),
-            click.option("--ftrl_beta", type=FROM_0, default=1.0, show_default=True, help="With --ftrl."),
-            click.option("--quantile_tau", type=float, default=0.5, help="With --loss_function quantile."),
-            click.option("--l1", type=FROM_0, metavar="LAMBDA", help="L1 penalty: --rule fobos:lam1=…, or of --ftrl."),
-            click.option("--l2", type=FROM_0, metavar="LAMBDA", help="L2 penalty: --rule sgd:l2=…, or of --ftrl."),
-            click.option("--oaa", type=click.IntRange(min=2), metavar="K", help="The classes are 1, …, K."),
+                         help="The learning rate of the rule: its parameter eta, rho or mu."),
+            click.option("--power_t", type=float, metavar="P", help="How fast steps get smaller: --rule vw:power=…"),
+            click.option("--adaptive", is_flag=True,
+                         help="--rule vw with this switch; --normalized and --invariant only if given."),
+            click.option("--normalized", is_flag=True, help="--rule vw with this switch, as --adaptive."),
+            click.option("--invariant", is_flag=True, help="--rule vw with this switch, as --adaptive."),
+            click.option("--sgd", is_flag=True, help="--rule vw without these three switches."),
+            click.option("--ftrl", is_flag=True, help="FTRL-Proximal, with VW's defaults: --rule ftrl:…"),
+            click.option("--ftrl_alpha", type=ABOVE_0, default=0.5, show_default=True, help="With --ftrl: its alpha."),
+            click.option("--ftrl_beta", type=FROM_0, default=1.0, show_default=True, help="With --ftrl: its beta."),
+            click.option("--quantile_tau", type=float, default=0.5, help="The quantile of --loss_function quantile."),
+            click.option("--l1", type=FROM_0, metavar="LAMBDA",
+                         help="The L1 penalty of --ftrl; otherwise of --rule fobos:lam1=…"),
+            click.option("--l2", type=FROM_0, metavar="LAMBDA",
+                         help="The L2 penalty of --ftrl; otherwise of --rule sgd:l2=…"),
+            click.option("--oaa", type=click.IntRange(min=2), metavar="K", help="Declare the classes 1, …, K."),
         ]
     ):  # fmt: skip
         command = option(command)
