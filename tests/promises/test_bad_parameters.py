@@ -314,7 +314,7 @@ def test_no_intercept_where_it_cancels(task: str) -> None:
     if task == "ranking":
         model.learn_direction(np.array([1.0, 2.0]))
         np.testing.assert_allclose(model.weights()[0], [[0.2, 0.4]])  # ‖φ‖² = 5, no constant in it
-    with pytest.raises(ParameterError, match=f"fit_intercept=True goes not with task='{task}'.*use False or 'auto'"):
+    with pytest.raises(ParameterError, match=f"is not supported for task='{task}'.*use False or 'auto'"):
         LinearModel("pa", task, fit_intercept=True)
     assert LinearModel("pa", "multilabel").fit_intercept is True
 

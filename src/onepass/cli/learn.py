@@ -66,9 +66,7 @@ WITH_A_BOUND = "pa1:C=0.1"
     metavar="MODEL",
     help="Save the model in this file.",
 )
-@click.option(
-    "--resume", type=Input(), metavar="MODEL", help="Continue the run that wrote this file, from where it stopped."
-)
+@click.option("--resume", type=Input(), metavar="MODEL", help="Continue the run that wrote this file.")
 @click.option(
     "--start-from",
     "-i",
@@ -91,9 +89,7 @@ WITH_A_BOUND = "pa1:C=0.1"
     metavar="N",
     help="Hold out every N-th labelled example: predict and evaluate it, but never learn it.",
 )
-@click.option(
-    "-t", "--test-only", "--testonly", is_flag=True, help="Evaluate the model of --start-from; learn nothing."
-)
+@click.option("-t", "--test-only", "--testonly", is_flag=True, help="Evaluate --start-from MODEL; learn nothing.")
 @click.option(
     "--metrics",
     "-m",
@@ -108,14 +104,8 @@ WITH_A_BOUND = "pa1:C=0.1"
     show_default="about 50 reports",
     help="The number of examples between two reports.",
 )
-@click.option(
-    "--window", type=click.IntRange(min=1), default=1000, help="The number of recent examples for the windowed metric."
-)
-@click.option(
-    "--regret",
-    is_flag=True,
-    help="Report the regret against the best fixed weights in hindsight. Stores all rows.",
-)
+@click.option("--window", type=click.IntRange(min=1), default=1000, help="The number of examples in the window.")
+@click.option("--regret", is_flag=True, help="Store all rows; compare with the best fixed weights in hindsight.")
 @click.option("--report", type=Output(), metavar="R.html", help="Write the curves and results as an HTML page.")
 @click.option("--json", "json_path", type=Output(), metavar="R.json", help="Write the curves and results as JSON.")
 @click.option(
@@ -141,9 +131,7 @@ WITH_A_BOUND = "pa1:C=0.1"
 @click.option(
     "--quarantine", type=Output(), metavar="FILE", help="With --on-error skip: write the malformed lines to this file."
 )
-@click.option(
-    "--cache", "-c", is_flag=True, help="Store the parsed rows in SOURCE.cache, which makes the next run faster."
-)
+@click.option("--cache", "-c", is_flag=True, help="Store the parsed rows in SOURCE.cache: the next run is faster.")
 @click.option("--cache-file", "--cache_file", type=Output(whole=True), metavar="FILE", help="As --cache, in this file.")
 @click.option("--follow", is_flag=True, help="At the end of the last file wait for more lines, until Ctrl-C.")
 @click.option(
@@ -156,8 +144,7 @@ WITH_A_BOUND = "pa1:C=0.1"
 @vw_options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
-    """Learn from SOURCE. Each example is predicted first and learned afterwards; the report says how good the
-    predictions were.
+    """Learn from SOURCE: predict each example first, then learn it. Report how good the predictions were.
 
     SOURCE is one or more files, a 'glob*', or - for standard input. Formats: CSV, TSV, JSON Lines, Parquet, Arrow,
     Vowpal Wabbit's text, svmlight; plain or compressed (.gz, .zst). Memory does not grow with the size of SOURCE.

@@ -1,4 +1,4 @@
-"""What learners of ours share: a lock, and files, copies and sizes that follow from `state`."""
+"""The base classes of learners: a lock, and `save`, `copy` and `nbytes`, which are derived from `state`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def locked(verb: F) -> F:
-    """A method that holds its learner's lock. Public methods need no mark: `LearnerBase` sees to them."""
+    """Make a method hold its learner's lock. `LearnerBase` does this for all public methods."""
     made = _native.locked(verb)
     functools.update_wrapper(made, verb)
     return made  # type: ignore[no-any-return]
 
 
 def unlocked(verb: F) -> F:
-    """Marks a public method that sees to the lock itself."""
+    """Mark a public method that takes the lock itself."""
     verb.__unlocked__ = True  # type: ignore[attr-defined]
     return verb
 
@@ -42,9 +42,11 @@ class LearnerBase:
     one sees whole or not at all. A learner inside another one has its own lock, which is always taken second.
     """
 
-    __slots__ = ("_lock",)  # not in `__dict__`, which goes into pickles and is set back where a call is refused
+    __slots__ = ("_lock",)  # not in `__dict__`, which is pickled, and restored when a call is refused
     _lock: _native.Lock
-    _state_is_copy: ClassVar[bool] = False  # does `__getstate__` share nothing with the learner?
+    _state_is_copy: ClassVar[bool] = (
+        False  # True if `__getstate__` returns copies, which share nothing with the learner
+    )
 
     def __new__(cls, *_given: Any, **_named: Any) -> Self:
         made = super().__new__(cls)
@@ -56,7 +58,7 @@ class LearnerBase:
         _lock_verbs(cls)
 
     def _join(self, lock: _native.Lock) -> None:
-        """Be part of a learner that has this lock."""
+        """Use the lock of the learner that this learner is part of."""
         self._lock = lock
 
     @property
@@ -80,7 +82,7 @@ class LearnerBase:
         """Bytes of what was learned."""
         return array_bytes(self.state()[1])
 
-    def __getstate__(self) -> Any:  # defined here, since `object` has doubts about what has a slot
+    def __getstate__(self) -> Any:  # `object.__getstate__` refuses some classes with slots
         return super().__getstate__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -93,14 +95,14 @@ class LearnerBase:
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For pickle, which walks through the state after this: through one that nobody changes meanwhile."""
+        """For pickle, which reads the state after this call: return a copy, which no other thread changes."""
         with self._lock:
             parts: Any = super().__reduce_ex__(protocol)
             kind, given, state, *more = parts
             return kind, given, state if self._state_is_copy else copy.deepcopy(state), *more
 
 
-del LearnerBase.__slots__  # it would be in the way of pickle and scikit-learn, who take the name for all there is
+del LearnerBase.__slots__  # pickle and scikit-learn would use a method of this name
 
 
 def _set_state(made: Any, state: Any) -> None:
@@ -111,9 +113,9 @@ def _set_state(made: Any, state: Any) -> None:
 
 
 def _lock_verbs(cls: type) -> None:
-    """Public methods and properties that the class defines hold the lock from now on."""
+    """Make the public methods and properties that the class defines hold the lock."""
     for name, value in list(vars(cls).items()):
-        if name.startswith("_") or name == "traits":  # they follow from parameters alone
+        if name.startswith("_") or name == "traits":  # these depend on the parameters only
             continue
         if isinstance(value, types.FunctionType) and not hasattr(value, "__unlocked__"):
             setattr(cls, name, locked(value))
@@ -125,7 +127,7 @@ _lock_verbs(LearnerBase)
 
 
 def restore(owner: Any, before: Mapping[str, Any]) -> None:
-    """Set an object's attributes back, so that none is missing on the way."""
+    """Restore an object's attributes. At no moment is one missing."""
     now = owner.__dict__
     now.update(before)
     for name in now.keys() - before.keys():
@@ -133,7 +135,7 @@ def restore(owner: Any, before: Mapping[str, Any]) -> None:
 
 
 class EstimatorBase(LearnerBase):
-    """A learner with scikit-learn's parameters. Its state: parameters, what tables looked like, what was learned.
+    """A learner with scikit-learn's parameters. Its state: the parameters, the columns of tables, what was learned.
 
     A subclass defines `_learned_state` (None where nothing was learned) and `_resume`, its inverse.
     """
@@ -151,7 +153,7 @@ class EstimatorBase(LearnerBase):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
 
     def _parameter_state(self) -> dict[str, Any]:
         return encode_all(template(self))

@@ -1,4 +1,4 @@
-"""What the native loop calls for a rule that is written in Python."""
+"""The functions that the native loop calls for a rule that is written in Python."""
 
 from __future__ import annotations
 

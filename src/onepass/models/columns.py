@@ -1,4 +1,4 @@
-"""The columns of tables, and of a stream's rows, as a model's features: by name, by hash, or as they are."""
+"""Map the columns of tables and of stream rows to a model's features: by name, by hash, or by position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSEEN, ABSENT = -1, -2  # a column that was not looked up yet; one that is no f
 
 
 class Named(Protocol):
-    """What has features by name: a model, or the statistics of a transform."""
+    """An object that has features by name: a model, or the statistics of a transform."""
 
     @property
     def n_features(self) -> int: ...
@@ -32,7 +32,7 @@ class Named(Protocol):
 
 
 class StreamColumns:
-    """Where the names of a stream's table are among a model's. Remembered, so that only new names cost time."""
+    """Maps the columns of a stream's table to a model's features, with a cache: only new names cost time."""
 
     def __init__(self) -> None:
         self.table: Any = None
@@ -40,8 +40,8 @@ class StreamColumns:
         self.looked = 0  # how many features the model had when last asked
 
     def place(self, model: RuleModel, batch: Batch, learning: bool) -> Batch:
-        """The batch in the model's own features. Learning lets new names in; otherwise they are left out, or, where a
-        model's scores read ‖x‖ (`counts_unknown`), stand behind all others."""
+        """The batch in the model's features. When `learning`, new names are registered. Otherwise they are left out; if
+        the model's scores depend on ‖x‖ (`counts_unknown`), they follow all other features instead."""
         self._require_fit(model, batch)
         if batch.table is not None:
             return self._named(model, batch, learning)
@@ -109,7 +109,7 @@ class StreamColumns:
         return batch if learning else batch.only(indices >= 0, model.n_features)
 
     def find(self, model: Named, batch: Batch, learning: bool) -> NDArray[np.int32]:
-        """Where each column of the stream's table is among the model's; learning lets new names in."""
+        """The model's feature for each column of the stream's table; when `learning`, new names are registered."""
         self._look_up(model, batch, learning)
         return self.at[: batch.columns]
 
@@ -135,8 +135,8 @@ class StreamColumns:
         self.looked = model.n_features
 
     def _missing(self, batch: Batch, learning: bool) -> NDArray[np.intp]:
-        """The columns to look up: those of the batch's own rows, in the order in which they are met there. Names that
-        only other rows had must not move the features of a stream that was stopped and resumed."""
+        """The columns to look up: those that occur in the batch, in the order in which they occur. Names of other rows
+        must not change the order of the features, or a stream that is stopped and resumed would differ."""
         unknown = self.at[: batch.columns] < 0 if learning else self.at[: batch.columns] == UNSEEN
         if not unknown.any():
             return np.empty(0, dtype=np.intp)
@@ -146,7 +146,7 @@ class StreamColumns:
         return np.asarray(columns[np.argsort(first)], dtype=np.intp)
 
     def forget(self, model: RuleModel, batch: Batch, known: int, learned: int) -> None:
-        """After a refusal: of the names let in beyond `known`, only those of the first `learned` rows stay."""
+        """After a refusal: unregister the names beyond `known`, except those of the first `learned` rows."""
         assert batch.csr is not None
         seen = batch.csr[1][: batch.csr[2][learned]]
         keep = max(known, int(seen.max()) + 1 if len(seen) else 0)
@@ -156,7 +156,7 @@ class StreamColumns:
 
 
 def placed(model: RuleModel, batch: Batch, learning: bool) -> Batch:
-    """The batch in the model's own features: the rows of a stream, or a table whose columns must be those learned."""
+    """The batch in the model's features: the rows of a stream, or a table whose columns must be those learned."""
     if batch.named:
         return batch
     if batch.distinct:  # rows of a stream
@@ -166,7 +166,7 @@ def placed(model: RuleModel, batch: Batch, learning: bool) -> Batch:
             "this model has learned named features; give mappings (learn_one, learn_many with a list of dicts)"
         )
     if model.hash_bits is not None:
-        if batch.names:  # a frame's columns are names, to be hashed as the names of a mapping are
+        if batch.names:  # the columns of a frame are names, which are hashed as those of a mapping
             return batch.at(model.find(batch.names), model.n_features)
         if batch.columns > model.n_features:
             room = f"hash_bits={model.hash_bits} leaves room for {model.n_features}"
@@ -180,7 +180,7 @@ def placed(model: RuleModel, batch: Batch, learning: bool) -> Batch:
 
 
 def require_same_names(given: Sequence[Any] | None, learned: Sequence[Any] | None) -> None:
-    """Refuse a frame whose columns are not called, one by one, as those that were learned; None where they were not."""
+    """Refuse a frame whose columns have other names than those learned. None stands for columns without names."""
     if given is None or learned is None:
         return
     if len(given) > len(learned):

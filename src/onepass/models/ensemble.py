@@ -1,4 +1,4 @@
-"""`EnsembleModel`: several linear models learn the same stream; experts' weights, learned too, say who is heard.
+"""`EnsembleModel`: several linear models learn the same stream and vote, with weights that are learned, too.
 
 No scikit-learn: the command uses it for ``--rule auto``. Files hold every member and the weights.
 """
@@ -72,7 +72,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         self.member_weights: Array = np.full(M, 1.0 / M)
         self.losses: Array = np.zeros(M)
         self.alive: NDArray[np.bool_] = np.ones(M, dtype=bool)
-        self.range: Array = np.array([math.inf, -math.inf])  # of the answers, in regression
+        self.range: Array = np.array([math.inf, -math.inf])  # the range of the answers, in regression
         self.t = 0
         self.extra: dict[str, Any] = {}
         self.extra_arrays: dict[str, NDArray[Any]] = {}
@@ -124,7 +124,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         own = self.member_weights.nbytes + self.losses.nbytes + self.alive.nbytes + self.range.nbytes
         return int(own) + sum(member.nbytes for member in self.members)
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- predicting ----------------------------------------------------------------------------------------------------
 
     def score_many(self, X: Any) -> Array:
         """Shares of the votes: one column for two classes (above 0 is the second), one each for more; or numbers."""
@@ -208,7 +208,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         return self._stretches(batch, answers, c)
 
     def _stretches(self, batch: Batch, answers: NDArray[Any], c: Array | None) -> list[tuple[list[Any], Array]]:
-        """Learn rows between labels that are new; a new label is registered by the row that brings it."""
+        """Learn the runs of rows between new labels; a new label is registered by the row that has it."""
         parts: list[tuple[list[Any], Array]] = []
         start, first_table = 0, self.t == 0
         try:
@@ -227,7 +227,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         return parts
 
     def _known_run(self, answers: NDArray[Any], start: int) -> tuple[Array, int]:
-        """The answers from `start` up to the first label that is new, as the members take them; and where it is."""
+        """The answers from `start` to the first new label, as the members take them; and the row of that label."""
         if self.task == "regression":
             return answers[start:], len(answers)
         indices = self.first._indices(answers[start:])
@@ -247,7 +247,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         """Rows with known labels, in one native call for each member."""
         classes, M = self.classes, len(self.members)
         scores: list[Array] = []
-        ends = np.full(M, batch.rows)  # how many rows each member could learn
+        ends = np.full(M, batch.rows)  # the number of rows that each member learned
         error: NumericalError | None = None
         for m, member in enumerate(self.members):
             scores.append(np.zeros((batch.rows, int(member._engine.rows))))
@@ -276,7 +276,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
             if self.alive[m]:
                 try:
                     member.learn_many(batch, answer, c)
-                except NumericalError:  # it is as it was
+                except NumericalError:  # the refused row changed nothing
                     ends[m] = 0
         if not np.any(ends[self.alive]):
             raise NumericalError(f"row {start}: every member's update would overflow", start)
@@ -347,7 +347,9 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         self.rule = Members(self)
 
 
-delattr(EnsembleModel, "classes")  # the default of the constructor's argument, which hides the property
+delattr(
+    EnsembleModel, "classes"
+)  # the default of the constructor's argument; without it the property would be the default
 
 
 def _as_rows(x: Any) -> Any:

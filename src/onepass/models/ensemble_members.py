@@ -1,4 +1,4 @@
-"""The members of an `EnsembleModel`: who is heard how much, and what they all know."""
+"""The members of an `EnsembleModel`: their weights, and the names and classes that they have in common."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["EnsembleMembers", "Members"]
 
 
 class Members:
-    """In the place of a model's rule: what the members are, the one heard most first."""
+    """Stands for a model's rule in messages: the members, the one with the largest weight first."""
 
     name = "auto"
 
@@ -31,7 +31,7 @@ class Members:
 
 
 class EnsembleMembers(LearnerBase):
-    """What an ensemble reads of its members: names and classes of one that learns, weights of the heaviest one."""
+    """The properties that an ensemble takes from its members: names and classes of any, weights of the heaviest one."""
 
     members: list[LinearModel]
     member_weights: Array

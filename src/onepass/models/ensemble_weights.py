@@ -1,4 +1,4 @@
-"""How much each member of an ensemble is heard: Fixed Share over their losses, row by row."""
+"""The weights of an ensemble's members: Fixed Share over their losses, row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MemberWeights"]
 
 
 class MemberWeights:
-    """What `EnsembleModel` weighs its members with. Sums go member by member: the same bits however many rows come."""
+    """The weights of an `EnsembleModel`. Sums go member by member, so that chunks do not change the bits."""
 
     task: str
     members: list[LinearModel]
@@ -38,7 +38,7 @@ class MemberWeights:
         return np.clip(table, *self.range) if self.range[0] <= self.range[1] else table
 
     def _mixed(self, advice: Array, weights: Array, classes: int) -> Array:
-        """Members' advice under their weights. Members one by one: the same sums however many rows there are."""
+        """The weighted advice. Members are added one by one, so that the number of rows does not change the sums."""
         if self.task == "regression":
             out = np.zeros((len(advice), 1))
             for m in range(advice.shape[1]):
@@ -47,7 +47,7 @@ class MemberWeights:
         shares = np.zeros((len(advice), max(2, classes)))
         rows = np.arange(len(advice))
         for m in range(advice.shape[1]):
-            shares[rows, advice[:, m].astype(np.intp)] += weights[:, m]  # 0 for members that were retired
+            shares[rows, advice[:, m].astype(np.intp)] += weights[:, m]  # 0 for retired members
         return shares[:, 1:] - shares[:, :1] if classes <= 2 else shares
 
     def _weigh(
@@ -69,12 +69,10 @@ class MemberWeights:
             truth = _places(answers, known)
             losses = (advice != truth[:, np.newaxis]).astype(np.float64)
             if len(known) < 2:
-                losses[:] = 0.0  # nobody can be wrong, or right, while there is nothing to tell apart
+                losses[:] = 0.0  # with one class no prediction can be wrong
         if c is not None:
             losses = losses * np.minimum(c, 1.0)[:, np.newaxis]
-        heard = (
-            np.arange(rows)[:, np.newaxis] <= ends
-        ) & self.alive  # in the row that it refuses, a member still spoke
+        heard = (np.arange(rows)[:, np.newaxis] <= ends) & self.alive  # a member still predicts the row that it refuses
         losses = np.where(heard, losses, 0.0)
         factors = np.exp(-self.eta * losses)
         used = np.empty((rows, len(self.members)))

@@ -1,4 +1,4 @@
-"""Models as files hold them: what `state` writes, what `from_state` checks and resumes, which classes may be named."""
+"""Models in files: what `state` writes, what `from_state` checks and restores, and which classes a file may name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
-    """The model that `state` wrote; raises `DamagedFileError` where its parts do not fit together."""
+    """The model that `state` wrote; raises `DamagedFileError` if its parts do not fit together."""
     with checked_parts("the model"):
         parts = parted(arrays)
         classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
@@ -62,7 +62,7 @@ def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str
 
 
 def parted(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """The arrays of a file: the engine's own under "", those of the names, and the extra ones."""
+    """The arrays of a file by prefix: the engine's under "", those of the names, and the extra ones."""
     parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "names": {}, "extra": {}}
     for key, value in arrays.items():
         part, dot, name = key.partition(".")
@@ -77,7 +77,7 @@ def resume(
     names: list[Any],
     parts: Mapping[str, dict[str, Any]],
 ) -> None:
-    """Put what was learned into a new model with the same options."""
+    """Restore what was learned into a new model with the same options."""
     model.declared = config["declared"]
     model.extra = dict(config["extra"])
     model.extra_arrays = parts["extra"]
@@ -92,7 +92,7 @@ def resume(
 
 
 def _require_hash(model: RuleModel, config: Mapping[str, Any]) -> None:
-    """Refuse places of names under another hash. Rows of numbers have none, and fill their own columns alone."""
+    """Refuse weights of names that were hashed by another function. Rows of numbers are not hashed."""
     if model.hash_bits is None or not model.t or (error := hashing.other_hash(config, "the model")) is None:
         return
     columns = int(model._engine.columns)
@@ -104,7 +104,7 @@ COUNTERS = ("averaged", "since_recomputed", "t", "k", "skipped_zero")
 
 
 def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
-    """Rows of weights."""
+    """The number of class rows of the weights."""
     if config["task"] == "multilabel":
         return max(1, len(classes))
     return len(classes) if config["task"] in ("auto", "binary", "multiclass") and len(classes) > 2 else 1
@@ -113,7 +113,7 @@ def _rows(config: Mapping[str, Any], classes: list[Any]) -> int:
 def _check_parts(
     config: Mapping[str, Any], classes: list[Any], names: list[Any], s: dict[str, NDArray[Any]], rule: Rule
 ) -> None:
-    """The sizes that must agree, and numbers that learning can only leave finite: raise `DamagedFileError` if not.
+    """Raise `DamagedFileError` if sizes do not agree, or if numbers that must be finite are not.
 
     A checksum detects damage, not a forger; the loops index by these sizes.
     """
@@ -162,7 +162,7 @@ def _covariance_size(config: Mapping[str, Any]) -> int:
 def _conditions_on_numbers(
     config: Mapping[str, Any], s: dict[str, NDArray[Any]], traits: RuleTraits
 ) -> list[tuple[bool, str]]:
-    """What holds of the numbers of a model, and what is wrong where it does not."""
+    """Conditions on the numbers of a model, each with the message if it is false."""
     variances = np.ones(1)
     if traits.spread and traits.spread.full:
         size = _covariance_size(config)
@@ -185,7 +185,7 @@ def _conditions_on_numbers(
 
 
 def _conditions_on_names(config: Mapping[str, Any], names: list[Any], positional: bool) -> list[tuple[bool, str]]:
-    """What holds of the feature names of a model, and what is wrong where it does not."""
+    """Conditions on the feature names of a model, each with the message if it is false."""
     d, bits = config["features"], config["hash_bits"]
     unnamed = not names and (bits is not None or positional)
     return [

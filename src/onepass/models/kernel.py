@@ -1,6 +1,6 @@
 """`KernelModel`: a rule over a kernel expansion f = Σ cᵢ K(xᵢ, ·) within a budget; no scikit-learn.
 
-What models do with examples, labels, names and files is `RuleModel`'s.
+`RuleModel` handles examples, labels, names and files.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ NO_WEIGHTS = "a kernel learner has no weight per feature"
 class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelOptions):  # type: ignore[misc]  # as `LinearModel`
     """A rule, a kernel, a budget, and the support vectors they have chosen.
 
-    The options are those of `LinearModel` where they mean something; `fit_intercept` adds intercept_scaling² to the
-    kernel, so that a rule's penalty shrinks the intercept too.
+    The options are those of `LinearModel` that have a meaning here. `fit_intercept` adds intercept_scaling² to the
+    kernel, so that a rule's penalty shrinks the intercept, too.
     """
 
     counts_unknown = True
@@ -81,12 +81,12 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
 
     @property
     def n_support(self) -> int:
-        """Support vectors now."""
+        """The number of support vectors."""
         return int(self._engine.support)
 
     @property
     def support(self) -> Any:
-        """The support vectors: a table, or a CSR matrix where rows were sparse or named."""
+        """The support vectors: a table, or a CSR matrix if rows were sparse or named."""
         s = self._engine.state()
         if "support" in s:
             return s["support"]
@@ -103,7 +103,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
 
     @property
     def births(self) -> NDArray[np.int64]:
-        """The round in which each support vector came."""
+        """The round in which each support vector was added."""
         return self._engine.state()["births"].astype(np.int64)
 
     @property
@@ -159,7 +159,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
         return np.unique(self.support.nonzero()[1])
 
     def __getstate__(self) -> dict[str, Any]:
-        config, arrays = super().state()  # the kernel goes as it is: pickle knows functions
+        config, arrays = super().state()  # the kernel is not converted: pickle can store functions
         config |= {"budget": to_config(self.budget), "kernel_features": self.kernel_features, "kernel": None}
         return {"config": config, "arrays": arrays, "kernel": self.kernel}
 
@@ -168,7 +168,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
         self.__dict__.update(model.__dict__)
         self._bind()
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------------
 
     def _table_bytes(self) -> int:
         return array_bytes(self._engine.state())
@@ -192,7 +192,7 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
         return self._at(d).native()
 
     def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
-        """In the two forms that the kernel loops read: float64, and 64-bit indices."""
+        """Convert to the types that the kernel loops read: float64 values, 64-bit indices."""
         placed = super()._placed(batch, learning=learning)
         if placed.dense is not None:
             dense = np.ascontiguousarray(placed.dense, dtype=np.float64)
@@ -207,11 +207,13 @@ class KernelModel(RuleModel, LimitOptions, ClassOptions, ReadoutOptions, KernelO
         return dataclasses.replace(placed, csr=csr)
 
 
-delattr(KernelModel, "classes")  # the default of the constructor's argument, which hides the property of `RuleModel`
+delattr(
+    KernelModel, "classes"
+)  # the default of the constructor's argument; without it the property of `RuleModel` would be the default
 
 
 def _require(rule: Rule, readout: str | Readout) -> None:
-    """Refuse what an expansion cannot do, with the reason."""
+    """Refuse a rule or readout that a kernel expansion does not support, with the reason."""
     traits = rule.traits
     if traits.by_coordinate:
         raise ParameterError(f"{rule!r} moves every weight by its own history; a kernel learner has no weights")
@@ -231,7 +233,7 @@ def _require(rule: Rule, readout: str | Readout) -> None:
 
 
 def _kernel_config(kernel: Kernel) -> tuple[Any, Array | None]:
-    """The kernel as JSON; a precomputed one's matrix apart."""
+    """The kernel as JSON, and apart from it the matrix of a precomputed kernel."""
     if isinstance(kernel, kernels.Precomputed):
         return None, kernel.gram
     for part in _all_parts(kernel):
@@ -246,7 +248,7 @@ def _all_parts(kernel: Kernel) -> list[Kernel]:
 
 
 def _check_numbers(config: Mapping[str, Any], s: dict[str, NDArray[Any]], classes: list[Any]) -> None:
-    """What the loops rely on: raise `DamagedFileError` if a file says otherwise."""
+    """Raise `DamagedFileError` if the numbers of a file break what the loops rely on."""
     floats = {key: value for key, value in s.items() if value.dtype == np.float64}
     outputs = len(classes) if config["task"] != "regression" and len(classes) > 2 else 1
     scalars, limit = saved.numbers("kernel", s["scalars"]), (config["budget"]["params"] or {}).get("B")

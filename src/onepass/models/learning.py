@@ -1,4 +1,4 @@
-"""How a model learns many examples: tables and mappings, classes that appear on the way, sets of labels.
+"""Learn many examples: tables and mappings, labels that appear during the call, sets of labels.
 
 Bit for bit the loop of `learn_one`; malformed input refuses the whole call.
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check_mappings", "judged_by", "learn", "learn_and_suffer", "predict_then_learn", "run", "run_into"]
 
-# Tasks in which the native loops can skip the rows that are held out.
+# The tasks in which the native loops can skip held-out rows.
 NATIVE_TASKS = ("auto", "binary", "multiclass", "regression")
 
-# What is made of the scores that rows had before they were learned; None where nobody asks.
+# A function of the scores that rows had before they were learned; None if they are not needed.
 Read = Callable[[Array], Any] | None
 
 
@@ -43,7 +43,7 @@ def learn(
     read: Read = None,
     held: NDArray[np.bool_] | None = None,
 ) -> list[Any]:
-    """Learns; returns what `read` makes of the scores on the way, in parts. Rows `held` out are only scored."""
+    """Learn; return what `read` makes of the scores before each update, in parts. Rows `held` out are only scored."""
     if is_mappings(X):
         return _learn_mappings(model, X, y, importance, base, read)
     batch = as_batch(X, inside=False)
@@ -70,7 +70,7 @@ def learn(
 def learn_others(
     model: RuleModel, X: Any, y: Any, importance: Any, base: Any, held: NDArray[np.bool_], read: Read
 ) -> list[Any]:
-    """Learn the rows that are not `held` out; what `read` makes of the scores of all of them, in parts."""
+    """Learn the rows that are not `held` out; return what `read` makes of the scores of all rows, in parts."""
     X = X if is_mappings(X) else as_batch(X, inside=False)
     rows = X.rows if isinstance(X, Batch) else len(X)
     c, b = as_importance(importance, rows), as_base(base, rows)
@@ -94,9 +94,9 @@ def learn_others(
 
 
 def _ends_of_calls(model: RuleModel, held: NDArray[np.bool_], table: bool) -> list[int]:
-    """Where to cut rows, so that each part is held out as a whole, or can be learned by one call of the loops."""
+    """Where to cut the rows, so that each part is either held out, or learned in one call of the loops."""
     rows = len(held)
-    if table and model.native_hold_out and model.task in NATIVE_TASKS:  # the rows before the first that is learned
+    if table and model.native_hold_out and model.task in NATIVE_TASKS:  # the rows before the first learned one
         ends = [0, rows if held.all() else int(np.argmin(held)), rows]
     else:
         ends = [0, *(np.flatnonzero(np.diff(held)) + 1).tolist(), rows]
@@ -104,7 +104,7 @@ def _ends_of_calls(model: RuleModel, held: NDArray[np.bool_], table: bool) -> li
 
 
 def _check_rows(model: RuleModel, X: Any, y: Any, held: NDArray[np.bool_]) -> None:
-    """Raise what is wrong with any of the rows, before one is learned: they go to the loops in several calls."""
+    """Raise the error of any row before one is learned, because the loops get the rows in several calls."""
     if not isinstance(X, Batch):
         check_mappings(model, X)
     elif not X.validated:
@@ -156,7 +156,7 @@ def _learn_table(
 def predict_then_learn(
     model: RuleModel, X: Any, y: Any, importance: Any, base: Any, held: NDArray[np.bool_] | None = None
 ) -> Any:
-    """For each row the prediction before learning it: one array, or a list where predictions are of different kinds."""
+    """For each row the prediction before learning it: an array, or a list if predictions are of different types."""
     if held is None:
         parts = learn(model, X, y, importance, base, model._predictions)
     else:
@@ -169,7 +169,7 @@ def predict_then_learn(
 def _learn_growing(
     model: RuleModel, batch: Batch, labels: NDArray[Any], c: Array | None, base: Any, read: Read
 ) -> list[Any]:
-    """Labels that are new within the batch: learn up to each, let it in, go on."""
+    """Learn a batch with new labels: learn up to each new label, register it, continue."""
     _check(model, batch)
     found = model._check_labels(labels.tolist())
     b = bases(model, base, batch.rows, labels)
@@ -185,7 +185,7 @@ def _learn_growing(
         with _growing(model, int(is_new)):
             if is_new:
                 indices[label] = model._new_label(found.values[label])
-                if len(model._engine.classes) == 2:  # which are in order
+                if len(model._engine.classes) == 2:  # two classes are in order
                     indices = _places(model, found.values)
             y = indices[found.codes[start:stop]]
             importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
@@ -194,19 +194,19 @@ def _learn_growing(
             except RowError as error:
                 raise error.at(start + error.row) from None
         if read:
-            parts += [first, later]  # the first was made before its label was let in
+            parts += [first, later]  # the first prediction was made before its label was registered
     return parts
 
 
 def _places(model: RuleModel, labels: list[Any]) -> Array:
-    """Each label's place among the classes; -1 where it is none of them."""
+    """The index of each label among the classes; -1 for unknown labels."""
     table = {label: index for index, label in enumerate(model.classes)}
     return np.array([table.get(label, -1) for label in labels], dtype=np.float64)
 
 
 @contextlib.contextmanager
 def _growing(model: RuleModel, coming: int) -> Iterator[None]:
-    """A transaction around rows of which the first brings so many new labels: if it is refused, they are dropped."""
+    """A transaction for rows, of which the first has `coming` new labels. If that row is refused, they are dropped."""
     if not coming:
         yield
         return
@@ -221,14 +221,14 @@ def _growing(model: RuleModel, coming: int) -> Iterator[None]:
 
 
 def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: Read) -> list[Any]:
-    """Label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
+    """Learn label sets: a table of 0 and 1 in the order of the classes, or collections of labels."""
     table = csr.dense(y, "y") if hasattr(y, "ndim") else None
     if table is not None:
         require_no_dates(table)
         if table.ndim == 2:
             return [run(model, batch, None, c, read, _as_marks(model, table, batch.rows))]
         if table.ndim == 1 and (table.dtype != object or isinstance(table[0], str)):
-            y = [[label] for label in table.tolist()]  # a plain column: sets of one
+            y = [[label] for label in table.tolist()]  # a column of labels: sets of one label
     collections = as_label_sets(y, batch.rows)
     labels = [label for members in collections for label in members]
     model._check_labels(labels)
@@ -241,7 +241,7 @@ def _learn_sets(model: RuleModel, batch: Batch, y: Any, c: Array | None, read: R
 
 
 def _as_marks(model: RuleModel, table: NDArray[Any], rows: int) -> NDArray[np.uint8]:
-    """A table of 0 and 1, rows × classes; the first one says how many classes there are."""
+    """A table of 0 and 1, rows × classes. The first table determines the number of classes."""
     if not model.classes and not model.declared:
         model._engine.set_classes(list(range(table.shape[1])))
     if table.shape != (rows, len(model.classes)) or not np.all((table == 0) | (table == 1)):
@@ -252,7 +252,7 @@ def _as_marks(model: RuleModel, table: NDArray[Any], rows: int) -> NDArray[np.ui
 def _learn_new_labels(
     model: RuleModel, batch: Batch, collections: list[list[Any]], c: Array | None, read: Read
 ) -> list[Any]:
-    """Label sets with labels that are new on the way, one by one; the predictions, where somebody reads them."""
+    """Learn label sets with new labels, one by one; return the predictions if `read` is given."""
     predictions = []
     for i, members in enumerate(collections):
         importance = None if c is None else c[i : i + 1]
@@ -270,7 +270,7 @@ def _learn_new_labels(
 
 
 def _marks(model: RuleModel, collections: list[list[Any]]) -> NDArray[np.uint8]:
-    """Rows × outputs: is the label in the set? Before any label is known there is one output, in no set."""
+    """A table of 0 and 1, rows × outputs. Before any label is known there is one output, which is 0."""
     table = {label: index for index, label in enumerate(model.classes)}
     marks = np.zeros((len(collections), int(model._engine.rows)), dtype=np.uint8)
     for row, members in enumerate(collections):
@@ -279,7 +279,7 @@ def _marks(model: RuleModel, collections: list[list[Any]]) -> NDArray[np.uint8]:
 
 
 def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
-    """One row, letting its labels in."""
+    """Learn one row, and register its labels."""
     fresh = [label for label in dict.fromkeys(members) if label not in model.classes]
     with _growing(model, len(fresh)):
         for label in fresh:
@@ -314,7 +314,7 @@ def _learn_mappings(model: RuleModel, X: Any, y: Any, importance: Any, base: Any
 
 
 def check_mappings(model: RuleModel, X: Any) -> None:
-    """Raise what is wrong with any of the rows, before one is learned."""
+    """Raise the error of any malformed row before one is learned."""
     for row, x in enumerate(X):
         try:
             if not isinstance(x, Mapping):
@@ -328,11 +328,11 @@ def check_mappings(model: RuleModel, X: Any) -> None:
 def _require_few_names(model: RuleModel, X: Any) -> None:
     """Refuse more names than the model may have, before the first is registered."""
     if model.hash_bits is not None or len(X) < 2:
-        return  # a single row's are counted when it is learned
+        return  # the names of a single row are counted when it is learned
     most = model.n_names + sum(map(len, X))
     try:
         model._engine.require_few(most)
-    except FeatureError:  # perhaps: many may be the same
+    except FeatureError:  # an upper bound: names may occur in several rows
         model._engine.require_few(len({*model.names, *(read_item(*item)[0] for x in X for item in x.items())}))
 
 
@@ -345,7 +345,7 @@ def _answers(model: RuleModel, y: Any, rows: int) -> list[Any]:
 
 
 def _check(model: RuleModel, batch: Batch) -> None:
-    """Raise what the loops would raise of a malformed row, before any row is learned."""
+    """Raise the error that the loops would raise for a malformed row, before any row is learned."""
     if batch.validated:
         return
     if batch.dense is not None:
@@ -365,7 +365,7 @@ def run(
     skip: int = 0,
     base: Array | None = None,
 ) -> Any:
-    """Learns; what `read` makes of the scores, but for those of the first `skip` rows."""
+    """Learn; return what `read` makes of the scores, without those of the first `skip` rows."""
     scores = np.zeros((batch.rows, int(model._engine.rows))) if read else None
     run_into(model, batch, y, c, scores, sets, base)
     return None if scores is None or read is None else read(scores[skip:])
@@ -380,7 +380,7 @@ def run_into(
     sets: NDArray[np.uint8] | None = None,
     base: Array | None = None,
 ) -> None:
-    """Learns; `scores` takes those before each update."""
+    """Learn; write the scores before each update to `scores`."""
     more = {} if base is None else {"base": base}
     if batch.dense is not None:
         model._engine.learn(batch.dense, y, c, None, sets, scores, **more)
@@ -393,7 +393,7 @@ def run_into(
 
 @contextlib.contextmanager
 def judged_by(model: RuleModel, X: Any, y: Any, importance: Any) -> Iterator[None]:
-    """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
+    """Inside this context pocket(ratchet=true) compares weights by their errors on this set of known classes."""
     batch = model._placed(as_batch(X))
     indices = model._indices(as_labels(y))
     if np.any(indices < 0):

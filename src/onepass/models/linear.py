@@ -39,14 +39,14 @@ class LinearModel(  # type: ignore[misc]  # its options are objects, not names, 
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
     fit_intercept="auto" is True where an intercept does not cancel.
 
-    Classes that are not declared are registered as they come, `max_classes` at most. Without it they are a million, of
-    which a hundred may be numbers that are not whole: more of those look like measurements, and are refused.
+    Classes that are not declared are registered when they first appear, at most `max_classes`. The default is a
+    million, of which a hundred may be fractions: more of those look like measurements, and are refused.
 
-    Features that are not hashed are `max_features` at most: without it what ONEPASS_MAX_FEATURES in the environment
-    says, or 2²⁶. A row that has more is refused, so that one wrong index does not take all memory.
+    There are at most `max_features` features that are not hashed; the default is ONEPASS_MAX_FEATURES in the
+    environment, or 2²⁶. A row with more is refused, so that one wrong index does not take all memory.
 
-    Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
-    predicted, judged and learned from. Of two classes it speaks for the second.
+    If there is one score (two classes, or a number), `base` is an initial prediction: the score of the example is
+    base + ⟨w, x⟩, in predictions and in learning. With two classes a positive base favours the second.
     """
 
     task: str = option("auto", None)
@@ -73,7 +73,7 @@ class LinearModel(  # type: ignore[misc]  # its options are objects, not names, 
         return weights.weights(self, last)
 
     def met_weights(self, *, last: bool = False) -> tuple[NDArray[np.intp], Array, Array]:
-        """Features that are not as they started, their weights as `weights` gives them, and the intercepts.
+        """The features whose weights have changed, these weights as in `weights`, and the intercepts.
 
         For large hash tables, most of which is empty.
         """
@@ -102,7 +102,7 @@ class LinearModel(  # type: ignore[misc]  # its options are objects, not names, 
         """One-class: ‖x − w‖ of every row."""
         return scoring.distances(self, X)
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------------
 
     def _table_bytes(self) -> int:
         return int(self._engine.table_bytes)
@@ -119,4 +119,6 @@ class LinearModel(  # type: ignore[misc]  # its options are objects, not names, 
         return places[w.any(axis=0)]
 
 
-delattr(LinearModel, "classes")  # the default of the constructor's argument, which hides the property of `RuleModel`
+delattr(
+    LinearModel, "classes"
+)  # the default of the constructor's argument; without it the property of `RuleModel` would be the default

@@ -1,4 +1,4 @@
-"""The values of options: how they are checked, how files hold them, and what the native engine reads of them."""
+"""The values of options: how they are checked, how files store them, and what the native engine gets."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def check_options(model: Any) -> None:
-    """Replace each option that names a check by what the check makes of it."""
+    """Validate each option that has a check, and store the value that the check returns."""
     for name, check in _checks(type(model)):  # type: ignore[arg-type]  # a class is hashable
         setattr(model, name, check(name, getattr(model, name)))
 
@@ -87,12 +87,12 @@ def _checks(kind: type[Any]) -> list[tuple[str, Callable[[str, Any], Any]]]:
 
 
 def _in_files(kind: type[Any]) -> list[dataclasses.Field[Any]]:
-    """The options that files hold as they are."""
+    """The options that files store without conversion."""
     return [field for field in dataclasses.fields(kind) if not field.metadata.get("apart")]
 
 
 def options_config(model: Any) -> dict[str, Any]:
-    """The options as files hold them."""
+    """The options, for a file."""
     values = [(field, getattr(model, field.name)) for field in _in_files(type(model))]
     return {
         field.name: to_config(value) for field, value in values if value is not None or not field.metadata.get("late")
@@ -100,7 +100,7 @@ def options_config(model: Any) -> dict[str, Any]:
 
 
 def options_from(kind: type[Any], config: Mapping[str, Any], known: dict[str, type[Parameters]]) -> dict[str, Any]:
-    """The options that `options_config` wrote, for the constructor of a model of this kind."""
+    """The options that `options_config` wrote, as arguments for the constructor of this kind of model."""
     return {
         field.name: from_config(config[field.name], known)
         for field in _in_files(kind)
@@ -109,7 +109,7 @@ def options_from(kind: type[Any], config: Mapping[str, Any], known: dict[str, ty
 
 
 def read_costs(costs: Any, classes: list[Any] | None) -> Array:
-    """The cost of predicting column for row, in the order of the declared classes."""
+    """Validate the table of costs: entry (i, j) is the cost of predicting class j for class i."""
     if classes is None:
         raise ParameterError("costs need classes: declare them, so that rows and columns have names")
     table = np.array(costs, dtype=np.float64)
@@ -123,7 +123,7 @@ def read_costs(costs: Any, classes: list[Any] | None) -> Array:
 
 
 def read_intercept(value: Any, task: str) -> bool:
-    """ "auto" is True wherever an intercept can tell examples apart."""
+    """ "auto" is True if an intercept makes a difference for the task."""
     without = {
         "oneclass": "a centre has no intercept",
         "ranking": "the intercept cancels in a pair's difference",
@@ -134,7 +134,7 @@ def read_intercept(value: Any, task: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"fit_intercept={value!r}: expected True or False, or 'auto'")
     if value and without:
-        raise ParameterError(f"fit_intercept=True goes not with task={task!r}: {without}; use False or 'auto'")
+        raise ParameterError(f"fit_intercept=True is not supported for task={task!r}: {without}; use False or 'auto'")
     return bool(value)
 
 
@@ -157,7 +157,7 @@ def read_max_classes(value: Any, classes: list[Any] | None) -> int | None:
 
 
 def classes_and_costs(model: RuleModel, classes: Iterable[Hashable] | None) -> dict[str, Any]:
-    """These options of a new model like this one: costs go with the classes that they are of."""
+    """The classes and costs for a new model with these options: costs are valid for the same classes only."""
     if model.task in ("regression", "oneclass"):
         return {}
     given = None if classes is None else list(classes)
@@ -171,7 +171,7 @@ def classes_and_costs(model: RuleModel, classes: Iterable[Hashable] | None) -> d
     return {"classes": given, "costs": model.costs[np.ix_(order, order)]}
 
 
-# What the loops call each task; all others classify.
+# The names of the tasks in the loops; all others classify.
 LOOPS = {
     "multilabel": "multilabel",
     "oneclass": "oneclass",
@@ -182,7 +182,7 @@ LOOPS = {
 
 
 def engine_parts(model: RuleModel) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The task, the rule and the options as the native engine reads them."""
+    """The task, the rule and the options, for the native engine."""
     kind = LOOPS.get(model.task, "classify")
     return kind, _rule_part(model, kind), _options_part(model)
 

@@ -1,4 +1,4 @@
-"""The parameters of learners as files hold them: numbers, words, rules, arrays, label tables, learners as templates."""
+"""The parameters of learners in files: numbers, words, rules, arrays, label tables, learners as templates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def encode(value: Any, name: str = "value") -> Any:
 
 
 def decode(config: Any) -> Any:
-    """The inverse of `encode`; makes nothing but known parameters and registered learners."""
+    """The inverse of `encode`; it creates only known parameters and registered learners."""
     if isinstance(config, list):
         return [decode(item) for item in config]
     if not isinstance(config, dict):
@@ -79,10 +79,10 @@ def decode(config: Any) -> Any:
 
 
 def template(learner: Any) -> dict[str, Any]:
-    """The parameters with which a learner like this one is made."""
+    """The parameters from which a learner like this one can be made."""
     if hasattr(learner, "options"):
         return dict(learner.options())
     params = dict(learner.get_params(deep=False))
     if "random_state" in params and not isinstance(params["random_state"], (int, type(None), np.integer)):
-        params["random_state"] = None  # the state of a generator is not stored; what was drawn from it is
+        params["random_state"] = None  # the state of a generator is not stored; what was drawn from it is stored
     return params

@@ -25,18 +25,18 @@ HELD_OUT = -0.0  # the importance of rows that the native loops predict and do n
 
 
 def importance_of(held: NDArray[np.bool_], c: Array | None) -> Array:
-    """The importances, by which the loops know the rows that are held out."""
+    """The importances for the loops, in which held-out rows have a special value."""
     return np.where(held, HELD_OUT, 1.0 if c is None else c)
 
 
 def labels_of(held: NDArray[np.bool_], y: NDArray[Any]) -> NDArray[Any]:
-    """The labels; a held-out row, which brings none, has that of the last row before it that is learned."""
+    """The labels. A held-out row has no label of its own here, but that of the last learned row before it."""
     learned = np.flatnonzero(~held)
     return np.asarray(y[learned[np.searchsorted(learned, np.arange(len(held)), side="right") - 1]])
 
 
 def placed(model: RuleModel, batch: Batch, held: NDArray[np.bool_]) -> Batch:
-    """The batch in the model's own features, of which the rows that are learned bring new ones."""
+    """The batch in the model's features; only the rows that are learned register new ones."""
     if not batch.distinct or batch.named or batch.hash_bits is not None:
         return model._placed(batch, learning=True)  # its columns are the features, whatever rows it has
     assert batch.csr is not None
@@ -64,12 +64,12 @@ def placed(model: RuleModel, batch: Batch, held: NDArray[np.bool_]) -> Batch:
 
 
 def _elements(batch: Batch, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which stored elements are of rows that are held out."""
+    """A mask of the stored elements that belong to held-out rows."""
     return np.repeat(held, np.diff(batch.stored[2]))
 
 
 def rows_before(held: NDArray[np.bool_] | None, learned: int) -> int:
-    """How many rows a batch had before the one that came when so many of its rows were learned."""
+    """The number of rows, held-out ones included, before the row that follows the first `learned` learned ones."""
     if held is None:
         return learned
     at = np.flatnonzero(~held)

@@ -1,7 +1,7 @@
-"""`RuleModel`: what linear and kernel models share. A rule, its names and its labels over one native engine.
+"""`RuleModel`: the base class of linear and kernel models: a rule, feature names and labels over one native engine.
 
-No scikit-learn: the estimators, the command and the server stand on it. This is what it offers; how it does so is in
-the files model_*.py, whose functions take the model first.
+Without scikit-learn: the estimators and the command use it. Longer methods are functions in the other modules of this
+package (learning, scoring, files, …), which take the model as their first argument.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ TASKS = ("auto", "binary", "multiclass", "multilabel", "oneclass", "regression",
 
 
 class RuleModel(LearnerBase):
-    """A rule, its feature names and its labels; a subclass says what the weights are.
+    """A rule, its feature names and its labels; a subclass defines the weights.
 
     task="auto" classifies and grows with the classes that appear; "binary" and "multiclass" do the same but fix the
     kind; "regression" predicts a number; "ranking" and "structured" learn directions (`learn_direction`).
     fit_intercept="auto" is True where an intercept does not cancel.
 
-    Where there is one score (two classes, or a number), `base` is what that of an example begins at: base + ⟨w, x⟩ is
-    predicted, judged and learned from. Of two classes it speaks for the second.
+    If there is one score (two classes, or a number), `base` is an initial prediction: the score of the example is
+    base + ⟨w, x⟩, in predictions and in learning. With two classes a positive base favours the second.
     """
 
     _state_is_copy = True
-    counts_unknown = False  # do features that were never learned change a score?
-    native_hold_out = True  # can the native loops predict rows on the way without learning them?
+    counts_unknown = False  # True if unknown features change a score
+    native_hold_out = True  # True if the native loops can predict held-out rows without learning them
 
     rule: Rule
     task: str
@@ -76,7 +76,7 @@ class RuleModel(LearnerBase):
     max_classes: int | None
     max_features: int | None
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]  # a subclass is a dataclass of its options
-    # Options of linear models alone; the others have the defaults.
+    # Options of linear models; other models have the defaults.
     bias_in_norm: bool = True
     threshold: str = "uncalibrated"
     radius: float = 1.0
@@ -86,7 +86,7 @@ class RuleModel(LearnerBase):
         task = self.task
         if task not in TASKS:
             raise ParameterError(f"task={task!r}: expected one of {', '.join(TASKS)}")
-        # What is changed outside must not change what was learned: a rule that is given as an object is copied.
+        # A rule that is given as an object is copied, because the caller may change it later.
         self.rule = copy.deepcopy(self.rule) if isinstance(self.rule, Rule) else rules.make(self.rule)
         self.rule_traits = traits = self.rule.traits
         self.rule.require("binary" if task == "auto" else task, traits)
@@ -109,7 +109,7 @@ class RuleModel(LearnerBase):
                 f"task='oneclass' has a centre, not a score: readout='last' alone, not {self.readout!r}"
             )
         self.declared = classes is not None
-        # What an estimator keeps beside the model, carried through files.
+        # Data of the estimator that is stored in the model's files.
         self.extra: dict[str, Any] = {}
         self.extra_arrays: dict[str, NDArray[Any]] = {}
         scheme.require_norm(self.rule, self.fit_intercept, self.bias_in_norm, traits)
@@ -120,22 +120,22 @@ class RuleModel(LearnerBase):
             self._declare(classes)
 
     def _bind(self) -> None:
-        """Single examples natively: one call from Python into the loop."""
+        """Bind the native methods for single examples: one call from Python into the loop."""
         self._lock = self._engine.lock
         self._engine.on_new_label = self._new_label
         self.learn_one = self._engine.learn_one
         self.predict_one = self._engine.predict_one
         self.score_one = self._engine.score_one
-        self.check_one = self._engine.check_one  # raises what learn_one would raise of x; learns nothing
+        self.check_one = self._engine.check_one  # raises the error that learn_one would raise for x, and learns nothing
         if self.task == "oneclass":  # where what is native is ⟨w, x⟩
             self.score_one = self.predict_one = self._excess_one
 
     def _join(self, lock: _native.Lock) -> None:
-        """Be part of a learner that has this lock."""
+        """Use the lock of the learner that this model is part of."""
         self._lock = self._engine.lock = lock
 
     def limit(self, name: str, value: int) -> None:
-        """Set another limit than the model was made with: max_classes or max_features."""
+        """Change a limit: max_classes or max_features."""
         setattr(self, name, value)
         self._engine.max_features = self.max_features or 0
 
@@ -145,7 +145,7 @@ class RuleModel(LearnerBase):
         return {name: getattr(self, name) for name in names}
 
     def new_model(self, classes: Iterable[Hashable] | None = None) -> Self:
-        """A model like this one that has learned nothing, for other classes (with costs for the same, in any order)."""
+        """An unfitted model with the same options and other classes (with costs: the same classes in any order)."""
         options = {**self.options(), **classes_and_costs(self, classes)}
         return type(self)(**options | ({} if classes is None else {"max_classes": None}))
 
@@ -166,12 +166,12 @@ class RuleModel(LearnerBase):
 
     @property
     def estimator_kind(self) -> str:
-        """The kind of estimator that takes over a model like this."""
+        """The kind of estimator for models of this task."""
         raise NotImplementedError
 
     @property
     def nbytes(self) -> int:
-        """Bytes of weights, names and whatever else the native engine holds."""
+        """Bytes of weights, names and everything else in the native engine."""
         return self._table_bytes() + array_bytes(store.encode_names(self.names))
 
     def _table_bytes(self) -> int:
@@ -191,12 +191,12 @@ class RuleModel(LearnerBase):
 
     @property
     def t(self) -> int:
-        """Examples seen."""
+        """The number of learned examples."""
         return int(self._engine.t)
 
     @property
     def k(self) -> int:
-        """Updates made."""
+        """The number of updates."""
         return int(self._engine.k)
 
     @property
@@ -206,29 +206,29 @@ class RuleModel(LearnerBase):
 
     @property
     def n_names(self) -> int:
-        """How many features have names."""
+        """The number of named features."""
         return len(self._engine.names)
 
     @property
     def positional(self) -> bool:
-        """Were rows, not names, learned?"""
+        """Whether features are positions in rows, not names."""
         return bool(self._engine.positional)
 
     def name_columns(self, names: list[str]) -> None:
-        """Name the columns of the tables to come, so that mappings may follow."""
+        """Name the columns of later tables, so that mappings can follow."""
         self._engine.set_names(names)
         self._engine.set_features(len(names))
 
     def set_columns(self, columns: int) -> None:
-        """Declare the width of the rows to come, before any is learned."""
+        """Declare the width of rows before any is learned."""
         self._engine.set_features(columns)
 
     def register(self, names: list[str]) -> None:
-        """Let in features by name, before rows that have them."""
+        """Register features by name, before rows that have them."""
         self._engine.register_names(names)
 
     def forget(self, count: int) -> None:
-        """Take out the newest names again, about which nothing was learned."""
+        """Unregister the newest names, about which nothing was learned."""
         self._engine.unregister_names(count)
 
     @property
@@ -236,7 +236,7 @@ class RuleModel(LearnerBase):
         return self.t > 0 or bool(self._engine.classes)
 
     def find(self, names: Iterable[str | int]) -> NDArray[np.int64]:
-        """Feature indices of names; −1 for a name never learned."""
+        """The feature indices of names; −1 for unknown names."""
         return np.array([self._engine.find(name) for name in names], dtype=np.int64)
 
     # -- classes ---------------------------------------------------------------------------------------------------
@@ -255,26 +255,26 @@ class RuleModel(LearnerBase):
         self._engine.set_classes(classes)
 
     def room_for(self, classes: int) -> None:
-        """Raise where the task or the rule does not take so many classes."""
+        """Raise if the task or the rule does not support so many classes."""
         if classes > 2:
             if self.task == "binary":
                 raise LabelError(f"task='binary' takes two classes, got {classes}; use task='auto' or 'multiclass'")
             self.rule.require("multiclass")
 
     def _new_label(self, label: Hashable) -> int:
-        """Called by the engine for a label it does not know: registers it, or says why not."""
-        known = self._engine.classes  # not a copy: it grows below
+        """Register an unknown label, or raise. Called by the engine."""
+        known = self._engine.classes  # not a copy: the list grows below
         index = len(known)
         label = plain(label)
         self._admissible(label, known, self.t + 1)
         self._engine.add_class(label)
         if index == 1 and self.task != "multilabel" and sorts_before(label, known[0]):
-            self._engine.flip_classes()  # two classes stay in order: the smaller is the negative one
+            self._engine.flip_classes()  # two classes are kept in order: the smaller one is the negative one
             return 0
         return index
 
     def _admissible(self, label: Hashable, known: Collection[Any], rows: int) -> None:
-        """Raise where a label, first met in so many rows, cannot become a class beside those known."""
+        """Raise if a label that first occurs after so many rows cannot be added to the known classes."""
         if self.declared:
             raise LabelError(f"label {label!r} is not one of the declared classes {self.classes!r}")
         require_label(label)
@@ -282,7 +282,7 @@ class RuleModel(LearnerBase):
         require_few(label, known, self.max_classes, rows)
 
     def _check_labels(self, labels: list[Any]) -> Distinct:
-        """Raise, with its place, what would be raised of a label on the way: before anything is learned."""
+        """Raise the error of any label, with its row, before anything is learned."""
         try:
             found = distinct(labels)
         except TypeError:
@@ -306,7 +306,7 @@ class RuleModel(LearnerBase):
         return found
 
     def _indices(self, labels: NDArray[Any]) -> Array:
-        """Class indices as the loops take them; -1 for labels not known."""
+        """The class indices of labels, for the loops; -1 for unknown labels."""
         try:
             return indices_of(labels, self.classes)
         except TypeError:
@@ -325,18 +325,18 @@ class RuleModel(LearnerBase):
     def predict_then_learn(
         self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
     ) -> Any:
-        """For each row the prediction before learning it, as predict-then-learn one by one would give.
+        """For each row the prediction before learning it, as a loop of `predict_one` and `learn_one` would give.
 
-        Rows that are `held` out (a mask) are predicted in their place, and not learned: they leave no trace.
+        Rows that are `held` out (a mask) are predicted in order, and not learned: they change nothing.
         """
         return model_learning.predict_then_learn(self, X, y, importance, base, held)
 
     def score_then_learn(
         self, X: Any, y: Any, importance: Any = None, base: Any = None, held: NDArray[np.bool_] | None = None
     ) -> list[tuple[list[Any], Array]]:
-        """The scores of each row of a table before learning it, in parts: (classes known then, their scores).
+        """The scores of each row of a table before learning it, in parts: (classes known at that time, their scores).
 
-        Rows that are `held` out (a mask) are scored in their place, and not learned: they leave no trace.
+        Rows that are `held` out (a mask) are scored in order, and not learned: they change nothing.
         """
         if is_mappings(X):
             raise FeatureError("score_then_learn takes a table; with mappings use score_one and learn_one")
@@ -345,24 +345,24 @@ class RuleModel(LearnerBase):
         return model_learning.learn_others(self, X, y, importance, base, held, lambda s: (self.classes, s))
 
     def score_many(self, X: Any, base: Any = None) -> Array:
-        """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
+        """Scores, rows × outputs. One-class models: ‖x − w‖ − radius, above 0 for an anomaly."""
         return scoring.score_many(self, X, base)
 
     def refused_base(self, base: Array, labels: NDArray[Any] | None = None) -> tuple[int, str] | None:
-        """The first row whose score may not begin at its base, and why; `labels`, where the rows are to be learned."""
+        """The first row whose `base` is refused, and why. `labels` are given if the rows are to be learned."""
         return scoring.refused_base(self, base, labels)
 
     def variances(self, X: Any) -> Array:
-        """xᵀΣx, rows × class rows, for rules with Gaussian weights: how unsure each score is."""
+        """xᵀΣx, rows × class rows, for rules with Gaussian weights: the variance of each score."""
         return uncertainty.variances(self, X)
 
     def _excess_one(self, x: Any, base: Any = None) -> float:
-        """One class: ‖x − w‖ − radius of a single row."""
+        """One-class models: ‖x − w‖ − radius of a single row."""
         rows = [x] if isinstance(x, Mapping) else x if hasattr(x, "indptr") or hasattr(x, "tocsr") else np.atleast_2d(x)
         return float(self.score_many(rows, None if base is None else [base])[0, 0])
 
     def predict_many(self, X: Any, base: Any = None) -> Any:
-        """An array of labels or numbers (a list where labels are of mixed types)."""
+        """An array of labels or numbers (a list if labels are of mixed types)."""
         return self._predictions(self.score_many(X, base))
 
     def class_indices(self, scores: Array) -> NDArray[np.intp]:
@@ -382,11 +382,11 @@ class RuleModel(LearnerBase):
         return {label: float(q) for label, q in zip(self.classes, p, strict=False)}
 
     def flush(self) -> None:
-        """Take the step of a mini-batch that is not full yet, as if it were (rules with batch_size)."""
+        """Take the step of a mini-batch that is not full yet (rules with batch_size)."""
         self._engine.flush()
 
     def judged_by(self, X: Any, y: Any, importance: Any = None) -> AbstractContextManager[None]:
-        """For as long as it lasts, pocket(ratchet=true) judges by the errors on this set; its classes must be known."""
+        """Inside this context pocket(ratchet=true) compares weights by their errors on this set of known classes."""
         return model_learning.judged_by(self, X, y, importance)
 
     def learn_and_suffer(self, X: Any, y: Any, importance: Any = None) -> float:
@@ -398,11 +398,11 @@ class RuleModel(LearnerBase):
         self._engine.learn_direction(x, target, importance)
 
     def learn_together(self, directions: list[Any], importance: Array) -> None:
-        """Mappings φ in order, each to reach 1: all of them are learned, or none."""
+        """Learn mappings φ in order, each with target 1: all of them, or none if one is refused."""
         self._engine.learn_together(directions, importance)
 
     def learn_directions(self, batch: Batch, importance: Array | None = None) -> None:
-        """Rows of φ in order, each to reach 1: bit for bit the loop of `learn_direction`."""
+        """Learn rows φ in order, each with target 1: bit for bit the loop of `learn_direction`."""
         model_learning.run(self, batch, None, importance, None)
 
     def learn_pairs(
@@ -415,9 +415,10 @@ class RuleModel(LearnerBase):
         scores: Array | None,
         learned: NDArray[np.int64],
     ) -> None:
-        """Ranking: each row from `first` on meets the earlier ones from begin[row] on that differ in relevance.
+        """Ranking: pair each row from `first` on with the earlier rows from begin[row] on that differ in relevance.
 
-        `learned` counts the rows done, also where one is refused; `scores` takes each row's score before its pairs.
+        `learned` receives the number of learned rows, also if one is refused; `scores` the score of each row before
+        its pairs.
         """
         if rows.dense is not None:
             self._engine.learn_pairs(rows.dense, relevance, importance, begin, first, scores, learned)
@@ -427,7 +428,7 @@ class RuleModel(LearnerBase):
             self._engine.learn_pairs_csr(*rows.csr, columns, relevance, importance, begin, first, scores, learned)
 
     def check_rows(self, X: Any) -> Batch:
-        """X as a batch whose columns fit what was learned; NaN and infinity are the caller's to find."""
+        """X as a batch whose columns fit what was learned. NaN and infinity are not checked."""
         return self._placed(as_batch(X))
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -447,7 +448,7 @@ class RuleModel(LearnerBase):
         return model
 
     def _learned_places(self) -> NDArray[np.intp]:
-        """The features about which something was learned."""
+        """The indices of the features about which something was learned."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
@@ -458,17 +459,17 @@ class RuleModel(LearnerBase):
         self.__dict__.update(self.from_state(state["config"], state["arrays"]).__dict__)
         self._bind()
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------------
 
     def _make_engine(self) -> _native.Engine:
         raise NotImplementedError
 
     def _row(self, x: Any) -> Any:
-        """A single example that is neither a dict nor a float64 vector, as the engine reads it."""
+        """Convert a single example that is neither a dict nor a float64 vector, for the engine."""
         return self._columns.row(self, as_batch(x)) if getattr(x, "distinct", False) else to_row(x)
 
     def _placed(self, batch: Batch, *, learning: bool = False) -> Batch:
-        """The batch, after checking that its columns are the model's features."""
+        """Check that the columns of a batch are the model's features, and return it."""
         return placed(self, batch, learning)
 
     def _predictions(self, scores: Array) -> Any:

@@ -25,7 +25,7 @@ def numbers(kind: str, values: NDArray[np.float64]) -> dict[str, float]:
 
 
 def number(kind: str, values: NDArray[np.float64], name: str) -> float:
-    """One of them."""
+    """One of the numbers, by its name."""
     return float(values[_native.saved[kind].index(name)])
 
 
@@ -35,5 +35,5 @@ def array(kind: str, values: Mapping[str, float]) -> Array:
 
 
 def count(kind: str) -> int:
-    """How many numbers the array has."""
+    """The length of the array."""
     return len(_native.saved[kind])

@@ -1,4 +1,4 @@
-"""The scores that a model gives many rows, what they begin at, and what is made of them."""
+"""The scores of many rows, their initial predictions (`base`), and predictions and probabilities from scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["bases", "distances", "predictions", "probabilities", "refused_base",
 
 
 def score_many(model: RuleModel, X: Any, base: Any) -> Array:
-    """Scores, rows × outputs; of one class ‖x − w‖ − radius, above 0 an anomaly."""
+    """Scores, rows × outputs. One-class models: ‖x − w‖ − radius, above 0 for an anomaly."""
     if model.task == "oneclass":
         away = distances(cast("LinearModel", model), X)
         bases(model, base, len(away))
@@ -48,7 +48,7 @@ def _products(model: RuleModel, X: Any, base: Any = None) -> Array:
             return scores
         except InputError:
             if scores.shape[1] == model._engine.rows:
-                raise  # otherwise another thread let a class in meanwhile: look again
+                raise  # otherwise another thread has registered a class: repeat
 
 
 def _score_into(model: RuleModel, batch: Batch, scores: Array, base: Array | None) -> None:
@@ -61,7 +61,7 @@ def _score_into(model: RuleModel, batch: Batch, scores: Array, base: Array | Non
 
 
 def bases(model: RuleModel, base: Any, rows: int, labels: NDArray[Any] | None = None) -> Array | None:
-    """What each row's score begins at, None where all begin at 0. Raises where one may not begin elsewhere."""
+    """The initial prediction of each row, None if all are 0. Raises if one is not allowed."""
     begins_at = as_base(base, rows)
     if begins_at is not None and (refused := model.refused_base(begins_at, labels)) is not None:
         row, why = refused
@@ -70,19 +70,21 @@ def bases(model: RuleModel, base: Any, rows: int, labels: NDArray[Any] | None = 
 
 
 def refused_base(model: RuleModel, base: Array, labels: NDArray[Any] | None) -> tuple[int, str] | None:
-    """The first row whose score may not begin at its base, and why; `labels`, where the rows are to be learned."""
+    """The first row whose `base` is refused, and why. `labels` are given if the rows are to be learned."""
     at = np.flatnonzero(base)
     known = np.full(len(base), max(2, len(model.classes)))
     if labels is not None and model.task in ("auto", "binary", "multiclass"):
         known = _known_with(model, labels.tolist())
-    for count in sorted(set(known[at].tolist()), reverse=True):  # too many says more than too few
+    for count in sorted(
+        set(known[at].tolist()), reverse=True
+    ):  # the message about too many classes is the more useful one
         if why := model._engine.why_no_base(count):
             return int(at[known[at] == count][0]), why
     return None
 
 
 def _known_with(model: RuleModel, labels: list[Any]) -> NDArray[np.intp]:
-    """How many classes are known once each of these was let in."""
+    """The number of known classes after the registration of each label."""
     known = dict.fromkeys(model.classes)
     if known.keys() >= set(labels):
         return np.full(len(labels), len(known))
@@ -94,7 +96,7 @@ def _known_with(model: RuleModel, labels: list[Any]) -> NDArray[np.intp]:
 
 
 def predictions(model: RuleModel, scores: Array) -> Any:
-    """An array of labels or numbers, a list where labels are of mixed types; rows of 0 and 1 where they are sets."""
+    """An array of labels or numbers (a list if labels are of mixed types), or rows of 0 and 1 for label sets."""
     if model.task == "multilabel":
         return (scores > 0).astype(np.int64)
     if model.task not in ("auto", "binary", "multiclass"):
@@ -113,7 +115,7 @@ def probabilities(model: RuleModel, scores: Array) -> Array:
     if "binary" not in model.rule_traits.probabilities:
         raise ParameterError(f"{model.rule!r} has no probabilities; use SGD(loss='logistic')")
     if scores.shape[1] == 1:
-        e = np.exp(-np.abs(scores[:, 0]))  # never of a positive number
+        e = np.exp(-np.abs(scores[:, 0]))  # the exponent is never positive, so that exp does not overflow
         p = np.where(scores[:, 0] >= 0, 1.0, e) / (1.0 + e)
         return np.stack([1.0 - p, p], axis=1) if len(model._engine.classes) > 1 else np.ones((len(p), 1))
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -123,18 +125,18 @@ def probabilities(model: RuleModel, scores: Array) -> Array:
 @np.errstate(over="ignore")  # ‖x‖ of numbers above 1e154: an infinite distance
 def distances(model: LinearModel, X: Any) -> Array:
     """One-class: ‖x − w‖ of every row."""
-    products = _products(model, X)[:, 0]  # which looks at the rows first
+    products = _products(model, X)[:, 0]  # this call also validates the rows
     w = model.weights()[0][0]
     if is_mappings(X):
         norms = np.array([_squared(model, x) for x in X])
     else:
-        batch = as_batch(X)  # features never learned count too
+        batch = as_batch(X)  # unknown features count, too
         if batch.dense is not None:
             norms = np.sum(np.square(batch.dense, dtype=np.float64), axis=1)
         else:
             assert batch.csr is not None
             values, columns, starts = batch.csr
-            if not batch.distinct:  # what a row has twice, adds up
+            if not batch.distinct:  # values of the same feature are added
                 from scipy.sparse import csr_array
 
                 merged = csr_array((values, columns, starts), shape=(batch.rows, batch.columns), copy=True)
@@ -147,7 +149,7 @@ def distances(model: LinearModel, X: Any) -> Array:
 
 
 def _squared(model: RuleModel, x: Mapping[Any, Any]) -> float:
-    """‖x‖² of a mapping, with the features that were never learned."""
+    """‖x‖² of a mapping, unknown features included."""
     known = sum(value * value for _, value in model._engine.row_of(x))
     named = {f"{n}={v}" if isinstance(v, str) else n: 1.0 if isinstance(v, str) else v for n, v in x.items()}
     new = [float(value) for name, value in named.items() if value and model._engine.find(name) < 0]

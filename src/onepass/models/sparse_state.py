@@ -1,4 +1,4 @@
-"""Tables of weights, as files hold them: only the features that were met."""
+"""Tables of weights in files: only the features that have occurred are stored."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["packed", "unpacked"]
 
 TABLES = ("v", "z", "planes")  # features × …; without planes the pocket, too
-LARGE = 1 << 16  # weights of a hash table, from which on it is worth while to leave the empty part out
+LARGE = 1 << 16  # the number of weights from which on a hash table is stored without its empty part
 
 
 def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
-    """The engine's state without features that are as they started; without weights where these follow from the planes.
+    """The engine's state without unchanged features, and without weights that can be computed from the planes.
 
-    Whole where a rule has no planes, unless it is a large hash table that is less than half full.
+    Without planes it is stored whole, unless it is a large hash table that is less than half full.
     """
     engine, traits = model._engine, model.rule_traits
     large = model.hash_bits is not None and engine.features * engine.rows >= LARGE
@@ -33,7 +33,10 @@ def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
         return state
     if "planes" not in state and 2 * len(state["kept"]) >= engine.features:
         return dict(engine.state())
-    kept, whole = state.pop("kept"), () if isinstance(model.readout, Average) else ("z",)  # which is then empty
+    kept, whole = (
+        state.pop("kept"),
+        () if isinstance(model.readout, Average) else ("z",),
+    )  # the intercept of a model without one is 0
     tables = {name: state.pop(name) for name in TABLES if name in state and name not in whole and engine.features}
     if traits.weights_from_planes:
         tables.pop("v", None)
@@ -43,7 +46,7 @@ def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
 def unpacked(
     arrays: Mapping[str, NDArray[Any]], rule: Rule, features: int, rows: int, averaged: bool
 ) -> dict[str, NDArray[Any]]:
-    """The state as the engine takes it: whole, or of the features in "kept", which are places of the table."""
+    """The state for the engine: whole, or of the features in "kept", which are indices of the table."""
     traits = rule.traits
     if not traits.planes and "kept" not in arrays:
         return dict(arrays)
@@ -64,7 +67,7 @@ def unpacked(
 
 
 def _require_places(where: NDArray[Any], features: int) -> int:
-    """How many features are stored, after checking that they are places of the table, in order."""
+    """The number of stored features, after checking that they are ascending indices of the table."""
     places = np.where(np.abs(where) < 2.0**53, where, -1.0).astype(np.int64)
     inside = where.ndim == 1 and np.array_equal(places, where) and np.all(np.diff(places) > 0)
     if not inside or (len(places) and not (places[0] >= 0 and places[-1] < features)):

@@ -1,4 +1,4 @@
-"""How unsure a linear model with Gaussian weights is: xᵀΣx of scores, deviations and intervals of predicted numbers."""
+"""The uncertainty of linear models with Gaussian weights: variances xᵀΣx, standard deviations and intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["deviation_one", "deviations", "interval", "variances"]
 
 
 def variances(model: RuleModel, X: Any) -> Array:
-    """xᵀΣx, rows × class rows (one where they share Σ): how unsure each score is. Changes nothing."""
+    """xᵀΣx, rows × class rows (one if they share Σ): the variance of each score. Changes nothing."""
     engine = model._engine
     if is_mappings(X):
         return np.array([engine.variance_one(x) for x in X], dtype=np.float64).reshape(len(X), -1)
@@ -50,7 +50,7 @@ def deviation_one(model: RuleModel, x: Any) -> float:
 
 
 def interval(means: Array, stds: Array, coverage: float) -> tuple[Array, Array]:
-    """Where y falls with probability `coverage`, if the model is right: lower and upper ends."""
+    """The interval in which y falls with probability `coverage`, if the model is right: lower and upper ends."""
     if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0 < coverage < 1:
         raise ParameterError(f"coverage={coverage!r}: expected a number between 0 and 1")
     from statistics import NormalDist

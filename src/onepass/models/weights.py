@@ -1,4 +1,4 @@
-"""The weights of a model: those that predict, by name, what each adds to a score; a batch step, which moves them."""
+"""The weights of a model: those that predict, weights by name, contributions to a score, and the batch step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def weights(model: LinearModel, last: bool) -> tuple[Array, Array]:
 
 
 def met_weights(model: LinearModel, last: bool) -> tuple[NDArray[np.intp], Array, Array]:
-    """The same of features that are not as they started, after their places: all others weigh 0."""
+    """The indices of the features whose weights have changed, and the same for these; all other weights are 0."""
     s = model._engine.state(met_only=True)
     return s["kept"].astype(np.intp), *_predicting(model, s, last)
 
@@ -76,10 +76,10 @@ def explain_one(model: LinearModel, x: Any, label: Hashable | None) -> dict[Any,
     if len(w) > 1:
         row = int(np.argmax(model.score_one(x))) if label is None else model.classes.index(label)
     elif label is not None and label == model.classes[0]:
-        sign = -1.0  # the score speaks for the second class
+        sign = -1.0  # a positive score is one for the second class
     names = dict(_names_or_positions(model))
     if model.hash_bits is not None and isinstance(x, Mapping):
-        for name, value in x.items():  # slots have no names of their own; these are what fell into them
+        for name, value in x.items():  # several names may share a slot; list all names of x in it
             full = f"{name}={value}" if isinstance(value, str) else name
             names[int(model._engine.find(full))] = full
     parts = {names[j]: sign * float(w[row, j] * value) for j, value in model._engine.row_of(x) if j < w.shape[1]}
