@@ -235,12 +235,12 @@ def test_a_signal_is_raised_only_where_it_is_caught() -> None:
     """While handlers are set and taken off again, it waits: a run would end with a traceback."""
     with Interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(Interrupts.Came):
+        with pytest.raises(Interrupts.Interruption):
             interrupts.listen()
         os.kill(os.getpid(), signal.SIGTERM)  # while the first is dealt with
         interrupts.hold()
         os.kill(os.getpid(), signal.SIGTERM)
     with Interrupts() as interrupts:
         interrupts.listen()
-        with pytest.raises(Interrupts.Came):
+        with pytest.raises(Interrupts.Interruption):
             os.kill(os.getpid(), signal.SIGTERM)

@@ -78,18 +78,18 @@ def _prepare_process() -> None:
     if "bench" not in sys.argv:
         # The verbs multiply no matrices. Idle BLAS threads would only slow down the threads that parse.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(50_000, 20, 20)  # loading modules makes no garbage, and collections take time
+    gc.set_threshold(50_000, 20, 20)  # importing modules creates no garbage, and collections take time
 
 
 def _fail_usage(error: BaseException) -> NoReturn:
-    """End with the code of a wrong option, or of an interruption."""
+    """Exit with the code of a wrong option, or of an interruption."""
     if isinstance(error, click.ClickException):
         fail(error.format_message(), error.exit_code)
     fail("interrupted", 130)
 
 
 def _fail_run(error: Exception) -> NoReturn:
-    """End with the message and the code of an error of the library or of the system."""
+    """Exit with the message and the code of an error of the library or of the system."""
     if isinstance(error, ParameterError):
         fail(str(error), 2)
     if isinstance(error, OnepassError):
@@ -102,16 +102,16 @@ def _fail_run(error: Exception) -> NoReturn:
             raise error
         fail(str(error), 2)
     if isinstance(error, BrokenPipeError):
-        _printed()  # else Python complains: the reader of our output has closed it
+        _flush_output()  # the reader closed the pipe; without this, Python would report it at exit
         sys.exit(1)
     assert isinstance(error, OSError)
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a full disk it is not clear which file it was
-    name = error.filename or ("standard output" if not _printed() or full else "")
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the error of a full disk does not name the file
+    name = error.filename or ("standard output" if not _flush_output() or full else "")
     fail(f"{name}: {error.strerror}" if name else str(error), 1)
 
 
-def _printed() -> bool:
-    """Can what was printed be written? Where it cannot, Python would complain once more when it closes the stream."""
+def _flush_output() -> bool:
+    """Flush standard output; False if that fails. Then redirect it, or Python would report the error again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

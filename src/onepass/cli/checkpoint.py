@@ -1,7 +1,7 @@
-"""What a saved model remembers of the run that made it: where in the stream it is, and the evaluation so far.
+"""Checkpoints: the part of a model file that describes its run: the position in the stream, and the evaluation so far.
 
-It lies inside the model file (`model.extra["learn"]`), so model and position are always of the same moment, and
-`onepass.load` opens the file as any other.
+It is stored in the model file (`model.extra["learn"]`), so that model and position always belong together, and
+`onepass.load` can open the file.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "check_sources", "read", "write"]
 
-MODELS = ("LinearModel", "KernelModel", "EnsembleModel")  # what the command can go on with
+MODELS = ("LinearModel", "KernelModel", "EnsembleModel")  # the kinds of models that the command can resume
 KEY = "learn"
 
 
 @dataclasses.dataclass
 class Checkpoint:
-    """Everything but the weights."""
+    """The state of a run, without the weights."""
 
     reading: dict[str, Any]
     options: dict[str, Any]  # options of the command: passes, holdout, metrics, …
     position: dict[str, int] | None
     pass_number: int
     finished: bool
-    extents: list[Any]  # of each source, the number of bytes read and their checksum; None if nothing was read
+    extents: list[Any]  # for each source the number of bytes read and their checksum; None if nothing was read
     passes: list[dict[str, Any]]  # the results of finished passes
     loop: dict[str, Any]  # the evaluation of the current pass (`Loop.state`)
     counts: dict[str, int]
     lengths: dict[str, int | None]  # bytes of predictions and quarantine; a resumed run truncates the files there
-    # What differs from run to run; the file of a finished run does not have it.
+    # Times differ from run to run, so the file of a finished run has none.
     session: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[str, Any]) -> None:
-    """The model with the checkpoint inside, atomically."""
+    """Write the model and its checkpoint to a file, atomically."""
     model.extra[KEY] = dataclasses.asdict(checkpoint)
     kept = model.extra_arrays
     model.extra_arrays = {**kept, **{f"{KEY}.{name}": array for name, array in arrays.items()}}
@@ -56,7 +56,7 @@ def write(path: str, model: LinearModel, checkpoint: Checkpoint, arrays: dict[st
 
 
 def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint | None, dict[str, Any]]:
-    """A model, and the run it remembers, if any; a run of another version is only an error when it is `resuming`."""
+    """A model and its checkpoint, if it has one. A checkpoint of another version is an error only if `resuming`."""
     from ..persistence import registry
 
     model, _ = registry.load_model(path, *MODELS)
@@ -74,11 +74,11 @@ def read(path: str, *, resuming: bool = False) -> tuple[LinearModel, Checkpoint 
         ) from None
 
 
-# -- is it the same stream? ------------------------------------------------------------------------------------------
+# -- the sources of a resumed run --------------------------------------------------------------------------------------
 
 
 def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> ResumePoint | None:
-    """Refuse to go on with another stream than the one that the run read. A pipe is checked when it is read."""
+    """Refuse to resume with other sources than those of the run. A pipe is checked when it is read."""
     if (count := len(kept.extents)) != len(sources):
         raise InputError(
             f"--resume: that run read {count} file{'s' * (count != 1)}, these are {len(sources)} "
@@ -96,7 +96,7 @@ def check_sources(kept: Checkpoint, sources: list[Source], given: list[str]) -> 
 
 
 def _plain(name: str) -> bool:
-    """Is this an uncompressed file that can be read again (not a pipe)?"""
+    """Whether this is an uncompressed file that can be read again (not a pipe)."""
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:

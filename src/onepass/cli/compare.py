@@ -1,4 +1,4 @@
-"""``onepass compare``: several rules side by side on one stream, read once."""
+"""``onepass compare``: several rules learn the same stream, which is read once."""
 
 from __future__ import annotations
 
@@ -130,11 +130,11 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 
 class Entry:
-    """One rule. `asked`: the rule that the user gave, of which this is a variant."""
+    """One competitor: a rule, or a variant of it for --tune. `asked`: the rule as the user gave it."""
 
     def __init__(self, asked: str, name: str, loop: ModelLoop) -> None:
         self.asked, self.name, self.loop = asked, name, loop
-        self.lost = ""  # why it cannot go on: its update overflowed
+        self.lost = ""  # the error that stopped it: its update overflowed
 
     @property
     def model(self) -> LinearModel:
@@ -150,12 +150,12 @@ class Entry:
         return float("nan") if self.lost else self.run.value
 
     def so_far(self) -> float:
-        """The first metric over all examples, those since the last report too."""
+        """The first metric over all examples, those since the last report included."""
         return float("nan") if self.lost else self.loop.recording.current_values()[0]
 
 
 class Race:
-    """All models, on one stream."""
+    """The models, which learn the same stream."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         from .. import rules
@@ -195,7 +195,7 @@ class Race:
             entry.loop.recording.close()
 
     def feed(self, chunk: Chunk) -> None:
-        """Learn the chunk. Where the examples of --tune end within it, choose the variants there."""
+        """Learn the chunk. If the examples of --tune end inside it, choose the variants at that point."""
         from .rows import split
 
         if self.tuning is None or self.tuning.over or self.tuning.left > len(chunk):
@@ -271,7 +271,7 @@ class Race:
         self.higher = made[0].higher_is_better
 
     def _task_of(self, chunk: Chunk) -> str:
-        """--task; else what all rules are for; else what the first labels are."""
+        """The task: of --task; otherwise the one that all rules support; otherwise that of the first labels."""
         from .. import rules
         from .tasks import decide
 
@@ -283,7 +283,7 @@ class Race:
         return "auto" if task == "classification" else task
 
     def _variants(self) -> list[tuple[str, str]]:
-        """What was asked for, and each form of it that is tried."""
+        """Pairs: the rule as given, and each variant of it."""
         if self.tuning is None:
             return [(name, name) for name in self.names]
         from ..rules.grids import variants
@@ -292,14 +292,14 @@ class Race:
                 for name in (["auto"] if asked == "auto" else variants(asked, self.task))]  # fmt: skip
 
     def _choose(self) -> None:
-        """Of each rule's variants, the one that was best so far goes on."""
+        """Continue with the best variant of each rule."""
         assert self.tuning is not None and self.pairs is not None
         best = self.tuning.choose(self.entries, self.higher)
         self.pairs.keep(best)
         self.entries = [self.entries[i] for i in best]
 
     def ranked(self) -> list[Entry]:
-        """Best first."""
+        """The entries, the best first."""
 
         def key(entry: Entry) -> tuple[bool, float]:
             value = entry.value
@@ -333,7 +333,7 @@ class Race:
         return f"{first.examples:,} examples{skipped}{tuned}\n\n{text_table(cells, left=1)}\n\n{note}".rstrip()
 
     def to_json(self) -> str:
-        """The table as data; of each rule also what was tried for it, and how it did on the first examples."""
+        """The table as JSON; for each rule also its variants and their results on the first examples."""
         tried = {} if self.tuning is None else self.tuning.tried
         table = [
             {"rule": entry.name, "asked": entry.asked, "lost": entry.lost, "seconds": entry.run.seconds,
@@ -400,7 +400,7 @@ def _sizes(sources: list[str]) -> list[int]:
 
 
 def split_rules(text: str) -> list[str]:
-    """Rules with commas between them; what looks like a parameter belongs to the rule before it."""
+    """Split rules at commas. A part that looks like a parameter belongs to the rule before it."""
     from ..rules import RULES as KNOWN
 
     parts: list[str] = []

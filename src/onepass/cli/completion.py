@@ -22,5 +22,5 @@ def command(ctx: click.Context, shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
-    assert kind is not None  # the choice above
+    assert kind is not None  # click.Choice allows no other shell
     click.echo(kind(ctx.find_root().command, {}, "onepass", "_ONEPASS_COMPLETE").source())

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 TO = (*FORMATS, "cache")
-WIDEST = 10_000  # columns a table may have
-ANSWERS = ("label", "weight", "id")  # columns beside the features
+WIDEST = 10_000  # the most columns of a table
+ANSWERS = ("label", "weight", "id")  # the columns that are not features
 VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\t": "_"})
 
 
@@ -90,7 +90,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 
 def _format_to_write(out: str) -> str | None:
-    """The format that the name of the output says; compressed files are not written."""
+    """The format, from the name of the output. Compressed files are not supported."""
     suffix = Path(out).suffix.lower()
     if suffix == ".cache":
         return "cache"
@@ -99,7 +99,7 @@ def _format_to_write(out: str) -> str | None:
 
 
 class Conversion:
-    """One stream, written anew; a file is replaced when it is whole."""
+    """One stream, written in another format. An existing file is replaced when the new one is complete."""
 
     def __init__(self, stream: Any, to: str, out: str) -> None:
         self.stream, self.to, self.out = stream, to, out
@@ -125,7 +125,7 @@ class Conversion:
         self.skipped = stream.skipped
 
     def _examples(self) -> Iterator[tuple[dict[str, float], Any, float | None, Any]]:
-        """(features, label, weight, id) one by one."""
+        """The tuples (features, label, weight, id), one by one."""
         from ..streams.chunk import mappings
 
         stream = self.stream()
@@ -173,7 +173,7 @@ class Conversion:
         )
 
     def _svmlight(self, file: IO[bytes]) -> None:
-        numbers: dict[str, int] = {}  # of names, where features have some
+        numbers: dict[str, int] = {}  # the numbers of names, if features have names
         for x, y, _, _ in self._examples():
             if y is None or (isinstance(y, str) and not _is_number(y)):
                 raise InputError(f"example {self.rows:,}: svmlight's labels are numbers, got {y!r}")
@@ -186,7 +186,7 @@ class Conversion:
             write(f"{self.out}.names", "".join(f"{j} {name}\n" for name, j in numbers.items()))
 
     def _numbered(self, x: dict[str, float], numbers: dict[str, int]) -> list[tuple[int, float]]:
-        """Features by number: their own while all names are numbers, else in the order in which names come."""
+        """Features by number: the names themselves if all are numbers, otherwise in the order of appearance."""
         pairs = []
         for name, value in x.items():
             if not numbers and str(name).isdigit():
@@ -198,7 +198,7 @@ class Conversion:
         return pairs
 
     def _table(self, file: IO[bytes]) -> None:
-        """Read the stream twice: first to learn which features there are, then to write a column for each."""
+        """Read the stream twice: first to find the features, then to write a column for each."""
         stream = self.stream()
         if not all(source.reopens for source in stream.sources):
             raise click.UsageError(f"--to {self.to} reads the stream twice, which a pipe does not allow; save it first")
@@ -218,7 +218,7 @@ class Conversion:
             _arrow(file, header, rows, self.to)
 
     def _columns(self) -> tuple[dict[str, None], list[str]]:
-        """The features of all examples, and which of label, weight and id some example has."""
+        """The features of all examples, and those of label, weight and id that occur."""
         columns: dict[str, None] = {}
         has = dict.fromkeys(ANSWERS, False)
         for x, y, weight, tag in self._examples():

@@ -15,7 +15,7 @@ __all__ = ["picture"]
 
 
 def picture(runs: dict[str, Run]) -> str:
-    """All curves of the first metric over the window, as an SVG that stands alone, light or dark as the viewer is."""
+    """All curves of the first metric over the window, as a self-contained SVG in the viewer's light or dark theme."""
     first = next(iter(runs.values()))
     made = metrics.make(first.metric)
     lines = [Line(name, run.t, run.window, i % SERIES + 1) for i, (name, run) in enumerate(runs.items())]

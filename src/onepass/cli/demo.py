@@ -1,4 +1,4 @@
-"""``onepass demo``: rules against each other on a generated stream that drifts."""
+"""``onepass demo``: compare rules on a generated stream that drifts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def command(rules: tuple[str, ...], examples: int, seed: int, every: int | None,
 
 
 def summary(names: tuple[str, ...], runs: list[Run]) -> str:
-    """The final table: the error up to the report nearest to a tenth of the stream, overall, at the end."""
+    """The final table: the error of the first tenth of the stream, of all of it, and of its end."""
     from ..charts.text import text_table
 
     t, every, examples = runs[0].t, runs[0].every, runs[0].examples
@@ -119,7 +119,7 @@ def summary(names: tuple[str, ...], runs: list[Run]) -> str:
 
 
 class ProgressLine:
-    """Progress on stderr: on a terminal one line that is rewritten, elsewhere a line every few seconds.
+    """Progress on stderr: on a terminal one line that is rewritten, otherwise a line every few seconds.
 
     It is the `progress` of `prequential`.
     """
@@ -133,7 +133,7 @@ class ProgressLine:
         self.title, self.before, self.width = "", 0, 0
 
     def start(self, title: str, before: int) -> None:
-        """Begin a part of the work; `before` examples are done."""
+        """Begin a part of the work, after `before` finished examples."""
         self.title, self.before = title, before
 
     def __call__(self, run: Run) -> None:
@@ -169,11 +169,11 @@ class ProgressLine:
 
 
 def _figure(path: str) -> Any:
-    """A figure that `path` can hold; what would fail at the end fails here, before the work."""
+    """A figure for `path`. Errors of the path are raised here, before the work."""
     from ..errors import MissingDependencyError
 
     try:
-        # Not pyplot: no window system, nothing global.
+        # Not pyplot, which has global state and may open a window.
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
@@ -189,7 +189,7 @@ def _figure(path: str) -> Any:
 
 
 def _kind(path: str) -> str:
-    """The format of the picture, by the name of its file; a pipe or a device has no such name."""
+    """The format of the picture, from the name of its file; a pipe or a device has no such name."""
     return os.path.splitext(path)[1][1:].lower() if is_regular(path) else "png"
 
 
@@ -198,7 +198,7 @@ def _draw(figure: Any, path: str, names: tuple[str, ...], runs: list[Run]) -> No
     for name, run in zip(names, runs, strict=True):
         run.plot(ax, label=name)
     ax.get_legend().remove()
-    figure.legend(loc="outside upper center", ncols=2)  # where it covers no curve
+    figure.legend(loc="outside upper center", ncols=2)  # outside the axes, so that it covers no curve
     ax.set_ylabel(f"error over the last {runs[0].every:,} examples")
     ax.set_ylim(bottom=0)
     picture = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM wait until some rows are learned: a row is learned whole or not at all."""
+"""Ctrl-C and SIGTERM wait until the current rows are learned: a row is learned completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """While held, a signal waits; otherwise it is raised as `Came` at once, so that a read that blocks ends.
+    """While signals are held, a signal waits. Otherwise `Interruption` is raised at once, which ends a blocking read.
 
-    Held from the beginning until `listen`, and again from `hold` on: where nobody catches it, nothing is raised.
+    Signals are held from the beginning until `listen`, and again from `hold` on, so that nothing is raised where
+    nothing catches it.
     """
 
-    class Came(BaseException):
+    class Interruption(BaseException):
         def __init__(self, number: int) -> None:
             super().__init__(number)
             self.number = number
@@ -42,11 +43,11 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.came = number
         if not self._held:
-            self._held = True  # next the model is saved; a second signal must not interrupt that
-            raise self.Came(number)
+            self._held = True  # the model is saved next, which a second signal must not interrupt
+            raise self.Interruption(number)
 
     def listen(self) -> None:
-        """From here on signals are raised: one that came before at once."""
+        """Raise signals from here on, one that is waiting at once."""
         self._held = False
         self.check()
 
@@ -62,7 +63,7 @@ class Interrupts:
             self._held = False
 
     def check(self) -> None:
-        """Raise what came meanwhile."""
+        """Raise a signal that is waiting."""
         if self.came:
             self._held = True
-            raise self.Came(self.came)
+            raise self.Interruption(self.came)

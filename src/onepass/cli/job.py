@@ -1,4 +1,5 @@
-"""One run of `onepass learn`: predict, judge, learn, chunk by chunk. Stopped and resumed anywhere, it ends the same."""
+"""One run of `onepass learn`: predict, evaluate and learn, chunk by chunk. It can be stopped anywhere; resumed, it
+gives the same result as an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from . import checkpoint as saved
 from . import tasks
 from .interrupts import Interrupts
 from .kernels import learner_of
-from .outputs import merged
+from .outputs import merge_names
 from .pace import Pace
 from .progress import Display, Losses, memory_note
 from .radius import Distances
@@ -44,7 +45,7 @@ __all__ = ["Job", "Options", "Stopped"]
 
 @dataclasses.dataclass
 class Options:
-    """What decides the result, beside the rows and the rule. Kept in checkpoints."""
+    """The options that influence the result. They are stored in checkpoints."""
 
     task: str = "auto"
     metrics: list[str] | None = None
@@ -58,13 +59,13 @@ class Options:
 
 @dataclasses.dataclass
 class Stopped(Exception):
-    """A signal came; the rows learned by then are saved, where --save was given."""
+    """A signal has stopped the run. With --save the rows that were learned are saved."""
 
     signal: int
 
 
 class Job:
-    """`make_model(task)` is called once the first labels have shown what the task is."""
+    """A run. `make_model(task)` is called after the first labels have decided the task."""
 
     def __init__(
         self,
@@ -86,17 +87,17 @@ class Job:
         self.predictions, self.audit = predictions, audit
         self.model: LinearModel | None = None
         self.position: Position | None = None
-        self.extents: list[Any] = []  # of each source, what was read before this run, or in the first pass
+        self.extents: list[Any] = []  # for each source, what was read before this run, or in the first pass
         self.resume_point: ResumePoint | None = None
         self.pass_number = 0
-        self.runs: list[Run] = []  # of the passes that are done
+        self.runs: list[Run] = []  # the results of finished passes
         self.loop: ModelLoop | None = None  # of this pass
         self.counts = {"examples": 0, "unlabelled": 0, "features": 0, "skipped": 0}
         self.decided = ""  # how the task was chosen
-        self.stopped_whole = False  # was everything before malformed input saved?
-        self.distances: Distances | None = None  # one-class: of the rows since the run began, or was resumed
-        self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names behind hashes, of the first pass
-        self.stream: Stream | None = None  # that is read, once there is one
+        self.stopped_whole = False  # True if everything before the malformed input was saved
+        self.distances: Distances | None = None  # one-class: the distances since the run began or was resumed
+        self.spelled: dict[int, list[str]] = {}  # with --invert_hash: the names of each hash, from the first pass
+        self.stream: Stream | None = None  # the stream that is read, if there is one
         self.repeated_options: list[str] = []  # options that must be given again to resume this run
         self.began = perf_counter()
         self.examples_before = 0
@@ -105,7 +106,7 @@ class Job:
     # -- from the beginning, or from a checkpoint ------------------------------------------------------------------
 
     def adopt(self, model: LinearModel) -> None:
-        """Learn on from a model that is there already."""
+        """Start with an existing model."""
         self.model = model
 
     def resume(
@@ -115,7 +116,7 @@ class Job:
         arrays: dict[str, Any],
         resume_point: ResumePoint | None = None,
     ) -> None:
-        """Go on as if the run had never stopped."""
+        """Continue as if the run had never stopped."""
         self.adopt(model)
         self.extents, self.resume_point = list(kept.extents), resume_point
         self.position = None if kept.position is None else Position.of(kept.position)
@@ -126,7 +127,7 @@ class Job:
             met = json.loads(arrays["spelled"].tobytes())
             self.spelled = {int(hashed): [str(name) for name in names] for hashed, names in met.items()}
         if kept.finished and self.pass_number + 1 >= self.options.passes and self.runs:
-            self.runs.pop()  # go on in its last pass: the stream may have grown
+            self.runs.pop()  # continue in its last pass: the stream may have grown
         if "recorder" in kept.loop:
             made = self._metrics()
             self.loop = self._new_loop(made, regret="regret" in kept.loop)
@@ -137,7 +138,7 @@ class Job:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def go(self) -> None:
-        """All passes. Raises `Stopped` when a signal came."""
+        """Make all passes. Raises `Stopped` after a signal."""
         _native.keep_memory()
         with Interrupts() as interrupts:
             try:
@@ -152,10 +153,10 @@ class Job:
                         self.pass_number += 1
                         self.position = None
                     interrupts.check()
-                interrupts.hold()  # a signal from here on comes after the end of the run
+                interrupts.hold()  # signals from here on arrive after the end of the run
                 self._end_pass(last=True)
                 self.save(finished=True)
-            except Interrupts.Came as came:  # a second signal waits
+            except Interrupts.Interruption as came:  # a second signal waits
                 self.display.end()
                 self.save()
                 raise Stopped(came.number) from None
@@ -164,7 +165,7 @@ class Job:
                 self.display.end()
 
     def _one_pass(self, interrupts: Interrupts) -> None:
-        stream = self.reading.stream(self.position, **self._how())
+        stream = self.reading.stream(self.position, **self._read_options())
         stream.resume_point, self.resume_point = self.resume_point, None
         self.reading.format = stream.format
         self.stream = stream
@@ -172,15 +173,15 @@ class Job:
         self._sizes(stream)
         if self.model is None:
             self._begin_without_labels()
-        chunks = self._met(stream.batches())
+        chunks = self._begin_on_first(stream.batches())
         ranking = self.model is not None and self.model.task == "ranking"
         if ranking:
             chunks = whole_queries(chunks, self.checkpoint_every)
         while True:
             try:
-                chunk = next(chunks, None)  # a signal that comes while waiting for rows is raised here
+                chunk = next(chunks, None)  # a signal while waiting for rows is raised here
             except InputError as error:
-                with interrupts.held():  # what came before was valid: the file can be corrected, the run resumed
+                with interrupts.held():  # the rows before were valid: the user can correct the file and resume
                     try:
                         self.stopped_whole = self.save()
                     except OSError as failed:
@@ -197,17 +198,17 @@ class Job:
                     if n and end // n > (end - len(taken)) // n:
                         self.save()
                 interrupts.check()
-        self.counts["skipped"] = stream.skipped  # with those after the last valid line
+        self.counts["skipped"] = stream.skipped  # also counts those after the last valid line
         if stream.keep_names and self.pass_number == 0:
-            self.spelled = merged(self.spelled, stream.hashes)
+            self.spelled = merge_names(self.spelled, stream.hashes)
 
-    def _met(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    def _begin_on_first(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         for chunk in chunks:
             self._begin(chunk)
             yield chunk
 
-    def _how(self) -> dict[str, Any]:
-        """Malformed lines are written to the quarantine in the first pass only."""
+    def _read_options(self) -> dict[str, Any]:
+        """The options for reading. Malformed lines are written to the quarantine in the first pass only."""
         return {**self.how, "quarantine": None} if self.pass_number else self.how
 
     def _begin_without_labels(self) -> None:
@@ -216,10 +217,10 @@ class Job:
             self._decide("auto" if task == "classification" else task, "as asked")
 
     def _begin(self, chunk: Chunk) -> None:
-        """What the first chunk decides, as a whole, even if it is learned in parts: task, classes, metrics."""
+        """Let the first chunk decide task, classes and metrics: the whole chunk, even if it is learned in parts."""
         self.options.every = self.options.every or usual_every(chunk, self.sizes)
         if self.model is None and len(known := chunk.labelled()):
-            assert self.rule is not None  # without a model there is a rule to make one
+            assert self.rule is not None  # without a model, the rule makes one
             self._decide(*tasks.decide(known.y, self.rule))
         if self.model is not None:
             declare_sides(self.model, chunk)
@@ -227,7 +228,7 @@ class Job:
             self._begin_loop()
 
     def take(self, chunk: Chunk, interrupts: Interrupts) -> Chunk:
-        """Predict, judge and learn the rows of a chunk; returns them, or the first of them where a signal came."""
+        """Predict, evaluate and learn the rows of a chunk; return them. After a signal: only the first of them."""
         if self.model is not None and self.model.task == "oneclass":
             chunk = inside(chunk)
         check_bases(self.model, chunk, learned=not self.options.test_only)
@@ -249,7 +250,7 @@ class Job:
         return taken
 
     def _take_piece(self, chunk: Chunk) -> list[tuple[Outcomes, Any]]:
-        """Outcomes of the labelled rows, and which of them are held out."""
+        """The outcomes of the labelled rows, and which of them are held out."""
         told = self.predictions is not None or self.audit is not None
         judged: list[tuple[Outcomes, Any]] = []
         for part, has_label in runs_of_labels(chunk if told else chunk.labelled(), one_by_one=self.audit is not None):
@@ -274,7 +275,7 @@ class Job:
         return predictions_of(self.model, chunk.X, as_base(chunk.base, len(chunk)))
 
     def _learn(self, chunk: Chunk) -> tuple[Outcomes, Any, Any]:
-        """Labelled rows, in one go; with which of them are held out, and what to write as predictions."""
+        """Learn labelled rows in one call; return outcomes, the held-out rows, and the predictions to write."""
         assert self.loop is not None
         held = self.loop.held_out_of_next(len(chunk), self.options.holdout)
         try:
@@ -286,11 +287,11 @@ class Job:
         return outcomes, held, said
 
     def _account(self, judged: list[tuple[Outcomes, Any]], seconds: float, rows: Chunk) -> None:
-        """Outcomes to the metrics and the display, together: parts of a chunk may be small."""
+        """Add outcomes to the metrics and the display, in one call, because parts of a chunk may be small."""
         assert self.loop is not None
         outcomes = Outcomes.join([each for each, _ in judged])
         starts = rows.X.indptr
-        if outcomes.kind == "rankings":  # one outcome for each query, with the features of its rows
+        if outcomes.kind == "rankings":  # one outcome for each query, which has the features of all its rows
             ends = np.cumsum(np.count_nonzero(~np.isnan(outcomes.truth), axis=1))
             starts = starts[np.concatenate([[0], ends])]
         if self.model is not None and self.model.task == "oneclass":
@@ -322,7 +323,7 @@ class Job:
         return made
 
     def _new_loop(self, metrics: list[Any], *, regret: bool) -> ModelLoop:
-        """A loop over the model; with `regret`, it records what is compared with the best weights at the end."""
+        """A loop over the model. With `regret` it records the rows, to compare with the best weights at the end."""
         wanted = needs_of(metrics, False)
         if not regret:
             return ModelLoop(self.model, wanted)
@@ -363,10 +364,10 @@ class Job:
             return
         run = self.loop.recording.run
         self.loop.close()
-        if self.loop.regret is not None:  # a resumed run has not recorded what came before
+        if self.loop.regret is not None:  # a resumed run has not recorded the rows before
             run.regret, self.loop.regret = self.loop.regret.finish(), None
         elif self.counts["examples"] > self.examples_before:
-            run.regret = None  # it was that of fewer rows
+            run.regret = None  # the value was computed from fewer rows
         run.settings = self.settings()  # the weights of an ensemble have changed
         self.runs.append(run)
         if not last:
@@ -374,11 +375,11 @@ class Job:
 
     @property
     def run(self) -> Run:
-        """The first pass: the only one in which every example was new."""
+        """The first pass, the only one in which every example is new."""
         return self.runs[0] if self.runs else Run() if self.loop is None else self.loop.recording.run
 
     def save(self, finished: bool = False) -> bool:
-        """Save model and position. False where there is no model yet, or no --save."""
+        """Save model and position. False if there is no model yet, or no --save."""
         if self.save_path is None or self.model is None or self.stream is None:
             return False
         arrays: dict[str, Any] = {}
@@ -389,7 +390,7 @@ class Job:
         if not finished:
             session = {"display": self.display.state(), "repeated_options": self.repeated_options}
             if self.stream.keep_names:
-                met = self.spelled if self.pass_number else merged(self.spelled, self.stream.hashes)
+                met = self.spelled if self.pass_number else merge_names(self.spelled, self.stream.hashes)
                 arrays["spelled"] = np.frombuffer(json.dumps(met).encode(), dtype=np.uint8)
         position = self.position
         content = saved.Checkpoint(
@@ -412,7 +413,7 @@ class Job:
         return True
 
     def _extents(self, all_of_them: bool = False) -> list[Any]:
-        """Of each source how much was read, with a checksum: in later passes all that the first has read."""
+        """For each source the bytes read and their checksum; in later passes those of the whole first pass."""
         stream, position = self.stream, None if all_of_them else self.position
         nothing = stream is None or (not all_of_them and self.position in (None, stream.start))
         if stream is None or nothing or self.pass_number:
@@ -422,16 +423,16 @@ class Job:
         return [*before, *(stream.seen.of(at, position) for at in range(start.file, len(self.names)))]
 
     def _quarantined(self) -> int | None:
-        """The quarantine's length at the position: those behind it will be read again."""
+        """The quarantine's length at the position: the lines after it will be read again."""
         path = self.how.get("quarantine")
         if path is None or self.pass_number or self.position is None or self.stream is None:
             return _length(path)
         return self.stream.quarantine_length(self.position)
 
-    # -- how far it is ---------------------------------------------------------------------------------------------
+    # -- progress ---------------------------------------------------------------------------------------------
 
     def _sizes(self, stream: Stream) -> None:
-        """Bytes of the sources, where the position counts bytes."""
+        """The sizes of the sources in bytes, if the position counts bytes."""
         self.sizes: list[int] = []
         plain = stream.format is not None and FORMATS[stream.format].text and not stream.follow
         names = [source.name for source in stream.sources]

@@ -1,4 +1,4 @@
-"""Kernel learners on the command line: when --kernel and --budget ask for one, and how it is summarised."""
+"""Kernel learners on the command line: --kernel and --budget, and the lines of the summary."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from ..models.linear import LinearModel
     from ..scheme.rounds import Rule
 
-__all__ = ["asked", "check", "learner_of", "make_model", "support"]
+__all__ = ["check", "is_requested", "learner_of", "make_model", "support"]
 
 
-def asked(given: dict[str, Any]) -> bool:
+def is_requested(given: dict[str, Any]) -> bool:
     return given["kernel"] is not None or given["budget"] is not None
 
 
 def check(given: dict[str, Any]) -> None:
     """Refuse options that kernel learners do not support."""
-    if not asked(given):
+    if not is_requested(given):
         return
     for name, flag in (("audit", "--audit"), ("invert_hash", "--invert_hash")):
         if given[name]:
@@ -33,7 +33,7 @@ def check(given: dict[str, Any]) -> None:
 def make_model(
     given: dict[str, Any], rule: Rule, task: str, *, classes: Iterable[Hashable] | None, bits: int | None
 ) -> KernelModel:
-    """--budget alone has the Gaussian kernel."""
+    """Make a kernel model; --budget alone uses the Gaussian kernel."""
     from ..models.kernel import KernelModel
 
     own = given_options(given, KernelModel) | {"hash_bits": bits}

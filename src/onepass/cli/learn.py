@@ -17,7 +17,7 @@ from . import kernels
 from .model_options import given_options, model_flags
 from .paths import Input, Output, flag_of, reads, summary_stream, writes
 from .source_options import SourceOptions, add_source_options, source_options_of
-from .vw import VWCommand, rule_of, said_of_rules, vw_options
+from .vw import VWCommand, rule_of, rule_options_given, vw_options
 
 if TYPE_CHECKING:
     from ..evaluation import Run
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 RULE = portfolio.DEFAULT
-# For --regret; and for relevances, rows without labels, kernels and the pocket, which RULE is not for.
+# The default rule for --regret, and for everything that RULE does not support: ranking, one-class, kernels, the pocket.
 WITH_A_BOUND = "pa1:C=0.1"
 
 
@@ -206,7 +206,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
 
 
 def _require_model(job: Job, given: dict[str, Any]) -> None:
-    """Refuse to end well where a file was to be written of a model that there is not."""
+    """Raise if a file of the model was requested but there is no model."""
     unwritten = [given[name] for name in ("save", "invert_hash") if given[name]]
     if job.model is not None or not unwritten:
         return
@@ -220,7 +220,7 @@ def _require_model(job: Job, given: dict[str, Any]) -> None:
 
 
 def _check(given: dict[str, Any]) -> None:
-    """What would fail at the end fails here, before the work."""
+    """Check the options before the work begins."""
     read_once = given["follow"] or "-" in given["sources"]
     wrong = (
         (given["quarantine"] and given["on_error"] != "skip",
@@ -241,7 +241,7 @@ def _check(given: dict[str, Any]) -> None:
 
 
 def _check_judging(given: dict[str, Any]) -> None:
-    """--regret and --test-only."""
+    """Check --regret and --test-only."""
     for name in ("resume", "holdout", "test_only", "follow") if given["regret"] else ():
         if given[name]:
             raise click.UsageError(f"--regret needs a whole stream, read and learned once: leave --{name} out")
@@ -256,9 +256,9 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
         return _auto_run(given)
     options = _options(given)
     of_task = options.task in ("ranking", "oneclass")
-    other = of_task or kernels.asked(given) or given["regret"] or given["readout"] == "pocket"
+    other = of_task or kernels.is_requested(given) or given["regret"] or given["readout"] == "pocket"
     rule = rule_of(given, WITH_A_BOUND if other else RULE)
-    for_numbers = rule if other or said_of_rules(given) else rules.make(portfolio.DEFAULT_FOR_NUMBERS)
+    for_numbers = rule if other or rule_options_given(given) else rules.make(portfolio.DEFAULT_FOR_NUMBERS)
     model = None
     if given["start_from"]:
         from .checkpoint import read
@@ -275,7 +275,7 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
         from .tasks import new_model
 
         classes = None if given["oaa"] is None else range(1, given["oaa"] + 1)
-        if kernels.asked(given):
+        if kernels.is_requested(given):
             return kernels.make_model(given, rule, task, classes=classes, bits=bits)
         from ..models.linear import LinearModel
 
@@ -284,7 +284,7 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
         return made
 
     if model is None:
-        few = None if bits is None else 1  # one bit: else a large table of weights would be made twice
+        few = None if bits is None else 1  # one bit: the model is only checked, so its table of weights can be small
         _try(rule, options.task, lambda task: make(task, few))
     job = _job_of(given, reading, options, rule=rule, make=make)
     if model is not None:
@@ -294,7 +294,7 @@ def _new_run(ctx: click.Context, given: dict[str, Any]) -> Job:
 
 def _auto_run(given: dict[str, Any]) -> Job:
     """--rule auto: an ensemble of many rules, weighted by how well they predict."""
-    for name in (*(["start_from"] if given["start_from"] else []), *said_of_rules(given)):
+    for name in (*(["start_from"] if given["start_from"] else []), *rule_options_given(given)):
         if name != "rule":
             raise click.UsageError(f"--rule auto chooses for itself: leave --{name.replace('_', '-')} out")
     if given["regret"]:
@@ -310,7 +310,7 @@ def _auto_run(given: dict[str, Any]) -> Job:
 
     from .. import rules
 
-    # What decides the task decides it as for the default rule, which is for classes and for numbers.
+    # The task is decided as for the default rule, which supports classes and numbers.
     return _job_of(
         given, source_options_of(given, given["hash_bits"]), _options(given), rule=rules.make(RULE), make=make
     )
@@ -332,7 +332,7 @@ def _options(given: dict[str, Any]) -> Options:
 
 
 def _task(given: dict[str, Any]) -> str:
-    """--task, or what VW's flags say."""
+    """The task of --task, or of VW's flags."""
     if given["task"] != "auto":
         return str(given["task"])
     if given["oaa"] is not None:
@@ -341,7 +341,7 @@ def _task(given: dict[str, Any]) -> str:
 
 
 def _try(rule: Rule, task: str, make: Any) -> None:
-    """Refuse a rule, readout and task that do not work together, before the stream is read."""
+    """Refuse an unsupported combination of rule, readout and task before the stream is read."""
     if task != "auto":
         make("auto" if task == "classification" else task)
     elif "binary" in rule.traits.tasks or "regression" in rule.traits.tasks:
@@ -364,14 +364,14 @@ def _fits_task(task: str, given: dict[str, Any]) -> None:
 
 
 def _fits(ctx: click.Context, model: LinearModel, given: dict[str, Any]) -> None:
-    from .resumption import IN_MODEL, given_here
+    from .resumption import IN_MODEL, is_given
 
     if given["hash_bits"] not in (None, model.hash_bits):
         raise click.UsageError(
             f"--hash-bits {given['hash_bits']}: the model has {model.hash_bits or 'a weight per name'}"
         )
     for param in ctx.command.params:
-        if param.name in IN_MODEL and given_here(ctx, param.name):
+        if param.name in IN_MODEL and is_given(ctx, param.name):
             raise click.UsageError(
                 f"{flag_of(param)}: the model brings its own, {kernels.learner_of(model)}; leave it out"
             )
@@ -450,7 +450,7 @@ def _job_of(given: dict[str, Any], reading: SourceOptions, options: Any, *, rule
 
 
 def _metrics(text: str) -> list[str]:
-    """Names with commas between them; a parameter belongs to the metric before it: f1:average=macro,error."""
+    """Split metrics at commas. A parameter belongs to the metric before it: f1:average=macro,error."""
     from .. import metrics
 
     parts: list[str] = []
@@ -487,7 +487,7 @@ def _reports(job: Job, given: dict[str, Any]) -> None:
 
 
 def _held_out(run: Run) -> Run:
-    """The hold-out of a pass as a run of its own, to be drawn beside the others."""
+    """The hold-out of a pass as a separate run, for the chart."""
     from ..metrics import VIEWS
 
     curves = {metric: dict.fromkeys(VIEWS, run.holdout[metric]) for metric in run.metrics}

@@ -1,4 +1,4 @@
-"""The flags of a verb that are options of models: one for each field of `models.options` that has a flag."""
+"""Flags for the options of models: one for each field in `models.options` that has a flag."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..models.options import Flag
 
 __all__ = ["GROUPS", "NAMES", "given_options", "model_flags"]
 
-# The groups whose options the command has: those of `LinearModel`, `KernelModel` and `EnsembleModel`.
+# The groups of options that have flags: those of `LinearModel`, `KernelModel` and `EnsembleModel`.
 GROUPS: tuple[type[Any], ...] = (
     options.OneClassOptions,
     options.ThresholdOptions,
@@ -42,7 +42,7 @@ NAMES = {field.name for field, _ in flags_of(*GROUPS)}
 
 
 def model_flags(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that gives a verb the flags of these options, or of all. What is not given is None."""
+    """A decorator that adds the flags of these options, or of all, to a verb. A flag that is not given is None."""
 
     def add(verb: Callable[..., Any]) -> Callable[..., Any]:
         for field, flag in reversed(list(flags_of(*GROUPS))):
@@ -69,7 +69,7 @@ def _option(field: dataclasses.Field[Any], flag: Flag) -> Any:
 
 
 def given_options(given: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """The options of models that the user gave, for a model of this kind; one that it does not have is refused."""
+    """The options that the user gave, for this kind of model. An option that it does not have is refused."""
     own = {field.name for field in dataclasses.fields(kind)}
     for field, flag in flags_of(*GROUPS):
         if given.get(field.name) is not None and field.name not in own:

@@ -1,4 +1,4 @@
-"""What a run writes beside its model: predictions, audits and weights as text."""
+"""The other outputs of a run: predictions, audits and weights as text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ..models.linear import LinearModel
     from ..streams import Chunk
 
-__all__ = ["Audit", "Predictions", "cut_back", "merged", "text_of", "weight_lines", "write_weights"]
+__all__ = ["Audit", "Predictions", "cut_back", "merge_names", "text_of", "weight_lines", "write_weights"]
 
 
 class Predictions:
-    """One line for each example: the prediction, and the example's id where it has one. Written during the run."""
+    """One line for each example, written during the run: the prediction, and the id if there is one."""
 
     def __init__(self, path: str, length: int | None = None) -> None:
-        """`length`: a resumed run continues the file after so many bytes."""
+        """`length`: a resumed run continues the file after this number of bytes."""
         self.path = path
         self.regular = is_regular(path)
         goes_on = length is not None and self.regular and os.path.exists(path)
@@ -37,14 +37,14 @@ class Predictions:
         try:
             self.file.write(text.encode("utf-8", "replace"))
         except OSError:
-            abandon(self.file)  # else Python would try to write the rest once more at the end
+            abandon(self.file)  # otherwise Python would try to write the rest again at exit
             raise
 
     def flush(self) -> None:
         self.file.flush()
 
     def length(self) -> int | None:
-        """Bytes so far; None where nothing can be cut back to them."""
+        """The number of bytes written; None if the file cannot be truncated."""
         return os.path.getsize(self.path) if self.regular else None
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Predictions:
 
 
 def cut_back(path: str, length: int | None) -> None:
-    """Truncate the file to its length at the checkpoint: the rest is written again."""
+    """Truncate the file to its length at the checkpoint; the run writes the rest again."""
     if length is None or not is_regular(path) or not os.path.exists(path):
         return
     size = os.path.getsize(path)
@@ -75,14 +75,14 @@ def text_of(said: Any, ids: Any) -> str:
 
 def _word(value: Any) -> str:
     if value is None:
-        return ""  # nothing was known yet
+        return ""  # no class was known yet
     if isinstance(value, tuple):
         return ",".join(map(str, value))  # a set of labels
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class Audit:
-    """Before an example is learned: its features, each with its value and weight, the heaviest first (VW's --audit)."""
+    """Before an example is learned: its features with values and weights, the largest first (VW's --audit)."""
 
     def __init__(self, out: Any) -> None:
         self.out = out
@@ -110,7 +110,7 @@ class Audit:
             print("\t" + "\t".join([*(text for _, text in parts), *constant]), file=self.out)
 
     def _features(self, model: LinearModel, chunk: Chunk, low: int, high: int) -> tuple[list[int], list[Any]]:
-        """The model's features of a row (−1: not known yet) and what to call them."""
+        """The model's features of a row (−1 for unknown ones) and their names."""
         columns: list[int] = chunk.X.indices[low:high].tolist()
         if chunk.X.table is None:
             return columns, columns
@@ -123,9 +123,9 @@ def _weights(weights: Any) -> str:
 
 
 def weight_lines(model: LinearModel, spelled: Mapping[int, list[str]] | None = None) -> Iterator[str]:
-    """Every weight that is not 0 as a line name:weight, the heaviest first; several classes as name:a@b@c.
+    """Every weight that is not 0 as a line name:weight, the largest first; with several classes name:a@b@c.
 
-    `spelled`: the names behind hashes; names that share one share its weight, each on its own line.
+    `spelled`: the names of each hash. Names with the same hash share its weight; each has its own line.
     """
     places, w, intercept = model.met_weights()
     names = model.names
@@ -141,13 +141,13 @@ def weight_lines(model: LinearModel, spelled: Mapping[int, list[str]] | None = N
 
 
 def write_weights(path: str, model: LinearModel, spelled: Mapping[int, list[str]]) -> None:
-    """The same in a file (VW's --invert_hash)."""
+    """Write the lines of the weights to a file (VW's --invert_hash)."""
     with replaced(path) as file:
         file.writelines(f"{line}\n".encode("utf-8", "replace") for line in weight_lines(model, spelled))
 
 
-def merged(before: Mapping[int, list[str]], now: Mapping[int, list[str]]) -> dict[int, list[str]]:
-    """The names behind hashes: those met before the run was stopped, and those since."""
+def merge_names(before: Mapping[int, list[str]], now: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """Merge the names of hashes from before the run was stopped with those from after it."""
     out = {hashed: list(names) for hashed, names in before.items()}
     for hashed, names in now.items():
         known = out.setdefault(hashed, [])

@@ -1,4 +1,4 @@
-"""How many rows are learned in one go: few enough that a signal is answered soon, however slow the learner is."""
+"""The number of rows that are learned in one call: few enough that a signal is handled soon, even by slow learners."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["Pace"]
 
 FIRST = 32  # rows of the first piece, before the speed of the learner is known
-SHORT, LONG = 0.05, 0.2  # seconds: a piece that takes less is too small, one that takes more too large
+SHORT, LONG = 0.05, 0.2  # seconds: the limits for the time of a piece
 
 
 class Pace:
-    """Cuts chunks into pieces that take about a tenth of a second each. Fast learners soon take whole chunks."""
+    """Cuts chunks into pieces that take about a tenth of a second each. Fast learners soon get whole chunks."""
 
     def __init__(self) -> None:
         self.rows = FIRST

@@ -1,9 +1,8 @@
-"""The files of a verb: which of its options and arguments read one, and which write one.
+"""The files that the options and arguments of a verb read and write.
 
-Every parameter that names a file has one of the types here. Converting a value enters the file in the ledger of the
-call, where an output that is also an input, or another output, is refused: before the verb begins, so before any file
-is opened. What a verb reads or writes without being told by name (a cache beside its source, the sources of a resumed
-run) it enters itself, by `reads` and `writes`.
+Every parameter that names a file has one of these types. Converting its value records the file. An output that is also
+an input, or another output, is refused before the verb begins, so before any file is opened. Files that are not
+parameters (a cache next to its source, the sources of a resumed run) are recorded by `reads` and `writes`.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from ..persistence.files import Ledger, descriptor_of, is_regular
 
 __all__ = ["STDOUT", "Folder", "Input", "Output", "flag_of", "reads", "summary_stream", "writes"]
 
-STDOUT = "/dev/stdout"  # what - means for an output, so that all that follows knows one name only
+STDOUT = "/dev/stdout"  # the path that - stands for as an output
 KEY = "onepass.persistence.files"
 
 
 class Input(click.Path):
-    """A file that is read: a model, or sources (- and globs among them)."""
+    """A file that is read: a model, or a source (also - or a glob)."""
 
     def __init__(self) -> None:
-        super().__init__(readable=False)  # who opens it says what is wrong
+        super().__init__(readable=False)  # errors are raised when the file is opened
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = os.fspath(value)
@@ -38,7 +37,7 @@ class Input(click.Path):
 
 
 class Output(click.Path):
-    """A file that is written. What would fail at the end fails here, before the work.
+    """A file that is written. Errors of the path are raised here, before the work.
 
     whole       it is replaced in one step, as models and caches are: a device or a pipe is refused
     instead_of  inputs that may be the same file, since they are read before it is replaced
@@ -66,14 +65,14 @@ class Output(click.Path):
 
 
 class Folder(click.Path):
-    """A folder into which files are written under names of the verb's own, which it enters by `writes`."""
+    """A folder in which the verb chooses the names of the files; it records them by `writes`."""
 
     def __init__(self) -> None:
         super().__init__(file_okay=False)
 
 
 def flag_of(param: click.Parameter) -> str:
-    """What a parameter is called in messages."""
+    """The name of a parameter in messages."""
     if isinstance(param, click.Argument):
         return (param.metavar or str(param.name)).strip("…[]")
     return next((name for name in param.opts if name.startswith("--")), param.opts[0])
@@ -88,7 +87,7 @@ def writes(path: str, said: str, instead_of: Sequence[str] = (), ctx: click.Cont
 
 
 def summary_stream() -> TextIO:
-    """Where to print the summary: stderr, where an option writes data to standard output."""
+    """Where to print the summary: stderr if an option writes data to standard output."""
     return sys.stderr if _ledger(None).takes_descriptor(1) else sys.stdout
 
 

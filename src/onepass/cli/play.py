@@ -89,7 +89,7 @@ def command(
     try:
         played = play(rule, stream, rounds=rounds, task=task, readout=readout, seed=seed, fit_intercept=intercept)
     except NumericalError as error:
-        raise click.UsageError(str(error)) from error  # the stream is ours: the parameters are too large
+        raise click.UsageError(str(error)) from error  # the generated stream is valid, so the parameters are too large
     files = [path for path in (svg, png, gif) if path is not None]
     if svg is not None:
         played.svg_strip(svg)
@@ -104,7 +104,7 @@ def command(
 
 
 def _show(played: Play, ascii: bool, step: bool) -> bool:
-    """The rounds as text; with `step`, each when a key is pressed. False where the user stopped before the end."""
+    """Print the rounds; with `step` one for each key press. False if the user quit before the end."""
     out = summary_stream()
     terminal = out.isatty()
     letters = {"ascii": ascii or not _encodes("⠿┌→·←", out), "color": terminal and not os.environ.get("NO_COLOR")}
@@ -128,11 +128,11 @@ def _encodes(text: str, out: TextIO) -> bool:
 
 
 def _go_on() -> bool:
-    """Enter, the space bar or an arrow for the next round; q, Escape or the end of input to stop."""
+    """Wait for a key: Enter, the space bar or an arrow for the next round; q, Escape or the end of input to quit."""
     click.echo(PROMPT, nl=False)
     try:
         while True:
-            keys = click.getchar()  # all that were typed since the last look
+            keys = click.getchar()  # all keys since the last read
             if keys == "\x1b" or "q" in keys.lower():
                 return False
             if any(key in keys for key in ("\r", "\n", " ", "\x1b[C", "\x1b[B")):

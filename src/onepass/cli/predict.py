@@ -85,7 +85,7 @@ def command(
     reading = source_options_of(given, model.hash_bits)
     reading.multilabel = model.task == "multilabel"
     if kept is not None:
-        _as_learned(ctx, reading, SourceOptions(**kept.reading))
+        _reuse_source_options(ctx, reading, SourceOptions(**kept.reading))
     how = {
         "on_error": "skip" if given["on_error"] == "skip" else "raise",
         "quarantine": given["quarantine"],
@@ -95,7 +95,7 @@ def command(
     with contextlib.closing(Predictions(output)) as out:
         judged = _write(model, chunks, out, "proba" if proba else "scores" if scores else "")
     if not given["quiet"] and output != STDOUT:
-        click.echo(judged.words(stream.skipped), err=True)
+        click.echo(judged.summary(stream.skipped), err=True)
     if stream.skipped:
         ctx.exit(3)
 
@@ -105,8 +105,8 @@ def _require_probabilities(model: LinearModel) -> None:
         raise click.UsageError(f"--proba: {model.rule!r} has no probabilities; learn with --rule sgd:loss=logistic")
 
 
-def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptions) -> None:
-    """Take options that are not given from the run that made the model."""
+def _reuse_source_options(ctx: click.Context, reading: SourceOptions, learned: SourceOptions) -> None:
+    """Use the source options of the run that made the model, unless the user gave others."""
     from ..streams.formats import detect
     from ..streams.sources import sources_of
 
@@ -127,7 +127,7 @@ def _as_learned(ctx: click.Context, reading: SourceOptions, learned: SourceOptio
 
 
 def _open(reading: SourceOptions, how: dict[str, Any], asked: bool) -> tuple[Stream, Iterator[Chunk]]:
-    """A stream and its chunks. A table without a label column is read without labels."""
+    """Open a stream; return it and its chunks. A table without a label column is read without labels."""
     stream = reading.stream(**how)
     chunks = stream.batches()
     try:
@@ -140,17 +140,17 @@ def _open(reading: SourceOptions, how: dict[str, Any], asked: bool) -> tuple[Str
         stream = reading.stream(**how)
         chunks = stream.batches()
         first = next(chunks, None)
-    return stream, _again(first, chunks)
+    return stream, _prepend(first, chunks)
 
 
-def _again(first: Chunk | None, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def _prepend(first: Chunk | None, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     if first is not None:
         yield first
         yield from chunks
 
 
-class Judged:
-    """How good the predictions were, where there are labels."""
+class PredictionQuality:
+    """The metrics of the predictions, for rows with labels."""
 
     def __init__(self, model: LinearModel) -> None:
         from .. import metrics
@@ -159,7 +159,7 @@ class Judged:
         from .tasks import usual_metrics
 
         self.kind = kind_of(model.task)
-        self.labels_are_none = model.task == "oneclass"  # judged by where they lie
+        self.labels_are_none = model.task == "oneclass"  # one-class models are evaluated by distances, without labels
         self.meters = [metrics.Meter(name) for name in usual_metrics(model.task)]
         self.queries = Queries()
         self.rows = self.labelled = 0
@@ -195,7 +195,7 @@ class Judged:
             for meter in self.meters:
                 meter.add(done.truth, scores=done.scores)
 
-    def words(self, skipped: int) -> str:
+    def summary(self, skipped: int) -> str:
         parts = [f"{self.rows:,} predicted"]
         self._ranked(self.queries.close())
         if self.labelled:
@@ -206,12 +206,12 @@ class Judged:
         return "; ".join(parts)
 
 
-def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table: str) -> Judged:
+def _write(model: LinearModel, chunks: Iterator[Chunk], out: Predictions, table: str) -> PredictionQuality:
     from ..evaluation.model_loop import label_sets, scores_of
     from ..rows.batches import as_base
     from .rows import check_bases, inside
 
-    judged = Judged(model)
+    judged = PredictionQuality(model)
     header = bool(table)
     for chunk in chunks:
         check_bases(model, chunk, learned=False)
@@ -240,7 +240,7 @@ def _header(model: LinearModel, columns: int, chunk: Chunk) -> str:
 
 
 def _table(said: Any, values: Any, chunk: Chunk) -> str:
-    """A line for each row: the prediction, its probabilities or scores, and the id where there is one."""
+    """A line for each row: the prediction, its probabilities or scores, and the id if there is one."""
     from .outputs import _word
 
     listed = said.tolist() if hasattr(said, "tolist") else said

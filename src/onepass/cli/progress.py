@@ -1,4 +1,4 @@
-"""How a run shows where it is: a bar on a terminal, Vowpal Wabbit's table of powers of two elsewhere."""
+"""The progress of a run: a bar on a terminal, otherwise Vowpal Wabbit's table with lines at powers of two."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ __all__ = ["Bar", "Display", "Losses", "Table", "display", "memory", "memory_not
 
 @dataclasses.dataclass
 class Losses:
-    """The metric so far and since the last line, counted as the stream goes by."""
+    """The metric so far, and since the last line."""
 
     loss: Any
     name: str
-    metric: Metric | None = None  # what makes its value of the mean loss: a root, for rmse. None: the mean itself
+    metric: Metric | None = (
+        None  # the function from the mean loss to the value, such as the root for rmse; None: the mean is the value
+    )
     total: float = 0.0
     weight: float = 0.0
     examples: int = 0
 
     @classmethod
     def of(cls, metric: Metric) -> Losses:
-        """Of the metric where it is a mean over examples, else of the error or of |y − ŷ|."""
+        """The losses of the metric if it is a mean over examples, otherwise of the error or of |y − ŷ|."""
         statistic = metric.statistic()
         mean = isinstance(statistic, MeanLoss) and statistic.option is None and not metric.higher_is_better
-        if mean and metric.kind != "sets":  # hamming's is divided by the labels met in the end
+        if mean and metric.kind != "sets":  # hamming divides by the number of labels, which is known only at the end
             assert isinstance(statistic, MeanLoss)
             return cls(statistic.loss, metric.name, metric)
         return cls(*USUAL[metric.kind])
@@ -49,7 +51,7 @@ class Losses:
         return self.value(self.total, self.weight)
 
     def value(self, total: float, weight: float) -> float:
-        """What is shown of examples with such a sum of losses; NaN without examples."""
+        """The value for a sum of losses; NaN without examples."""
         if self.metric is not None:
             return self.metric.value((total, weight), Labels())
         return total / weight if weight > 0 else float("nan")
@@ -69,7 +71,7 @@ USUAL = {
 
 
 class Display:
-    """Shows nothing. `starts`: where rows' features begin; `fraction`: how much of the source is read, if known."""
+    """Shows nothing. `starts`: the offsets of the rows' features; `fraction`: the part of the source read, if known."""
 
     def __init__(self) -> None:
         self.losses: Losses | None = None
@@ -78,7 +80,7 @@ class Display:
         self.losses = losses
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs to continue the display."""
+        """The state with which a resumed run continues the display."""
         if self.losses is None:
             return {}
         return {"total": self.losses.total, "weight": self.losses.weight, "examples": self.losses.examples}
@@ -99,7 +101,7 @@ class Display:
 
 
 class Table(Display):
-    """One line at 1, 2, 4, 8, … examples, in the columns that VW prints; or every N examples."""
+    """One line at 1, 2, 4, 8, … examples, with the columns of VW; or every N examples."""
 
     def __init__(self, out: Any, every: int | None = None) -> None:
         super().__init__()
@@ -145,20 +147,20 @@ class Table(Display):
         losses, (total, weight) = self.losses, self.last
         self.last = (losses.total, losses.weight)
         since = losses.value(losses.total - total, losses.weight - weight) if losses.weight > weight else 0.0
-        truth, said = (_shown(outcomes, column[row]) for column in (outcomes.truth, outcomes.predicted))
+        truth, said = (_format_value(outcomes, column[row]) for column in (outcomes.truth, outcomes.predicted))
         print(f"{_eight(losses.so_far):<9}{_eight(since):<10}{losses.examples:>12}{losses.weight:>13.1f}{truth:>12}{said:>12}"
               f"{features:>9}", file=self.out, flush=True)  # fmt: skip
 
 
 def _eight(loss: float) -> str:
-    """A loss in at most eight letters: six decimals as in VW, or as many digits as there is room for."""
+    """A loss in at most eight characters: six decimals as in VW, or as many digits as fit."""
     if abs(loss) < 9.9999:
         return f"{loss:.6f}"[:8]
     return f"{loss:.6g}" if abs(loss) < 999_999 else f"{loss:.0e}"
 
 
-def _shown(outcomes: Outcomes, value: Any) -> str:
-    """A label or number in at most eleven letters."""
+def _format_value(outcomes: Outcomes, value: Any) -> str:
+    """A label or number in at most eleven characters."""
     if outcomes.kind == "numbers":
         return f"{value:.4f}"
     if outcomes.kind == "sets":
@@ -177,7 +179,7 @@ class Bar(Display):
         self.out = out
         self.began = self.shown = monotonic()
         self.width = 0
-        self.before = 0  # examples of the run that was resumed
+        self.before = 0  # the examples before the run was resumed
         self.from_fraction: float | None = None
         self.letters = "█░" if (getattr(out, "encoding", "") or "").lower().startswith("utf") else "#-"
 
@@ -243,11 +245,11 @@ def display(kind: str, out: Any, every: int | None) -> Display:
     return Display() if kind == "none" else Bar(out) if kind == "bar" else Table(out, every)
 
 
-MUCH = 1e9  # bytes of weights from which on the user is told
+MUCH = 1e9  # the number of bytes of weights from which on a note is printed
 
 
 def memory_note(model: Any) -> str:
-    """A note about the memory of a large model; pages of a hash table are taken when features use them."""
+    """A note about the memory of a large model. The system allocates pages of a hash table when features use them."""
     size = sum(each._engine.table_bytes for each in getattr(model, "members", [model]))
     if size < MUCH:
         return ""
@@ -256,7 +258,7 @@ def memory_note(model: Any) -> str:
 
 
 def memory() -> int:
-    """Bytes of memory this process has now."""
+    """The memory of this process, in bytes."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -265,7 +267,7 @@ def memory() -> int:
 
 
 def peak_memory() -> int:
-    """The most it ever had."""
+    """The peak memory of this process, in bytes."""
     try:
         with open("/proc/self/status", encoding="ascii") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))

@@ -1,4 +1,4 @@
-"""One-class runs whose radius says nothing: what the distances were, so that another one can be chosen."""
+"""A hint for one-class runs with a useless radius: the distribution of the distances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEARLY_ALL = 0.9
 
 
 class Distances:
-    """How far rows lay from the centre before they were learned: every one of the first, then one of 2, 4, 8, …"""
+    """A sample of the distances from the centre before rows were learned: of all first rows, then every 2nd, 4th, …"""
 
     def __init__(self, radius: float) -> None:
         self.radius = radius
@@ -21,7 +21,7 @@ class Distances:
         self._every, self._kept = 1, np.empty(0)
 
     def add(self, distances: Any) -> None:
-        first = -self.rows % self._every  # the next whose number is a multiple
+        first = -self.rows % self._every  # the first row whose number is a multiple of the stride
         self.rows += len(distances)
         self.outside += int(np.count_nonzero(distances > self.radius))
         self._kept = np.concatenate([self._kept, distances[first :: self._every]])

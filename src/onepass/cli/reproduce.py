@@ -115,7 +115,7 @@ def _list_experiments() -> None:
 
 
 def _folder(out: str, name: str, quick: bool) -> Path:
-    """The folder of --out. What would fail at the end fails here."""
+    """The folder of --out. Errors of the path are raised here, before the work."""
     home = Path(out)
     home.mkdir(parents=True, exist_ok=True)
     stem = name + ("-quick" if quick else "")
@@ -154,7 +154,7 @@ def _without_protocol(page: str) -> str:
 
 
 class ProgressLine:
-    """How many cells are done, on stderr: a line that is rewritten on a terminal, one now and then elsewhere."""
+    """The number of finished cells, on stderr: a line that is rewritten on a terminal, otherwise one now and then."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet, self.live = quiet, sys.stderr.isatty()
@@ -164,7 +164,7 @@ class ProgressLine:
 
     def __call__(self, done: int, total: int, what: str) -> Any:
         if self.first is None:
-            self.first = done  # these were there
+            self.first = done  # cells that were finished before this run
         elif self.quiet or (not self.live and done < total and monotonic() - self.shown < 10):
             return
         if self.quiet:

@@ -1,4 +1,4 @@
-"""Rows of a chunk, cut and checked for the verbs that learn."""
+"""Cut and check the rows of a chunk, for the verbs that learn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "whole_queries",
 ]
 
-LONGEST = 1 << 20  # examples of a query
+LONGEST = 1 << 20  # the most examples of a query
 
 
 def usual_every(chunk: Chunk, sizes: list[int]) -> int:
@@ -54,7 +54,7 @@ def round_up(value: float) -> int:
 
 
 def cut(chunk: Chunk, every: int) -> Iterator[Chunk]:
-    """The chunk in parts that end at multiples of `every` examples, each with its own position; whole where it is 0."""
+    """Cut the chunk into parts that end at multiples of `every` examples, each with its position; 0 for no cuts."""
     end, start = chunk.position, 0
     while start < len(chunk):
         stop = len(chunk)
@@ -73,23 +73,23 @@ def part_of(chunk: Chunk, start: int, stop: int) -> Chunk:
 
 
 def split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk]:
-    """The first rows, and the others."""
+    """Split a chunk: the first `rows` rows, and the others."""
     return part_of(chunk, 0, rows), part_of(chunk, rows, len(chunk))
 
 
 def rows_of(chunk: Chunk, kind: str) -> Chunk:
-    """The rows as the loop takes them; `kind`: of what is judged."""
+    """The rows in the form for the loop; `kind`: the kind of the metrics."""
     y = as_labels(chunk.y) if kind == "classes" else chunk.y
     return dataclasses.replace(chunk, y=y, time=None, base=as_base(chunk.base, len(chunk)))
 
 
 def inside(chunk: Chunk) -> Chunk:
-    """For one-class learning every row, labelled or not, is one that should be inside: ‖x − w‖ − radius ≤ 0."""
+    """One-class learning: every row, labelled or not, becomes an example that should be inside the radius."""
     return dataclasses.replace(chunk, y=np.zeros(len(chunk)))
 
 
 def declare_sides(model: Any, chunk: Chunk) -> None:
-    """An initial prediction speaks for the greater of two labels: where the first rows have some, they declare both."""
+    """Declare two classes from the first rows if these have initial predictions, which favour the greater label."""
     if chunk.base is None or not np.any(chunk.base) or model.task not in ("auto", "binary") or model.started:
         return
     labels = sorted(set(as_labels(chunk.labelled().y).tolist()))
@@ -98,8 +98,8 @@ def declare_sides(model: Any, chunk: Chunk) -> None:
 
 
 def check_bases(model: Any, chunk: Chunk, learned: bool) -> None:
-    """Raise, with its number, at an example whose initial prediction the model has no place for; labels count where the
-    rows are `learned`, which may bring new classes."""
+    """Raise if the model does not support the initial prediction of an example. If the rows are `learned`, their labels
+    count, because these may be new classes."""
     if chunk.base is None or not np.any(chunk.base) or model is None:
         return
     if not hasattr(model, "refused_base"):
@@ -111,7 +111,7 @@ def check_bases(model: Any, chunk: Chunk, learned: bool) -> None:
 
 
 def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chunk, bool]]:
-    """Consecutive rows of which all have a label, or none."""
+    """Runs of consecutive rows that all have a label, or all have none."""
     if not len(chunk):
         return
     if not chunk.unlabelled and not one_by_one:
@@ -124,8 +124,8 @@ def runs_of_labels(chunk: Chunk, one_by_one: bool = False) -> Iterator[tuple[Chu
 
 
 def whole_queries(chunks: Iterator[Chunk], every: int) -> Iterator[Chunk]:
-    """Chunks of whole queries: the last query waits until it is complete. With `every`, chunks also end at the first
-    end of a query after each multiple of so many examples."""
+    """Chunks of whole queries: the last query is held back until it is complete. With `every`, a chunk also ends at the
+    first end of a query after each multiple of so many examples."""
     held: list[Chunk] = []
     for chunk in chunks:
         keys = _queries(chunk)

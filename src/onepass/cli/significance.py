@@ -1,4 +1,4 @@
-"""Is the difference between two learners more than chance? Tests on the same examples, made from sums."""
+"""Significance tests for the difference between two learners on the same examples, computed from sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pairs:
         self.zero_one = True
 
     def add(self, losses: Any) -> None:
-        """A row for each learner."""
+        """Add losses, a row for each learner."""
         losses = np.where(np.isnan(losses), 0.0, losses)
         self.zero_one = self.zero_one and bool(np.all((losses == 0.0) | (losses == 1.0)))
         self.count += losses.shape[1]
@@ -28,7 +28,7 @@ class Pairs:
         self.products += losses @ losses.T
 
     def keep(self, learners: list[int]) -> None:
-        """Go on with these alone."""
+        """Drop all other learners."""
         self.sums, self.products = self.sums[learners], self.products[np.ix_(learners, learners)]
 
     def against(self, best: int, others: list[int]) -> list[float]:
@@ -41,7 +41,7 @@ class Pairs:
         return out
 
     def p(self, a: int, b: int) -> float:
-        """Two-sided: that losses as different as these come about by chance."""
+        """The two-sided p-value: the probability of such a difference by chance."""
         if self.zero_one:
             both = self.products[a, b]
             only_a, only_b = round(float(self.sums[a] - both)), round(float(self.sums[b] - both))

@@ -1,4 +1,4 @@
-"""What the verbs that read streams share: which files, which columns, and how they become rows."""
+"""The options of the verbs that read streams: files, columns, and how they become rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SourceOptions", "add_source_options", "in_words_of_the_command", "so
 
 @dataclasses.dataclass
 class SourceOptions:
-    """Everything that decides which rows a source gives. Kept in checkpoints, as JSON."""
+    """All options that influence the rows of a source. They are stored in checkpoints, as JSON."""
 
     sources: list[str]
     format: str | None = None
@@ -65,7 +65,7 @@ class SourceOptions:
 
 
 def source_options_of(options: dict[str, Any], hash_bits: int | None) -> SourceOptions:
-    """From the options of a verb."""
+    """The source options from the options of a verb."""
     sources = [*options["sources"], *options.get("data", ())]
     if not sources:
         raise click.UsageError("which stream? Give a file, several, a 'glob*', or - for standard input")
@@ -77,7 +77,7 @@ def source_options_of(options: dict[str, Any], hash_bits: int | None) -> SourceO
 
 
 def _names(given: tuple[str, ...]) -> list[str] | None:
-    """Names from a repeated option, or from one with commas."""
+    """The names of an option that is repeated or has commas."""
     names = [name.strip() for each in given for name in each.split(",") if name.strip()]
     return names or None
 
@@ -113,7 +113,7 @@ def add_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-# Errors of the library name Python's parameters. Users of the command know its options.
+# The library's errors name parameters of Python. Messages of the command must name its options.
 _WORDS = (
     (re.compile(r'on_error="skip"'), "--on-error skip"),
     (re.compile(r"label=False"), "--no-label"),
@@ -126,7 +126,7 @@ _WORDS = (
 
 
 def in_words_of_the_command(error: OnepassError) -> str:
-    """The message with options instead of parameters; text that is quoted from a file stays as it is."""
+    """The message with options instead of parameters. Text that is quoted from a file does not change."""
     if isinstance(error, LineError):
         where = f"{error.path}:{error.line}:{error.column}: {error.what}; the line is {error.text!r}. "
         return where + "Correct it, or leave such lines out with --on-error skip"

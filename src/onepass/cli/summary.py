@@ -21,7 +21,7 @@ __all__ = ["collisions", "learned", "summary"]
 
 
 def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
-    """Examples, task, metrics, what was learned, time, and the files written."""
+    """The lines: examples, task, metrics, what was learned, time, and the files written."""
     counts, model = job.counts, job.model
     if model is None:
         return f"no labelled example in {', '.join(job.reading.sources)}; nothing was learned"
@@ -47,7 +47,7 @@ def summary(job: Job, seconds: float, given: dict[str, Any]) -> str:
 
 
 def _counts(job: Job, given: dict[str, Any]) -> list[tuple[str, str]]:
-    """How many examples there were, learned, without label and malformed."""
+    """The numbers of examples: all, without label, malformed."""
     counts, rows = job.counts, []
     if counts["examples"]:
         each = f", {counts['features'] / counts['examples']:.1f} features each"
@@ -89,7 +89,7 @@ def _classes(model: LinearModel) -> str:
 
 
 def learned(model: LinearModel, spelled: dict[int, list[str]] | None = None) -> tuple[str, str]:
-    """How much a model holds: weights, or support vectors."""
+    """The size of a model: weights, or support vectors."""
     if model.traits.by_rule and not model.traits.linear:
         return "support", support(cast("KernelModel", model))
     return "weights", _weights(model, spelled)
@@ -108,8 +108,8 @@ def _weights(model: LinearModel, spelled: dict[int, list[str]] | None = None) ->
 
 
 def collisions(used: int, slots: int) -> int:
-    """How many names probably share a slot, when `used` slots of a hash table are taken (linear counting: n names leave
-    a share of (1 − 1/slots)^n empty). Names whose weight is 0 are not counted."""
+    """An estimate of the number of names that share a slot, if `used` slots of a hash table are in use (linear
+    counting: n names leave a share of (1 − 1/slots)^n empty). Names whose weight is 0 are not counted."""
     if used >= slots:
         return slots
     names = math.log(1.0 - used / slots) / math.log(1.0 - 1.0 / slots) if used else 0.0

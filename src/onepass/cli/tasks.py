@@ -1,4 +1,4 @@
-"""The task of a stream (the first labels decide, unless --task or the rule does), and what follows from it."""
+"""The task of a stream, which --task, the rule or the first labels decide, and its metrics and model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FEW", "as_labels", "decide", "new_model", "usual_metrics"]
 
-FEW = 20  # whole numbers: up to so many different ones in the first chunk are classes
+FEW = 20  # the most different whole numbers in the first chunk that are taken for classes
 METRICS = {
     "regression": ["mae", "rmse"],
     "oneclass": ["excess", "above"],
@@ -24,7 +24,7 @@ METRICS = {
 
 
 def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
-    """The task of `LinearModel`, and why. "auto" classifies and grows with the classes."""
+    """The task for `LinearModel`, and the reason. "auto" is classification with classes that grow."""
     admitted = rule.traits.tasks
     classifies, regresses = "binary" in admitted, "regression" in admitted
     if not classifies or not regresses:
@@ -33,7 +33,7 @@ def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
         return ("auto" if classifies else "regression"), f"{rule.name} is for nothing else"
     if y.dtype.kind not in "iuf":
         return "auto", "the labels are words"
-    distinct = np.unique(y, return_index=True)[0]  # without the index it would import numpy.ma
+    distinct = np.unique(y, return_index=True)[0]  # return_index avoids the import of numpy.ma
     if len(distinct) <= 2:
         return "auto", "two different labels" if len(distinct) == 2 else "one label so far"
     if len(distinct) <= FEW and bool(np.all(distinct == np.floor(distinct))):
@@ -42,7 +42,7 @@ def decide(y: NDArray[Any], rule: Rule) -> tuple[str, str]:
 
 
 def as_labels(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels of classes. 1.0 becomes 1 even where other labels are no numbers, so that chunks do not matter."""
+    """Labels of classes. 1.0 becomes 1 even if other labels are not numbers, so that chunks do not matter."""
     if y.dtype.kind not in "fO":
         return y
     if y.dtype.kind == "f":
@@ -56,12 +56,12 @@ def as_labels(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def usual_metrics(task: str) -> list[str]:
-    """What is measured without --metrics."""
+    """The default of --metrics."""
     return METRICS.get(task, ["error"])
 
 
 def new_model(rule: Any, task: str, **options: Any) -> Any:
-    """A model of a rule, or of many ("auto"). Without a threshold, 0 divides the labels of a set where the rule can."""
+    """A model with a rule, or with several ("auto"). The default threshold is calibrated if the rule supports it."""
     from ..models.linear import LinearModel
 
     if rule == "auto":

@@ -1,4 +1,4 @@
-"""``--tune``: of each rule's variants, the one that does best on the first examples goes on. One pass."""
+"""``--tune``: the variant of each rule that is best on the first examples continues. All in one pass."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Tuning", "as_json"]
 
 
 class Tuning:
-    """How many examples decide, and what they decided."""
+    """The number of examples that decide, and the decision."""
 
     def __init__(self, text: str, reading: SourceOptions) -> None:
         self.examples = self.left = _examples(text, reading)
         self.over = False
-        self.tried: dict[str, dict[str, float]] = {}  # by rule as given: its variants, and how they did
+        self.tried: dict[str, dict[str, float]] = {}  # for each rule as given: its variants and their results
 
     def choose(self, entries: list[Entry], higher: bool) -> list[int]:
-        """Indices of the best variant of each rule (the first of equals; one that overflowed only if all did)."""
+        """The index of each rule's best variant (the first of equals; an overflowed one only if all overflowed)."""
         self.over, self.examples = True, max(entry.loop.recording.added for entry in entries)
         best: dict[str, tuple[float, int]] = {}
         for i, entry in enumerate(entries):

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's flags: those with the same meaning here work; for the others the error names what to use."""
+"""Vowpal Wabbit's flags. Those with the same meaning here are supported; for the others the error says what to use."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ def vw_options(command: Callable[..., Any]) -> Callable[..., Any]:
 SWITCHES = ("adaptive", "normalized", "invariant")
 
 
-def said_of_rules(options: dict[str, Any]) -> list[str]:
-    """The options given that say how to learn: --rule and VW's flags."""
+def rule_options_given(options: dict[str, Any]) -> list[str]:
+    """The given options that choose the rule: --rule and VW's flags."""
     numbers = ("rule", "loss_function", "learning_rate", "power_t", "l1", "l2")
     given = [name for name in numbers if options[name] is not None]
     return given + [name for name in ("ftrl", *SWITCHES, "sgd") if options[name]]
 
 
 def rule_of(options: dict[str, Any], default: str) -> Rule:
-    """The rule that --rule and VW's flags name together.
+    """The rule that --rule and VW's flags describe together.
 
-    A flag about how VW steps, without --rule, means VW's own update; --ftrl means FTRL-Proximal; a penalty without
-    --ftrl, gradient descent with that penalty. With none of them it is the library's default.
+    Without --rule, a flag of VW's update means the rule vw, --ftrl means ftrl, and a penalty without --ftrl means
+    gradient descent with that penalty. Without any of these flags the default applies.
     """
     from .. import rules
 
@@ -115,7 +115,7 @@ def rule_of(options: dict[str, Any], default: str) -> Rule:
 
 
 def _switched(options: dict[str, Any]) -> list[str]:
-    """VW's switches that are given: --adaptive, --normalized, --invariant, --sgd."""
+    """The given switches of VW: --adaptive, --normalized, --invariant, --sgd."""
     return [name for name in (*SWITCHES, "sgd") if options[name]]
 
 
@@ -126,7 +126,7 @@ def _require_ftrl_alone(options: dict[str, Any]) -> None:
 
 
 def _rule_name(options: dict[str, Any], default: str) -> Any:
-    """--rule, or the rule that the other flags need."""
+    """The rule of --rule, or the one that the other flags need."""
     if options["rule"] is not None:
         return options["rule"]
     if options["l1"] is not None:
@@ -144,7 +144,7 @@ def _with_switches(rule: Rule, options: dict[str, Any]) -> Rule:
     rule = _with(rule, ("vw_compat",), True, flag)
     fades = not (options["adaptive"] and options["normalized"])
     if options["learning_rate"] is None and options["rule"] is None and fades:
-        rule = _with(rule, ("eta",), 10.0, flag)  # VW's own, where steps fade with time
+        rule = _with(rule, ("eta",), 10.0, flag)  # VW's default, with steps that get smaller
     return rule
 
 
@@ -154,7 +154,7 @@ def _loss(options: dict[str, Any]) -> str:
 
 
 def _ftrl(options: dict[str, Any]) -> Rule:
-    """VW's FTRL. Its squared loss is twice ours: gradients of half the size want half of all they are weighed with."""
+    """VW's FTRL. Its squared loss is twice ours, so our gradients are half as large: all parameters are halved, too."""
     from .. import rules
 
     loss = _loss(options)

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's flags that mean something else here, or nothing: what there is instead."""
+"""Vowpal Wabbit's flags that are not supported here, with what to use instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SERVER = "nothing yet: there is no server"
 _TREE = "the library: onepass.reductions.FilterTree"
 _ZERO = "nothing: weights begin at 0, or where --start-from MODEL says"
 
-# What there is instead → VW's flags.
+# What to use instead → VW's flags.
 _INSTEAD: dict[str, tuple[str, ...]] = {
     # how it learns
     "--rule vw": ("--coin", "--freegrad"),

@@ -25,7 +25,7 @@ class _DriftEstimator(EitherEstimator):
 
     def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
         if task == "multiclass" and classes is None:
-            classes = self._own_classes()
+            classes = self._declared_classes()
         return self._new_wrapper(clone(self.base, safe=False), task, classes)
 
     def _new_wrapper(self, base: Any, task: str, classes: list[Any] | None) -> Reduction:

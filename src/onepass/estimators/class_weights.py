@@ -1,4 +1,4 @@
-"""Class weights: the importance of an example by its label, in every classifier that takes tables."""
+"""Class weights: the importance of an example depends on its label. For every classifier that takes tables."""
 
 from __future__ import annotations
 

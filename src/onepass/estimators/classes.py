@@ -1,4 +1,4 @@
-"""What classifiers over one model share: classes declared by the first call, and predictions made of scores."""
+"""The base of classifiers over one model: the first call declares the classes, and scores become predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClassEstimator(ModelEstimator[M]):
     """The labels that the first table declares, and the scores of a table as predictions."""
 
     def _declare_classes(self, classes: Any) -> M:
-        """The model to teach: a new one of these classes, or the one there is, which must have them."""
+        """The model that learns: a new one with these classes, or the existing one, which must have the same."""
         model = self._model
         if model is None:
             if classes is None:

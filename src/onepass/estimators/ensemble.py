@@ -33,7 +33,7 @@ def _votes(self: ExpertEnsemble) -> bool:
 
 @dataclasses.dataclass(repr=False, eq=False)
 class ExpertEnsemble(ClassEstimator[EnsembleModel], PassOptions, EnsembleOptions):
-    """Several models learn side by side; Fixed Share over their losses says how much each is heard.
+    """Several models learn the same stream and vote; Fixed Share over their losses gives the weights of the votes.
 
     Its weighted loss exceeds that of the best member, and of the best sequence of members, by little (see
     `EnsembleModel`): model selection without a second pass or a validation set, at the cost of all members.
@@ -54,7 +54,7 @@ class ExpertEnsemble(ClassEstimator[EnsembleModel], PassOptions, EnsembleOptions
     _model_kind = "EnsembleModel"
 
     def _new_model(self, classes: list[Any] | None = None) -> Any:
-        members = None if self.members is None else [_made(member) for member in self.members]
+        members = None if self.members is None else [_as_member(member) for member in self.members]
         return EnsembleModel(**shared_options(self, EnsembleModel) | {"members": members}, classes=classes)
 
     @property
@@ -131,7 +131,7 @@ class ExpertEnsemble(ClassEstimator[EnsembleModel], PassOptions, EnsembleOptions
 
     @property
     def member_weights_(self) -> Array:
-        """How much each is heard; 0 for one that was retired because it overflowed."""
+        """The weight of each member; 0 for one that was retired because it overflowed."""
         return np.array(self._learned().member_weights)
 
     @property
@@ -141,16 +141,16 @@ class ExpertEnsemble(ClassEstimator[EnsembleModel], PassOptions, EnsembleOptions
 
     @property
     def best_(self) -> LinearModel:
-        """The member that is heard most."""
+        """The member with the largest weight."""
         return self._learned().heaviest
 
     @property
     def weights_(self) -> dict[Any, Any]:
-        """Those of the member that is heard most."""
+        """The weights of the features in the member with the largest weight."""
         return self.best_.named_weights()
 
     def explain_one(self, x: Any, label: Any = None) -> dict[Any, float]:
-        """Each feature's contribution to the score of the member that is heard most."""
+        """Each feature's contribution to the score of the member with the largest weight."""
         return self.best_.explain_one(x, label)
 
     def flush(self) -> None:
@@ -178,7 +178,7 @@ class ExpertEnsemble(ClassEstimator[EnsembleModel], PassOptions, EnsembleOptions
         return as_regressor(tags) if self._regresses else as_classifier(tags)
 
 
-def _made(member: Any) -> Any:
+def _as_member(member: Any) -> Any:
     """A member as `EnsembleModel` takes it."""
     traits = traits_of(member)
     if isinstance(member, str | Rule):

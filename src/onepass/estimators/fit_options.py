@@ -1,4 +1,4 @@
-"""The parameters that say how `fit` goes through its data: dataclasses that estimators inherit."""
+"""The parameters of the passes that `fit` makes over its data: dataclasses that estimators inherit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["FitOptions", "LinearFitOptions", "PassOptions", "RepeatOptions"]
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
 class RepeatOptions:
-    """How often."""
+    """The number of passes."""
 
     passes: int = 1
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
 class PassOptions(RepeatOptions):
-    """How often, and in which order."""
+    """The number of passes, and the order of the rows."""
 
     shuffle: bool | str = False
     random_state: Any = None
@@ -25,7 +25,7 @@ class PassOptions(RepeatOptions):
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
 class FitOptions(PassOptions):
-    """When it stops."""
+    """The conditions under which `fit` stops."""
 
     mode: str = "online"
     tol: float | None = 1e-3
@@ -33,7 +33,7 @@ class FitOptions(PassOptions):
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
 class LinearFitOptions(FitOptions):
-    """What only weights of features have: a test of how far they moved, and steps of the whole set."""
+    """Options of linear learners only: a stopping test on the change of the weights, and batch steps."""
 
     tol_w: float | None = 1e-6
     reduction: str = "sum"

@@ -24,7 +24,7 @@ __all__ = ["KernelClassifier", "KernelRegressor"]
 
 
 class _KernelEstimator(RuleEstimator[KernelModel]):
-    """What the two share."""
+    """The base of the classifier and the regressor."""
 
     _model_kind = "KernelModel"
 
@@ -55,7 +55,7 @@ class _KernelEstimator(RuleEstimator[KernelModel]):
 
     @property
     def births_(self) -> NDArray[np.int64]:
-        """The round in which each support vector came."""
+        """The round in which each support vector was added."""
         return self._learned().births
 
     @property
@@ -108,7 +108,7 @@ class KernelClassifier(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        with contextlib.suppress(ParameterError):  # an unknown budget is for fit to refuse
+        with contextlib.suppress(ParameterError):  # `fit` refuses an unknown budget
             tags.classifier_tags.multi_class = self.task != "binary" and "multiclass" in make(self.budget).tasks
         return tags
 

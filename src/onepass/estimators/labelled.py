@@ -1,4 +1,4 @@
-"""What classifiers with a `State` of their own share: labels that grow, scikit-learn's side and the stream's."""
+"""The base of classifiers with a `State`: labels that grow, scikit-learn's methods and the stream's methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["LabelledLearner", "LabelledState"]
 
 @dataclasses.dataclass
 class LabelledState(State):
-    """`classes`: the labels, in the order of their codes; no other is taken where they were `declared`."""
+    """`classes`: the labels, in the order of their codes. If they were `declared`, other labels are refused."""
 
     classes: list[Any] = dataclasses.field(default_factory=list)
     declared: bool = False
@@ -39,11 +39,11 @@ class LabelledState(State):
         return len(self.classes)
 
     def register_all(self, labels: list[Any]) -> NDArray[np.int64]:
-        """The codes of labels that were checked, of which many may be new: too many are refused, and none let in."""
+        """The codes of validated labels; new ones are registered. If there are too many, none is registered."""
         before = len(self.classes)
         try:
             for label in dict.fromkeys(labels):
-                self.check(label)  # those before it count
+                self.check(label)  # the new labels before this one count
                 self.register(label)
         except LabelError:
             self.forget(before)
@@ -64,7 +64,7 @@ class LabelledState(State):
         del self.classes[count:]
 
     def check(self, label: Any, row: int | None = None) -> Any:
-        """A label as it is kept, or an error; admits nothing."""
+        """The label in the form in which it is stored, or an error. Registers nothing."""
         label = plain(label)
         try:
             known = label in self._index
@@ -136,11 +136,11 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         return np.asarray(self._scores(state, self._fitting(state, row[np.newaxis]))[0])
 
     def _check_one(self, state: Any, x: Any) -> None:
-        """Refuse what is no example, before anything is known."""
+        """Refuse a malformed example, even before any class is known."""
         self._vector(state, x, False)
 
     def _fitting(self, state: Any, X: Array) -> Array:
-        """Rows as wide as the state."""
+        """Cut or pad rows to the columns of the state."""
         return X
 
     # -- scikit-learn --------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         return state
 
     def _classes_known(self, state: Any) -> None:
-        """Called when classes were declared."""
+        """Called after classes were declared."""
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
@@ -235,7 +235,7 @@ class LabelledLearner(ClassifierMixin, StatefulEstimator):  # type: ignore[misc]
         self._learn_labels(state, X, list(y), as_importance(importance, len(y)))
 
     def _learn_labels(self, state: Any, X: Any, labels: list[Any], weights: Array | None) -> None:
-        """All or nothing, but for a row that is too large: the rows before it, and their labels, stay."""
+        """All or nothing; but if a row is too large, the rows before it and their labels stay learned."""
         labels = [state.check(label, row) for row, label in enumerate(labels)]
         before = len(state.classes)
         codes = state.register_all(labels)

@@ -21,7 +21,7 @@ __all__ = ["ClassWeights", "LinearClassifier", "LinearRegressor", "LinearWeights
 
 
 class LinearWeights(RuleEstimator[LinearModel]):
-    """What was learned, as weights of features."""
+    """The learned weights, by feature."""
 
     _model_kind = "LinearModel"
     _linear = True
@@ -37,7 +37,7 @@ class LinearWeights(RuleEstimator[LinearModel]):
 
 
 class ClassWeights(LinearWeights):
-    """The same as scikit-learn names it: a row of weights for each class, one row for two."""
+    """The learned weights in scikit-learn's form: a row for each class, one row for two classes."""
 
     @property
     def coef_(self) -> Array:

@@ -1,8 +1,8 @@
-"""Mini-batches that do not depend on how rows arrive: they wait until `batch_size` of them are there.
+"""Mini-batches that do not depend on chunks: rows are buffered until there are `batch_size` of them.
 
-A learner is seeded from a prefix of the stream (`_prefix` rows), which is then replayed; after that every full
-mini-batch is one step. `flush` takes the step of what waits; `fit` does so after every pass. Before the prefix is full,
-answers come from a provisional state: what flushing the first 1, 2, 4, 8, … rows would give.
+A learner is seeded from the first `_prefix` rows of the stream, which are then learned, too. After that every full
+mini-batch is one step. `flush` takes the step of the buffered rows; `fit` does so after every pass. Before the prefix
+is full, predictions come from a provisional state: that after flushing the first 1, 2, 4, 8, … rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONE = np.ones(1)  # the importance of nearly every single row
 
 @dataclasses.dataclass
 class MiniBatchState(State):
-    """`waiting` holds the rows that no step has seen yet, `filled` of them."""
+    """`waiting` is the buffer of rows that are not learned yet; the first `filled` rows are in use."""
 
     steps: int = 0
     seeded: bool = False
@@ -53,11 +53,11 @@ class MiniBatchState(State):
             self._widen_learned(columns)
 
     def _widen_learned(self, columns: int) -> None:
-        """Make room for new columns in what was learned; called once seeded."""
+        """Add new columns to what was learned. Called only after seeding."""
 
     def config(self) -> Any:
         numbers, arrays = super().config()
-        # Rows that were learned are not kept.
+        # Rows that were learned are not stored.
         arrays["waiting"] = arrays["waiting"][: self.filled]
         arrays["waiting_weight"] = arrays["waiting_weight"][: self.filled]
         return numbers, arrays
@@ -70,7 +70,7 @@ def widened(table: Array, columns: int, value: float = 0.0) -> Array:
 
 
 class MiniBatchLearner(StatefulEstimator):
-    """Base of learners that go by mini-batches and need no labels."""
+    """Base of learners that learn by mini-batches and need no labels."""
 
     passes: int
 
@@ -80,7 +80,7 @@ class MiniBatchLearner(StatefulEstimator):
         return int(self.batch_size)
 
     def _prefix(self) -> int:
-        """How many rows seed the state."""
+        """The number of rows that seed the state."""
         raise NotImplementedError
 
     def _seed(self, state: Any, X: Array, w: Array) -> None:
@@ -102,7 +102,7 @@ class MiniBatchLearner(StatefulEstimator):
             raise
 
     def _first_vector(self, state: Any, x: Any) -> Array:
-        """A row that comes before the state is seeded."""
+        """Validate a row before the state is seeded."""
         columns = state._reader.columns
         row = self._vector(state, x, True)
         if state._reader.native.named:
@@ -117,7 +117,7 @@ class MiniBatchLearner(StatefulEstimator):
         return max(self._prefix(), self._batch_size()) * columns + self._parts(columns)
 
     def _parts(self, columns: int) -> int:
-        """How many numbers are learned of so many columns, beside the rows that wait."""
+        """The number of learned numbers for so many columns, without the buffered rows."""
         raise NotImplementedError
 
     def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
@@ -127,17 +127,19 @@ class MiniBatchLearner(StatefulEstimator):
         return state
 
     def _absorb(self, state: Any, X: Array, w: Array) -> None:
-        """Rows in order: each waits until its mini-batch is full."""
+        """Learn rows in order: each is buffered until its mini-batch is full."""
         b, i, n = self._batch_size(), 0, len(X)
         state.widen(X.shape[1])
         while i < n:
-            if state.seeded and state.filled == 0 and n - i >= b:  # whole mini-batches need not wait
+            if state.seeded and state.filled == 0 and n - i >= b:  # whole mini-batches are not buffered
                 whole = (n - i) // b * b
                 self._take(state, X[i : i + whole], w[i : i + whole])
                 i += whole
                 continue
             wanted = b if state.seeded else self._prefix()
-            taken = min(max(wanted - state.filled, 1), n - i)  # more may wait than a batch_size set later wants
+            taken = min(
+                max(wanted - state.filled, 1), n - i
+            )  # the buffer may hold more rows than a batch_size that was set later
             self._make_room(state, state.filled + taken, wanted, X.shape[1])
             state.waiting[state.filled : state.filled + taken] = X[i : i + taken]
             state.waiting_weight[state.filled : state.filled + taken] = w[i : i + taken]
@@ -148,7 +150,7 @@ class MiniBatchLearner(StatefulEstimator):
         state.t += n
 
     def _make_room(self, state: Any, needed: int, wanted: int, columns: int) -> None:
-        """Room for the rows that wait, and for about as many again: a mini-batch may be larger than the stream."""
+        """Enlarge the buffer, about twofold each time: a mini-batch may be larger than the stream."""
         if len(state.waiting) < needed or state.waiting.shape[1] < columns:
             rows = max(needed, min(wanted, 2 * needed + 64))
             waiting, weight = np.zeros((rows, columns)), np.zeros(rows)
@@ -157,7 +159,7 @@ class MiniBatchLearner(StatefulEstimator):
             state.waiting, state.waiting_weight = waiting, weight
 
     def _settle(self, state: Any, all_of_it: bool = False) -> None:
-        """Learn what waits: the prefix, or a full mini-batch; with `all_of_it` also a part of one."""
+        """Learn the buffered rows: the prefix, or a full mini-batch; with `all_of_it` also a part of one."""
         X, w = state.waiting[: state.filled].copy(), state.waiting_weight[: state.filled].copy()
         if not state.seeded:
             self._require_start(X.shape[1])
@@ -174,7 +176,7 @@ class MiniBatchLearner(StatefulEstimator):
             state.waiting[: state.filled], state.waiting_weight[: state.filled] = X[whole:], w[whole:]
 
     def _take(self, state: Any, X: Array, w: Array) -> None:
-        """Mini-batches in turn; the last may be a part of one."""
+        """Learn mini-batches in order; the last one may be incomplete."""
         b = self._batch_size()
         for start in range(0, len(X), b):
             weights = w[start : start + b]
@@ -183,7 +185,7 @@ class MiniBatchLearner(StatefulEstimator):
                 self._step(state, X[start : start + b], weights)
 
     def _view(self, state: Any) -> Any:
-        """The state that answers: itself, or a provisional one while the prefix is not full."""
+        """The state that predicts: the state itself, or a provisional one while the prefix is not full."""
         if state.seeded:
             return state
         if state.filled == 0:
@@ -253,7 +255,7 @@ class MiniBatchLearner(StatefulEstimator):
         row = self._vector(state, x, True) if state.seeded else self._first_vector(state, x)
         place = state.filled
         wanted = self._batch_size() if state.seeded else self._prefix()
-        if wanted == 1 and state.seeded and place == 0:  # it need not wait
+        if wanted == 1 and state.seeded and place == 0:  # the row is not buffered
             state.widen(len(row))
             self._take(state, row[np.newaxis], ONE if weight == 1.0 else np.array([weight]))
             state.t += 1

@@ -1,7 +1,7 @@
-"""What the scikit-learn estimators over one model share: two façades, state and files.
+"""The base of the estimators with one model inside: scikit-learn's methods, the stream's methods, state and files.
 
-scikit-learn's methods (`fit`, `partial_fit`, `predict`) hold to a fixed number of features; the stream's methods
-(`learn_one`, `predict_one`) let features and classes grow.
+With scikit-learn's methods (`fit`, `partial_fit`, `predict`) the number of features is fixed; with the stream's methods
+(`learn_one`, `predict_one`) features and classes can grow.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ M = TypeVar("M", bound=Any)
 class ModelEstimator(TableEstimator, Generic[M]):
     """Base of the estimators with one model inside: linear, kernel, LASVM, ensemble."""
 
-    _model_kind: ClassVar[str]  # of the registry
+    _model_kind: ClassVar[str]  # a kind in the registry
     _model: M | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """The model shares the lock: then its verbs, which are native, may be called without any other."""
+        """The model gets the estimator's lock, so that its native methods can be called without a second lock."""
         if name == "_model" and value is not None:
             value._join(self._lock)
         super().__setattr__(name, value)
@@ -47,7 +47,7 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     @contextlib.contextmanager
     def _learning(self) -> Iterator[M]:
-        """The model to teach. A new one is stored once it has learned something."""
+        """The model that learns. A new one is stored after it has learned something."""
         model = self._model or self._new_model()
         try:
             yield model
@@ -60,14 +60,14 @@ class ModelEstimator(TableEstimator, Generic[M]):
         return model
 
     def _named(self, model: M) -> M:
-        """The model, its columns named where a data frame named them."""
+        """The model, with the names of columns if the first table was a data frame."""
         names = getattr(self, "feature_names_in_", None)
         if names is not None and model.hash_bits is None:
             model.name_columns([str(name) for name in names])
         return model
 
     def _started(self) -> bool:
-        """Has anything been learned?"""
+        """Whether anything has been learned."""
         return self._model is not None and bool(self._model.started)
 
     def _fitted(self) -> M:
@@ -84,7 +84,7 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     def _scores(self, X: Any) -> Array:
         model = self._fitted()
-        if not hasattr(self, "n_features_in_"):  # learned by names or rows, never by table
+        if not hasattr(self, "n_features_in_"):  # learned from mappings or rows, never from a table
             return self._scores_of(model, X)
         return self._scores_of(model, self._validated(X, reset=False))
 
@@ -126,12 +126,12 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     @property
     def t_(self) -> int:
-        """Examples seen."""
+        """The number of learned examples."""
         return int(self._learned().t)
 
     @property
     def k_(self) -> int:
-        """Updates made."""
+        """The number of updates."""
         return int(self._learned().k)
 
     @property
@@ -153,10 +153,10 @@ class ModelEstimator(TableEstimator, Generic[M]):
 
     @classmethod
     def of_model(cls, model: M) -> Self:
-        """An estimator that goes on with a model that was saved without one, by the command or by itself."""
+        """An estimator for a model that was saved without one, for example by the command."""
         options = model.options()
         made = cls(**{name: value for name, value in options.items() if name in cls._get_param_names()})
-        made._lock = model._lock  # somebody may be using the model already
+        made._lock = model._lock  # another thread may already use the model
         made._model = model
         if model.positional:
             made.n_features_in_ = model.n_features

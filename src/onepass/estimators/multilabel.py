@@ -1,4 +1,4 @@
-"""`MultilabelClassifier`: every example has a set of labels; a rule keeps those in above those out."""
+"""`MultilabelClassifier`: every example has a set of labels, which should score above all other labels."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class MultilabelClassifier(
 ):
     """Multilabel learning by any rule defined for it (Crammer et al. 2006, section 8).
 
-    The lowest-scoring label in the set is pushed up, the highest-scoring one outside down; predicts those above 0.
+    An update raises the lowest score in the set and lowers the highest score outside. Labels with a score above 0 are
+    predicted.
 
-    threshold="uncalibrated", the paper's, pushes them apart in one step: only the order is learned, and where 0 lies
-    among the scores is chance. "calibrated" is calibrated label ranking (Fürnkranz et al. 2008) with the virtual label
-    at 0: the one should reach +1, the other −1, in a step each, so that 0 divides them; for rules whose steps add up
-    (all but romma, aromma, alma, shifting and pegasos with projection). Ask for it where sets are predicted.
+    threshold="uncalibrated", as in the paper, moves both in one step: only the order of the labels is learned, and
+    nothing ties the scores to 0. "calibrated" is calibrated label ranking (Fürnkranz et al. 2008) with the virtual
+    label at 0: one score should reach +1, the other −1, each in its own step, so that 0 separates them. It is for rules
+    whose steps add up (all but romma, aromma, alma, shifting and pegasos with projection). Use it to predict sets.
 
     y is a table of 0 and 1, one column per label, for `fit` and `partial_fit`; a collection of labels for `learn_one`.
     A plain column of labels is taken as sets of one, and the best-scoring label predicted.
@@ -44,7 +45,7 @@ class MultilabelClassifier(
 
     class_weight = None
     _answers_with = "labels"
-    _sets = False  # was it fitted on a table of labels?
+    _sets = False  # True if it was fitted on a table of labels
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn afresh from a table and a table of labels."""
@@ -104,7 +105,7 @@ class MultilabelClassifier(
 
 
 def _table(y: Any) -> NDArray[Any] | None:
-    """y as a table of 0 and 1, or None where it is a plain column."""
+    """y as a table of 0 and 1, or None if it is a plain column."""
     sets = csr.dense(y, "y")
     require_no_dates(sets)
     if sets.ndim != 2 or sets.shape[1] < 2:

@@ -1,4 +1,4 @@
-"""`OneClass`: learns where examples are, without labels (Crammer et al. 2006, section 6: uniclass prediction)."""
+"""`OneClass`: finds anomalies without labels (Crammer et al. 2006, section 6: uniclass prediction)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OneClass(
     OneClassOptions,
     RuleOptions,
 ):
-    """A centre w that moves towards every x further away than `radius`, by a Passive-Aggressive step.
+    """A centre w moves by a Passive-Aggressive step towards every x whose distance is larger than `radius`.
 
     `score_samples` is −‖x − w‖, `decision_function` radius − ‖x − w‖ (below 0 is an outlier), `predict` +1 or −1.
     """

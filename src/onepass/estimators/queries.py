@@ -1,4 +1,4 @@
-"""What `Ranker` reads: examples of queries in order, and the query in progress."""
+"""The input of `Ranker`: the examples of queries in order, and the query in progress."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Examples = Batch | list[Features]
 
 @dataclasses.dataclass
 class Stream:
-    """Examples in order, checked."""
+    """Validated examples, in order."""
 
     examples: Examples
     relevance: Array
     importance: Array
     queries: list[Any] | NDArray[Any]
-    rows: NDArray[np.intp] | None = None  # where the examples stood in what was given; None for 0, 1, 2, …
+    rows: NDArray[np.intp] | None = None  # the row numbers in the input; None for 0, 1, 2, …
 
     def __len__(self) -> int:
         return len(self.relevance)
@@ -42,7 +42,7 @@ class Stream:
         return i if self.rows is None else int(self.rows[i])
 
     def changes(self) -> NDArray[np.bool_]:
-        """Where an example is of another query than the one before it; the first is."""
+        """A mask of the examples that begin a query, the first one included."""
         keys = self.queries
         if isinstance(keys, np.ndarray):
             return np.concatenate([np.ones(min(1, len(keys)), dtype=bool), keys[1:] != keys[:-1]])
@@ -77,8 +77,8 @@ class Stream:
 class Query:
     """The last examples of a query, at most `room` of them, oldest first; all are dense, sparse or named.
 
-    The first example decides which. A later row is turned into that; a mapping among the rows of named columns
-    turns all into mappings.
+    The first example decides which. Later rows are converted to the same kind. A mapping among rows with named columns
+    converts all of them to mappings.
     """
 
     room: int
@@ -90,15 +90,15 @@ class Query:
     def __len__(self) -> int:
         return len(self.relevance)
 
-    def can_meet(self, model: LinearModel, examples: Examples) -> None:
-        """A FeatureError where they cannot be compared with the query's examples."""
+    def require_comparable(self, model: LinearModel, examples: Examples) -> None:
+        """Raise a FeatureError if the examples cannot be compared with those of the query."""
         if len(self) and kind_of(examples) != kind_of(self.examples):
             if "named" in (kind_of(examples), kind_of(self.examples)):
                 _column_names(model)
 
-    def meeting(self, model: LinearModel, examples: Examples) -> tuple[Self, Examples]:
-        """The query and some examples to come, both of the same kind."""
-        self.can_meet(model, examples)
+    def with_same_kind(self, model: LinearModel, examples: Examples) -> tuple[Self, Examples]:
+        """The query and further examples, converted to the same kind."""
+        self.require_comparable(model, examples)
         ours, theirs = kind_of(self.examples), kind_of(examples)
         if not len(self) or ours == theirs:
             return self, examples
@@ -108,8 +108,8 @@ class Query:
             return self, _by_name(model, examples)
         return self, _as_sparse(examples) if ours == "sparse" else _as_dense(examples)
 
-    def and_then(self, examples: Examples, relevance: Array, importance: Array) -> Self:
-        """With more examples of the query's kind, however many."""
+    def append(self, examples: Examples, relevance: Array, importance: Array) -> Self:
+        """The query with more examples of its kind; `room` is not enforced."""
         if not len(self):
             return dataclasses.replace(self, examples=examples, relevance=relevance, importance=importance)
         return dataclasses.replace(
@@ -119,8 +119,8 @@ class Query:
             importance=np.concatenate([self.importance, importance]),
         )
 
-    def only(self, start: int, stop: int) -> Self:
-        """Some of the examples, copied: what was given may change, and a large table need not stay."""
+    def copy_part(self, start: int, stop: int) -> Self:
+        """A copy of some examples, because the caller may change its arrays, and a large table should not be kept."""
         examples: Examples
         if isinstance(self.examples, list):
             examples = self.examples[start:stop]
@@ -163,7 +163,7 @@ class Query:
         count = len(examples) if isinstance(examples, list) else examples.rows
         if not count == len(relevance) == len(importance):
             raise ValueError("rows and relevances differ in number")
-        return cls(room, key, examples, relevance, importance).only(max(0, count - room), count)
+        return cls(room, key, examples, relevance, importance).copy_part(max(0, count - room), count)
 
 
 def kind_of(examples: Examples) -> str:
@@ -171,7 +171,7 @@ def kind_of(examples: Examples) -> str:
 
 
 def _examples(kind: str, arrays: Mapping[str, NDArray[Any]], columns: int) -> Examples:
-    """The rows of a file: dense, sparse or by name."""
+    """The rows of a file: dense, sparse or named."""
     if kind == "dense":
         rows = arrays["rows"]
         if rows.ndim != 2 or not (0 < rows.shape[1] <= columns or len(rows) == 0):
@@ -188,7 +188,7 @@ def _examples(kind: str, arrays: Mapping[str, NDArray[Any]], columns: int) -> Ex
 
 
 def _sparse_rows(arrays: Mapping[str, NDArray[Any]], columns: int) -> Batch:
-    """The rows of a file, found to be what the loops take for granted."""
+    """The sparse rows of a file, with the checks that the loops rely on."""
     indices, values, ends = arrays["indices"].astype(np.int64), arrays["values"], arrays["ends"].astype(np.int64)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
     if np.any(np.diff(starts) < 0) or not starts[-1] == len(values) == len(indices):
@@ -255,7 +255,7 @@ def _by_name(model: LinearModel, examples: Examples) -> list[Features]:
     return out
 
 
-# -- what comes in -------------------------------------------------------------------------------------------------
+# -- input -------------------------------------------------------------------------------------------------
 
 
 def read_one(model: LinearModel, x: Any) -> Examples:
@@ -288,13 +288,13 @@ def read_mappings(model: LinearModel, X: Any) -> list[Features]:
 
 
 def read_table(model: LinearModel, batch: Batch) -> Batch:
-    """The rows of a table; a hashed model, whose rows may differ in width, takes them all as sparse."""
+    """The rows of a table. For a hashed model, whose rows may differ in width, all rows become sparse."""
     if batch.dense is not None:
         batch.require_finite()
         table = Batch(batch.rows, batch.columns, dense=batch.dense.astype(np.float64, copy=False))
         return table if model.hash_bits is None else _as_sparse(table)
     batch.require_finite()
-    # Indices in order, each there once: what a row is does not depend on the rows beside it.
+    # Sort and merge the indices of each row, so that a row does not depend on the other rows of its batch.
     data, indices, starts = batch.merged().stored
     return dataclasses.replace(batch, csr=(data.astype(np.float64, copy=False), indices, starts))
 
@@ -315,7 +315,7 @@ def read_queries(qid: Any, rows: int) -> list[Any] | NDArray[Any]:
 
 def check_queries(keys: list[Any]) -> None:
     try:
-        store.encode_values(list(set(keys)))  # what no file can hold is refused now, not when saving
+        store.encode_values(list(set(keys)))  # a key that no file can store is refused now, not when saving
     except (TypeError, ParameterError) as error:
         raise InputError(f"a qid must be a string, a number or a tuple of these: {error}") from None
 

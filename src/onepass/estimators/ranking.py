@@ -33,11 +33,11 @@ __all__ = ["Ranker"]
 
 
 class QueryWeights(LinearWeights):
-    """Weights that are learned query by query."""
+    """The base of learners of queries."""
 
-    _query: Query | None = None  # in progress
+    _query: Query | None = None  # the query in progress
     _examples = _dropped = 0
-    _described: dict[str, Any] | None = None  # the query in progress, as its state names it
+    _described: dict[str, Any] | None = None  # the prefix of its arrays in the state
 
 
 @dataclasses.dataclass(kw_only=True, repr=False, eq=False)
@@ -79,12 +79,12 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
         """Learn that one example, a mapping or a row, is preferred to another, whatever their query."""
         model = self._model or self._named(self._new_model())
         higher, lower = read_one(model, preferred), read_one(model, other)
-        query, examples = Query(1).and_then(lower, np.zeros(1), np.ones(1)).meeting(model, higher)
+        query, examples = Query(1).append(lower, np.zeros(1), np.ones(1)).with_same_kind(model, higher)
         c = np.array([_finite(importance)])
         if isinstance(examples, list):
             _learn_named_pairs(model, query, examples[0], 1.0, float(c[0]), 0)
         else:
-            pair = query.and_then(examples, np.ones(1), c)
+            pair = query.append(examples, np.ones(1), c)
             assert isinstance(pair.examples, Batch)
             begin, learned = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
             try:
@@ -102,7 +102,7 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
             check_queries([qid])
         model = self._model or self._named(self._new_model())
         stream = Stream(read_one(model, x), np.array([relevance]), np.array([c]), [qid])
-        self._query_of(stream).can_meet(model, stream.examples)
+        self._query_of(stream).require_comparable(model, stream.examples)
         self._model = model
         self._learn(model, stream)
 
@@ -172,7 +172,7 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
         whole: bool = False,
         by_table: bool = True,
     ) -> tuple[LinearModel, Stream]:
-        """The model to learn with and what it is to learn, all found well formed; if not, nothing has changed.
+        """Validate the input; return the model and the examples. An error changes nothing.
 
         `by_table`: scikit-learn's methods fix the number and the names of columns, the stream's do not.
         """
@@ -198,7 +198,7 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
             importance = np.ones(n) if weights is None else weights
             stream = Stream(examples, _relevances(y, n, by_table=by_table), importance, read_queries(qid, n))
             if n and not whole:
-                self._query_of(stream).can_meet(model, examples)
+                self._query_of(stream).require_comparable(model, examples)
         return model, stream
 
     def _query_of(self, stream: Stream) -> Query:
@@ -207,12 +207,12 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
         return query if query is not None and query.key == key else Query(self._room(), key)
 
     def _learn(self, model: LinearModel, stream: Stream, predict: bool = False) -> Array:
-        """Learn a stream; the scores made on the way."""
+        """Learn a stream; return the scores before each example was learned."""
         scores = np.zeros((len(stream) if predict else 0, 1))
         query = self._query_of(stream)
         head = 0
         if len(query) and kind_of(query.examples) != kind_of(stream.examples):
-            # Examples of the query in progress are turned into what it holds, those after it are not.
+            # Examples of the query in progress are converted to its kind, those of later queries are not.
             changes = np.flatnonzero(stream.changes()[1:])
             head = int(changes[0]) + 1 if len(changes) else len(stream)
         for start, stop in ((0, head), (head, len(stream))):
@@ -221,7 +221,7 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
         return scores[:, 0]
 
     def _learn_part(self, model: LinearModel, stream: Stream, scores: Array | None) -> None:
-        query, examples = self._query_of(stream).meeting(model, stream.examples)
+        query, examples = self._query_of(stream).with_same_kind(model, stream.examples)
         if isinstance(examples, Batch):
             self._learn_rows(model, query, dataclasses.replace(stream, examples=examples), scores)
             return
@@ -235,21 +235,21 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
                 scores[i] = model.score_one(x)
             _learn_named_pairs(model, query, x, y, c, stream.row(i))
             full = len(query) == query.room
-            longer = query.and_then([x], np.array([y]), np.array([c]))
-            query = self._query = longer.only(int(full), len(longer))
+            longer = query.append([x], np.array([y]), np.array([c]))
+            query = self._query = longer.copy_part(int(full), len(longer))
             self._dropped += full
             self._examples += 1
 
     def _learn_rows(self, model: LinearModel, query: Query, stream: Stream, scores: Array | None) -> None:
-        """All rows in one native loop. Row i meets the rows of its query from begin[i] on."""
+        """Learn all rows in one native loop. Row i is paired with the rows of its query from begin[i] on."""
         before = len(query)
-        together = query.and_then(stream.examples, stream.relevance, stream.importance)
+        together = query.append(stream.examples, stream.relevance, stream.importance)
         firsts = np.concatenate([[0], np.flatnonzero(stream.changes()[1:]) + before + 1])
         lengths = np.diff(firsts, append=len(together))
         rooms = np.full(len(firsts), self._room())
         rooms[0] = query.room
         begin = np.repeat(firsts, lengths)
-        leaves = np.zeros(0, dtype=bool)  # has the query of a row, counted from `before`, no room left when it comes?
+        leaves = np.zeros(0, dtype=bool)  # True if the query of a row is full when the row arrives
         if np.any(lengths > rooms):
             place, room = np.arange(len(together)), np.repeat(rooms, lengths)
             leaves = (place - begin >= room)[before:]
@@ -269,7 +269,7 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
             last = min(end, len(together) - 1)  # the row that was refused, or the last one
             which = int(np.searchsorted(firsts, last, side="right")) - 1  # its query
             key = query.key if which == 0 else stream.query(last - before)
-            kept = together.only(max(int(firsts[which]), end - int(rooms[which])), end)
+            kept = together.copy_part(max(int(firsts[which]), end - int(rooms[which])), end)
             self._query = dataclasses.replace(kept, room=int(rooms[which]), key=key)
             self._dropped += int(np.count_nonzero(leaves[: end - before]))
             self._examples += int(learned[0])
@@ -283,13 +283,13 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
 
     @property
     def n_examples_(self) -> int:
-        """Examples seen, each of which made as many pairs as there were unlike ones before it in its query."""
+        """The number of learned examples. Each is paired with the earlier ones of its query of another relevance."""
         self._learned()
         return self._examples
 
     @property
     def dropped_(self) -> int:
-        """Examples that left the memory of their query early, for max_query."""
+        """The number of examples that were dropped from their query because of max_query."""
         self._learned()
         return self._dropped
 
@@ -340,13 +340,13 @@ class Ranker(QueryWeights, PassOptions, RankingOptions, FeatureLimitOptions, Rea
 
 
 def _learn_named_pairs(model: LinearModel, query: Query, x: Features, y: float, c: float, row: int) -> None:
-    """The pairs of a mapping with those of its query whose relevance is not y, oldest first."""
+    """Learn the pairs of a mapping with the examples of its query whose relevance is not y, oldest first."""
     assert isinstance(query.examples, list)
     unlike = np.flatnonzero(query.relevance != y).tolist()
     others = [(query.examples[j], query.relevance[j] < y) for j in unlike]
     directions = [difference(x, z) if ahead else difference(z, x) for z, ahead in others]
     try:
-        with np.errstate(over="ignore"):  # an infinite one is refused below
+        with np.errstate(over="ignore"):  # an infinite importance is refused below
             importance = c * query.importance[unlike]
         if not (np.isfinite(importance).all() and all(math.isfinite(v) for phi in directions for v in phi.values())):
             raise NumericalError("not finite")
@@ -395,7 +395,7 @@ def _finite(importance: Any) -> float:
 
 
 def _in_order(scores: Array, relevance: Array) -> float | None:
-    """The share of pairs of unlike relevance that the scores order rightly; None where there is no pair."""
+    """The share of pairs of different relevance in the right order; None if there is no pair."""
     right = pairs = 0.0
     lower = np.zeros(0)
     for level in np.unique(relevance):

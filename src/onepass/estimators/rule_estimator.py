@@ -1,4 +1,4 @@
-"""Estimators that learn by any rule, whatever their weights are: linear and kernel ones share these."""
+"""The base classes of the linear and the kernel estimators, which learn by any rule."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RuleEstimator(ModelEstimator[M]):
         return LearnerTraits(self._answers_with, verbs, by_rule=True, linear=self._linear, ordered=True)
 
     def _known_rule(self) -> Rule | None:
-        """The rule; None where its name or a parameter is wrong, which learning refuses and `traits` must not."""
+        """The rule; None if its name or a parameter is wrong: learning refuses it, but `traits` must not raise."""
         try:
             return rules.make(self.rule)
         except ParameterError:
@@ -60,11 +60,11 @@ class RuleEstimator(ModelEstimator[M]):
         return made
 
     def new_model(self, classes: list[Any] | None = None) -> M:
-        """A model with these parameters that has learned nothing: what a wrapper teaches."""
+        """An unfitted model with these parameters, for wrappers."""
         return self._new_model(classes)
 
     def _passes(self, model: RuleModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
-        """Go through the data as `mode`, `passes` and `shuffle` say; `stopped_by_` tells which test ended it."""
+        """Make the passes of `fit` by `mode`, `passes` and `shuffle`; `stopped_by_` says which test ended it."""
         passes, order, generator = read_order(self.passes, self.shuffle, self.random_state)
         options = {name: getattr(self, name) for name in ("mode", "tol", "tol_w", "reduction") if hasattr(self, name)}
         training = Training(passes=passes, order=order, random=generator, **options)
@@ -85,7 +85,7 @@ class RuleEstimator(ModelEstimator[M]):
 
 
 class BasedEstimator(RuleEstimator[M]):
-    """`base` is where the score of an example begins, 0 if nothing is said: the score is base + ⟨w, x⟩."""
+    """Estimators with initial predictions: the score of an example is base + ⟨w, x⟩; `base` is 0 by default."""
 
     @unlocked
     def learn_one(self, x: Any, y: Any, importance: float = 1.0, base: float = 0.0) -> None:

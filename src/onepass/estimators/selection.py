@@ -1,9 +1,9 @@
-"""Which example of a stored set LASVM looks at next (Bordes et al. 2005, section 4).
+"""How LASVM selects the next example of a stored set (Bordes et al. 2005, section 4).
 
-random      any that was not seen yet.
-gradient    of `candidates` drawn, the one with the smallest y f(x): the worst mistake. Reads labels.
-active      of `candidates` drawn, the one with the smallest |f(x)|: the one nearest to the boundary. Reads no label.
-autoactive  draws until five lie within |f(x)| < 1 + δ/2, at most `most`, and takes the smallest |f(x)|.
+random      any example that was not learned yet.
+gradient    of `candidates` random ones, the one with the smallest y f(x): the worst mistake. Reads labels.
+active      of `candidates` random ones, the one with the smallest |f(x)|: nearest to the boundary. Reads no labels.
+autoactive  draws until five have |f(x)| < 1 + δ/2, at most `most`, and selects the smallest |f(x)|.
 
 With several machines the smallest is over all of them.
 """
@@ -32,7 +32,7 @@ TRY = 10  # that autoactive scores at a time: the draws after the fifth near one
 
 @dataclass
 class Visit:
-    """Passes over a stored set, until all was seen or a limit was reached; `stopped_by` tells which."""
+    """Passes over a stored set until all examples are learned or a limit is reached; `stopped_by` says which limit."""
 
     selection: str
     random: Any
@@ -68,7 +68,7 @@ class Visit:
         return engine.learn(self.rows, self.codes, self.weights, order, True, most, seconds, seeding)
 
     def _all(self, order: NDArray[np.int64]) -> bool:
-        """The whole pass; was it completed?"""
+        """Learn a whole pass; return whether it was completed."""
         wanted = order[: int(min(len(order), self.left))]
         done = self._learn(wanted)
         self.left -= done
@@ -101,7 +101,7 @@ class Visit:
         return "max_seconds" if time.monotonic() >= self.deadline else "passes"
 
     def _draw(self, unseen: NDArray[np.int64], remaining: int) -> NDArray[np.int64]:
-        """Places of some unseen examples, without repetition."""
+        """Draw the positions of some unseen examples, without repetition."""
         count = min(remaining, self.most if self.selection == "autoactive" else self.candidates)
         places = np.arange(count)
         # Fisher and Yates, as far as needed.
@@ -119,7 +119,7 @@ class Visit:
         return int(np.argmin(np.abs(f).min(axis=1)))
 
     def _nearest_of_enough(self, examples: NDArray[np.int64]) -> int:
-        """The nearest of those drawn one at a time until enough of them are near."""
+        """Draw examples one at a time until enough are near the boundary; return the nearest."""
         width = 1.0 + np.array(self.model.engine.deltas()) / 2.0
         distance: list[float] = []
         near = 0
@@ -138,7 +138,7 @@ class Visit:
         return out
 
     def _signs(self, examples: NDArray[np.int64]) -> Array:
-        """y of every example in every machine; NaN where it is in neither of its classes."""
+        """y of every example in every machine; NaN if its class is neither of the machine's two."""
         codes = self.codes[examples][:, np.newaxis]
         positive, negative = np.array(self.model.layout()).T
         rest = np.where((negative == -1) | (codes == negative), -1.0, np.nan)

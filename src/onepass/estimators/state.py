@@ -1,4 +1,4 @@
-"""What a learner with a small state of its own has learned, a `State` of numbers and arrays; and how it reads rows."""
+"""The `State` of small learners: numbers and arrays. And `Reader`, which maps names to their columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Reader", "State", "mappings_of", "values_of", "vector_of"]
 
 
 class Reader:
-    """What rows look like: so many columns, or names that get the next column when they first come."""
+    """The columns of rows: a number of columns, or names, of which a new one gets the next column."""
 
     def __init__(self, names: list[str | int] | None = None, columns: int = 0) -> None:
         self.native = _native.RowReader()
@@ -38,11 +38,11 @@ class Reader:
 
     @property
     def names(self) -> list[str | int] | None:
-        """The names in the order of their columns; None where columns are positions."""
+        """The names in the order of their columns; None if columns are positions."""
         return list(self.native.names) if self.native.named else None
 
     def row(self, x: Any, learn: bool) -> Array:
-        """One row as a vector. A name that is new gets a column (`learn`) or is left out."""
+        """One row as a vector. A new name gets a column (`learn`), or is left out."""
         out: Array | None = self.native.row(x, learn)
         if out is None:
             out = self.native.row(dict(x) if isinstance(x, Mapping) else vector_of(x), learn)
@@ -81,32 +81,32 @@ class State:
     """What was learned: arrays, and numbers that JSON can hold. Fields that begin with _ are in no file."""
 
     _reader: Reader = dataclasses.field(default_factory=Reader)
-    t: int = 0  # examples seen
+    t: int = 0  # the number of learned examples
     seed: int = 0
-    _frame: list[Any] | None = None  # what the columns of the first table were called
+    _frame: list[Any] | None = None  # the column names of the first table
 
     def mapping(self, x: Any) -> Any:
-        """x; a mapping as a row of the frame that was learned first."""
+        """x; if the first table was a data frame, a mapping becomes a row of its columns."""
         return named_vector(x, self._frame) if self._frame is not None and isinstance(x, Mapping) else x
 
     def read(self, X: Any) -> Rows:
-        """Rows in any shape as a table, or as mappings where it is names that are learned."""
+        """Rows in any form as a table, or as mappings if features have names."""
         rows = as_rows(X)
-        if isinstance(rows, Batch) and rows.table is not None:  # the rows of a stream, whose columns have names
+        if isinstance(rows, Batch) and rows.table is not None:  # the rows of a stream with named columns
             rows = mappings_of(rows)
         if isinstance(rows, Batch) or self._frame is None:
             return rows
         return as_frame(rows, self._frame)
 
-    def meet(self, table: Batch, learn: bool, columns: int) -> None:
-        """Refuse a table whose columns have other names than those learned; there were so many columns before it."""
+    def check_names(self, table: Batch, learn: bool, columns: int) -> None:
+        """Refuse a table with other column names than the learned ones. The first table (`columns` is 0) sets them."""
         require_same_names(table.names, self._frame)
         if learn and not columns:
             self._frame = table.names
 
     @property
     def labels(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return 0
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -114,7 +114,7 @@ class State:
         raise NotImplementedError
 
     def widen(self, columns: int) -> None:
-        """Make room for names that came later: their features were 0 so far."""
+        """Add columns for new names, whose features were 0 so far."""
         raise NotImplementedError
 
     def config(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -149,18 +149,18 @@ class State:
         return state
 
 
-MOST = 2**53  # of a count: beyond it a double would not tell it from the next
+MOST = 2**53  # the largest count: a double cannot represent all larger integers
 
 
 def _dtype_of(field: dataclasses.Field[Any]) -> np.dtype[Any]:
-    """Of an array that a state begins with."""
+    """The type of an array, from the initial state."""
     assert field.default_factory is not dataclasses.MISSING
     dtype: np.dtype[Any] = field.default_factory().dtype
     return dtype
 
 
 def _decoded_names(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[Any] | None:
-    """The names of a file: of features, or of the columns of a frame; None where it has none."""
+    """The names in a file: of features, or of the columns of a data frame; None if there are none."""
     names = {key[6:]: value for key, value in arrays.items() if key.startswith("names.")}
     if not names:
         if config["named"]:

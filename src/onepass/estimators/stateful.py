@@ -1,8 +1,8 @@
-"""What learners with a small state of their own share: rows in every shape, parameters checked, files.
+"""The base of learners with a small `State`: rows in every form, checked parameters, files.
 
-What was learned is one `State`: numbers and arrays, which is what a model file holds. A learner says how rows change
-it; here is the rest: rows as vectors or mappings whose names grow, mini-batches that do not depend on chunks, all or
-nothing, `save` and `onepass.load`.
+What was learned is one `State`: numbers and arrays, which a model file stores. A learner defines how rows change it.
+This module does the rest: rows as vectors, or as mappings with new names; calls that are all or nothing; `save` and
+`onepass.load`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .tables import TableEstimator
 
 __all__ = ["StatefulEstimator", "dense_parts", "read_seed", "require_moderate"]
 
-LARGEST = 1e100  # in size; beyond it squares, summed over a long stream, may overflow
-PART = 1024  # rows of a sparse table that are made dense at once
+LARGEST = 1e100  # the largest absolute value: sums of larger squares over a long stream may overflow
+PART = 1024  # the number of rows of a sparse table that are made dense at once
 
 
 class StatefulEstimator(TableEstimator):
@@ -37,14 +37,14 @@ class StatefulEstimator(TableEstimator):
 
     _Parameters: ClassVar[type[Parameters]]
     _State: ClassVar[type[State]]
-    _bounded: ClassVar[bool] = False  # does `_require_domain` refuse some numbers?
+    _bounded: ClassVar[bool] = False  # True if `_require_domain` refuses some numbers
     _state: Any = None
     random_state: Any
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
     def _checked(self) -> Any:
-        """The parameters, in a dataclass that refuses what is out of range."""
+        """The parameters, validated by a dataclass."""
         kind = self._Parameters
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
         try:
@@ -61,7 +61,7 @@ class StatefulEstimator(TableEstimator):
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def _blocks(self, state: State, X: Any, weights: Array | None, learn: bool) -> Iterator[tuple[Array, Array]]:
-        """Checked rows as dense blocks with their weights. A row that is too large ends them with an error."""
+        """Validated rows as dense blocks with their weights. Raises at a row that is too large, after those before."""
         require_weights(weights)
         rows = state.read(X)
         if isinstance(rows, list):
@@ -78,7 +78,7 @@ class StatefulEstimator(TableEstimator):
     def _named_blocks(
         self, state: State, X: list[Any], weights: Array | None, learn: bool
     ) -> Iterator[tuple[Array, Array]]:
-        """Rows between the arrivals of new names, so that no row is wider than when it comes alone."""
+        """Blocks of rows between new names, so that no row is wider than when it is learned alone."""
         sound = len(X)
         try:
             state._reader.check(X)
@@ -120,15 +120,15 @@ class StatefulEstimator(TableEstimator):
         columns = state._reader.columns
         if learn or columns:
             state._reader.native.settle(table.columns)
-        state.meet(table, learn, columns)
+        state.check_names(table, learn, columns)
         return table
 
     def _vector(self, state: State, x: Any, learn: bool, fresh: bool = False) -> Array:
-        """A single example as a vector of the state's columns; `fresh`: it brings a class."""
+        """A single example as a vector of the state's columns; `fresh`: its class is new."""
         x = state.mapping(x)
         if learn and self._bounded:
-            with contextlib.suppress(NumericalError):  # what has no meaning is malformed first of all
-                state._reader.row(x, False)  # refuses what is malformed
+            with contextlib.suppress(NumericalError):  # numbers outside the domain are reported first
+                state._reader.row(x, False)  # refuses malformed rows
             self._require_domain(values_of(x) if isinstance(x, Mapping) else vector_of(x))
         if not learn:
             return state._reader.row(x, False)
@@ -143,7 +143,7 @@ class StatefulEstimator(TableEstimator):
         return row
 
     def _numbers(self, columns: int, classes: int) -> int:
-        """How many numbers are kept for so many columns and classes."""
+        """The number of stored numbers for so many columns and classes."""
         raise NotImplementedError
 
     def _require_memory(self, columns: int, classes: int) -> None:
@@ -159,7 +159,7 @@ class StatefulEstimator(TableEstimator):
             _native.require_memory(8.0 * numbers, what, advice + large, error)
 
     def _large_options(self, columns: int, classes: int) -> str:
-        """The parameters that make so much of so many columns and classes, as advice."""
+        """Advice: the parameters on which the size depends most."""
         given = self.get_params(deep=False)
         numbers, large = self._numbers(columns, classes), []
         for name, value in given.items():
@@ -170,17 +170,17 @@ class StatefulEstimator(TableEstimator):
         return f", or a smaller {' or '.join(large)}" if large else ""
 
     def _require_domain(self, values: Array) -> None:
-        """Refuse numbers that the learner has no meaning for, in a table or a row."""
+        """Refuse numbers outside the learner's domain, in a table or a row."""
 
     def _require_start(self, columns: int) -> None:
-        """Refuse rows of so many columns that the parameters to start from do not fit."""
+        """Refuse rows whose number of columns does not fit the initial parameters."""
 
     def _require_widths(self, state: Any, widths: list[int], columns: int) -> None:
-        """The same for named rows that were just read; the state had so many columns before them."""
+        """As `_require_start`, for named rows; the state had `columns` columns before them."""
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """As for every estimator; and a call whose first row overflows leaves no trace of its table's shape."""
+        """As for every estimator. If the first row of the first call overflows, the table's shape is forgotten, too."""
         before = dict(self.__dict__)
         t = self._state.t if self._state is not None else 0
         with super()._all_or_nothing():
@@ -233,14 +233,16 @@ class StatefulEstimator(TableEstimator):
 
     def _to_config(self, state: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         numbers, arrays = state.config()
-        return dict(numbers), {name: np.array(array) for name, array in arrays.items()}  # of this moment, for good
+        return dict(numbers), {
+            name: np.array(array) for name, array in arrays.items()
+        }  # a copy: the learner may change later
 
     def _from_config(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
         return self._State.from_config(config, arrays)
 
 
 def read_seed(random_state: Any) -> int:
-    """A seed: the number given, or one drawn."""
+    """The given seed, or a random one."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
             raise ParameterError(f"random_state={random_state!r}: expected a whole number >= 0")
@@ -253,7 +255,7 @@ def read_seed(random_state: Any) -> int:
 
 
 def require_moderate(table: Batch) -> int:
-    """How many rows come before the first that holds a number too large to square."""
+    """The number of rows before the first one with a number that is too large to square."""
     data = table.dense if table.csr is None else table.csr[0]
     assert data is not None
     if data.size == 0 or (float(data.max()) <= LARGEST and float(data.min()) >= -LARGEST):
@@ -277,7 +279,7 @@ def too_large(row: int) -> NumericalError:
 
 
 def rows_of(X: Any) -> int:
-    """How many rows there are."""
+    """The number of rows."""
     rows = as_rows(X)
     return rows.rows if isinstance(rows, Batch) else len(rows)
 

@@ -33,7 +33,7 @@ __all__ = ["StructuredLearner"]
 TRANSFORMS: dict[str, decoders.Transform] = {"sqrt": math.sqrt, "identity": decoders.identity}
 SELECTIONS = ("max_loss", "prediction")
 
-# Scores are sums in different orders; what differs by less, relatively, counts as equal.
+# Scores are summed in different orders; a smaller relative difference counts as equal.
 ROUNDING = 1e-9
 
 
@@ -65,7 +65,7 @@ class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, Reado
     selection: str = dataclasses.field(default="max_loss", metadata={"options": SELECTIONS})
     cost_transform: str = dataclasses.field(default="sqrt", metadata={"options": tuple(TRANSFORMS)})
 
-    # Without a decoder: blocks for the labels so far, and whether these are all there will be.
+    # Without a decoder: blocks for the labels so far, and whether they were declared.
     _blocks = decoders.Multiclass()
     _declared = False
     _suboptimal = 0
@@ -216,7 +216,7 @@ class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, Reado
                 self._round(model, x, y, c)
             except RowError as error:
                 raise error.at(row) from None
-            except Exception as error:  # a decoder's own trouble, which no check of ours could foresee
+            except Exception as error:  # an error inside the decoder, which no check could find before
                 error.add_note(f"in example {row} of this call; the examples before it were learned")
                 raise
         return predictions
@@ -235,7 +235,7 @@ class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, Reado
         by_table: bool = True,
         declared: NDArray[Any] | None = None,
     ) -> tuple[list[Any], list[Any], list[float]]:
-        """Inputs, answers and importances, all found to be learnable; what is malformed changes nothing."""
+        """Inputs, answers and importances, validated. An error changes nothing."""
         with self._all_or_nothing():
             if reset and self.decoder is None:
                 self._blocks, self._declared = decoders.Multiclass(), False
@@ -289,7 +289,7 @@ class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, Reado
         """One x; without a decoder, a row of a named table as the mapping that it is."""
         if self.decoder is not None or isinstance(x, Mapping):
             return x
-        row = to_row(x)  # refuses what is no row of numbers
+        row = to_row(x)  # refuses anything but a row of numbers
         if isinstance(row, tuple):  # sparse
             index, values, columns = row
             names = self._column_names(columns)
@@ -315,7 +315,7 @@ class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, Reado
         return self._blocks if self.decoder is None else self.decoder
 
     def _knowing(self, answers: list[Any]) -> Any:
-        """The decoder; without one, blocks that have room for these labels too."""
+        """The decoder; without one, blocks that also have these labels."""
         if self.decoder is not None:
             return self.decoder
         known = dict.fromkeys(self._blocks.labels)
@@ -372,7 +372,7 @@ class StructuredLearner(LinearWeights, RepeatOptions, FeatureLimitOptions, Reado
                 raise ParameterError(
                     f"cost_transform={self.cost_transform!r} needs a decoder with loss_augmented(w, x, y, transform)"
                 ) from None
-            except ValueError:  # written in C, without a signature: it will say so itself
+            except ValueError:  # a function in C has no signature: the call will raise
                 pass
 
     # -- what was learned ------------------------------------------------------------------------------------------

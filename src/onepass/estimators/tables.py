@@ -1,4 +1,4 @@
-"""What the estimators that learn from tables share, linear ones and reductions alike: scikit-learn's side of things."""
+"""The base of all estimators that learn from tables: scikit-learn's contract."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ __all__ = [
 
 
 class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
-    """Base of all estimators: tables and importances checked as scikit-learn wants them, and calls all or nothing."""
+    """Base of all estimators: tables and importances are validated as scikit-learn requires; refused calls change
+    nothing."""
 
-    _class_dtype: np.dtype[Any]  # of the labels as the first table had them
+    _class_dtype: np.dtype[Any]  # the type of the labels in the first table
     _takes_sparse: ClassVar[bool] = True
 
     def _validated(self, X: Any, *, reset: bool) -> Batch:
-        """X after scikit-learn's checks of shape and names; the loops themselves find NaN and infinity."""
+        """X after scikit-learn's checks of shape and names. The loops check for NaN and infinity."""
         if not reset and _is_plain(self, X):
             return as_batch(X)
-        # Ours first: scikit-learn reads sparse rows without a check, and makes numbers of dates.
+        # Our checks come first: scikit-learn does not validate sparse rows, and converts dates to numbers.
         sparse = as_batch(X) if hasattr(X, "tocsr") else None
         names = column_names(X)
         if sparse is None:
@@ -51,7 +52,7 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
                 self,
                 X,
                 accept_sparse="csr",
-                dtype="numeric",  # refuses text; `as_batch` makes floats of the rest
+                dtype="numeric",  # refuses text; `as_batch` converts the rest to floats
                 order="C",
                 ensure_all_finite=False,
                 accept_large_sparse=True,
@@ -68,7 +69,7 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
         return batch
 
     def _weights_of(self, sample_weight: Any, table: Batch, *, whole: bool = False) -> Array | None:
-        """Importances; `whole` is for `fit`, which by scikit-learn's contract refuses data that weigh nothing."""
+        """Importances. With `whole`, for `fit`, they must not all be 0, as scikit-learn's contract says."""
         weights = as_importance(sample_weight, table.rows)
         if whole and weights is not None and not weights.any():
             raise InputError("sample_weight is zero for every row: there is nothing to fit; give some row a weight")
@@ -76,7 +77,7 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """A refused call leaves the estimator as it was; where a row overflows, the rows before it stay learned."""
+        """A refused call leaves the estimator unchanged; if a row overflows, the rows before it stay learned."""
         before = dict(self.__dict__)
         try:
             yield
@@ -87,7 +88,7 @@ class TableEstimator(EstimatorBase, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _attributes(self) -> dict[str, Any]:
-        """What scikit-learn's contract adds to a fitted estimator, as JSON."""
+        """The attributes that scikit-learn's contract adds to a fitted estimator, as JSON."""
         out: dict[str, Any] = {}
         if hasattr(self, "n_features_in_"):
             out["n_features_in_"] = int(self.n_features_in_)
@@ -137,7 +138,7 @@ def read_labels(y: Any, rows: int) -> NDArray[Any]:
         require_no_dates(labels)
         if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
             raise ValueError("Input y contains NaN or infinity; every example needs a label")
-        if labels.dtype.kind not in "biu":  # whole numbers need no look at every one
+        if labels.dtype.kind not in "biu":  # integers are always finite
             check_classification_targets(labels)
     except LabelError:
         raise
@@ -149,10 +150,11 @@ def read_labels(y: Any, rows: int) -> NDArray[Any]:
 
 
 def _column(y: Any) -> Any:
-    """A list of labels as they are: NumPy would make texts of numbers among texts, and floats of large integers."""
+    """A list of labels without conversion: NumPy would turn numbers among texts into texts, and large integers into
+    floats."""
     labels = [plain(label) for label in y]
     if any(isinstance(label, (list, tuple, np.ndarray)) for label in labels):
-        return y  # a column in two dimensions, of which scikit-learn warns
+        return y  # a column in two dimensions: scikit-learn warns about it
     numbers = all(isinstance(label, (bool, int, float)) for label in labels)
     if numbers and all(type(label) is not int or abs(label) < 2**53 for label in labels):
         return np.array(labels)
@@ -173,7 +175,7 @@ def read_targets(y: Any, rows: int) -> Array:
 
 
 def class_array(labels: list[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:
-    """`classes_`: of the type that the labels had, or one that holds them all."""
+    """The array `classes_`, of the type of the labels, or a type that can hold them all."""
     return label_array(labels) if dtype is None else np.array(labels, dtype=dtype)
 
 
@@ -186,7 +188,7 @@ def read_passes(passes: Any) -> int:
 def read_order(
     passes: Any, shuffle: Any, random_state: Any, *, drawn: bool = True
 ) -> tuple[int, str, np.random.RandomState]:
-    """How often `fit` goes through its data, in which order (`drawn`: "random" is one), and that order's generator."""
+    """The number of passes, the order of rows (`drawn`: "random" is allowed), and the random generator."""
     times = read_passes(passes)
     orders: dict[Any, str] = {False: "sequential", True: "shuffle"} | ({"random": "random"} if drawn else {})
     if not isinstance(shuffle, (bool, np.bool_, str)) or shuffle not in orders:
@@ -201,7 +203,7 @@ def read_order(
 
 
 def _is_plain(estimator: Any, X: Any) -> bool:
-    """Rows of doubles as wide as those before, without names: scikit-learn would take 0.1 ms to say so."""
+    """True for rows of doubles of the known width without names. scikit-learn's check would take 0.1 ms."""
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.flags.c_contiguous:
         return False
     known = estimator.__dict__

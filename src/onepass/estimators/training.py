@@ -1,4 +1,4 @@
-"""How `fit` goes through a stored set: online, incremental until a test says stop, or in true batch steps.
+"""The modes of `fit`: online, incremental until a stopping test succeeds, or batch steps.
 
 - "online": every example `passes` times, one update each; no test.
 - "incremental": the same, up to `passes` times, until there is a reason to stop: a pass without an update (rules driven
@@ -32,7 +32,7 @@ ORDERS = ("sequential", "shuffle", "random")
 
 @dataclass
 class Progress:
-    """The best loss of a pass so far, and how many passes have not improved on it by more than `tol`."""
+    """The best loss of a pass so far, and the number of passes that did not improve it by more than `tol`."""
 
     tol: float | None
     patience: int
@@ -49,7 +49,7 @@ class Progress:
 
 @dataclass
 class Training:
-    """The options of a `fit`, and after it how it ended."""
+    """The options of `fit`, and afterwards the reason why it stopped."""
 
     mode: str = "online"
     passes: int = 1
@@ -57,7 +57,7 @@ class Training:
     tol: float | None = 1e-3
     tol_w: float | None = 1e-6
     reduction: str = "sum"
-    patience: int = 5  # passes without progress beyond tol
+    patience: int = 5  # the number of passes without progress beyond tol
     random: Any = None
     passes_made: int = 0
     stopped_by: str = ""
@@ -66,7 +66,7 @@ class Training:
     def run(self, model: RuleModel, table: Batch, y: NDArray[Any], importance: Array | None) -> None:
         self._check(model)
         if self.order != "sequential":
-            table.require_finite()  # here, where rows still have their own numbers
+            table.require_finite()  # before shuffling, while rows have the numbers of the input
         with model.judged_by(table, y, importance) if model.ratchet else contextlib.nullcontext():
             self._passes(model, table, y, importance)
 
@@ -100,7 +100,7 @@ class Training:
         mistake_driven = model.rule_traits.mistake_driven
         if (self.mode == "batch" or mistake_driven) and not moved:
             return "no update"
-        if before is not None and self.tol_w is not None and _still(before, _weights(model), self.tol_w):
+        if before is not None and self.tol_w is not None and _has_converged(before, _weights(model), self.tol_w):
             return "weights"
         if not mistake_driven and progress.ended(self.losses[-1]):
             return "objective"
@@ -118,7 +118,7 @@ class Training:
         if (
             self.mode == "incremental"
             and self.tol is not None
-            and not (model.rule_traits.mistake_driven or self._suffers(model))
+            and not (model.rule_traits.mistake_driven or self._measures_loss(model))
         ):
             raise ParameterError("mode='incremental' measures the learner's own loss: use readout='last', or tol=None")
         if self.mode == "batch" and not (model.rule_traits.gradient and model.task in ("auto", "binary", "regression")):
@@ -126,8 +126,8 @@ class Training:
                 f"mode='batch' is for perceptron and adaline, with two classes or in regression, not for {model.rule!r}"
             )
 
-    def _suffers(self, model: RuleModel) -> bool:
-        """Can the learner's own loss be measured on the way? Only where the last weights predict."""
+    def _measures_loss(self, model: RuleModel) -> bool:
+        """Whether the learner's own loss can be measured during the pass: only if the last weights predict."""
         return type(model.readout) is type(make_readout("last", model.rule))
 
     def _rows(self, rows: int) -> NDArray[np.intp] | None:
@@ -145,7 +145,7 @@ class Training:
         if order is not None:
             rows, answers, weights = table.take(order), y[order], None if c is None else c[order]
         try:
-            if self.mode == "online" or not self._suffers(model):
+            if self.mode == "online" or not self._measures_loss(model):
                 model.learn_many(rows, answers, weights)
                 return math.nan
             return model.learn_and_suffer(rows, answers, weights)
@@ -179,7 +179,7 @@ def _weights(model: RuleModel) -> tuple[Array, Array]:
     return cast(LinearModel, model).weights(last=True)
 
 
-def _still(before: tuple[Array, Array], after: tuple[Array, Array], tol: float) -> bool:
+def _has_converged(before: tuple[Array, Array], after: tuple[Array, Array], tol: float) -> bool:
     """‖w_e − w_{e−1}‖ ≤ tol · max(1, ‖w_{e−1}‖)."""
     if before[0].shape != after[0].shape:
         return False

@@ -1,4 +1,4 @@
-"""The weights of a linear model, as decoders of structured answers read them."""
+"""A read-only view of the weights of a linear model, for decoders of structured answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["WeightView"]
 
 
 class WeightView:
-    """The weights of a model by feature name, as a decoder reads them; a name never learned weighs 0.
+    """The weights of a model by feature name; unknown names have weight 0.
 
-    Under readout="average" these are the averaged weights, or with `last` the current ones.
+    With readout="average" these are the averaged weights, or with `last` the current ones.
     """
 
     def __init__(self, model: LinearModel, *, last: bool = False) -> None:
@@ -45,5 +45,5 @@ class WeightView:
 
     def dot(self, features: Mapping[Any, float]) -> float:
         """⟨w, features⟩."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the round will be refused
+        with np.errstate(over="ignore", invalid="ignore"):  # the scores overflow, so the round will be refused
             return float(np.sum(self.many(list(features)) * list(features.values())))

@@ -132,7 +132,7 @@ class EnsembleModel(EnsembleMembers, MemberWeights, EnsembleOptions):  # type: i
         rows = len(scores[0])
         votes = self._advice(scores)
         weights = np.broadcast_to(self.member_weights, (rows, len(self.members)))
-        return self._mixed(votes, weights, len(self.classes))
+        return self._mix(votes, weights, len(self.classes))
 
     def score_one(self, x: Any) -> Any:
         row = self.score_many([x] if isinstance(x, Mapping) else _as_rows(x))[0]

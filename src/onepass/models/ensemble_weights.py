@@ -37,7 +37,7 @@ class MemberWeights:
         table = np.concatenate(scores, axis=1)
         return np.clip(table, *self.range) if self.range[0] <= self.range[1] else table
 
-    def _mixed(self, advice: Array, weights: Array, classes: int) -> Array:
+    def _mix(self, advice: Array, weights: Array, classes: int) -> Array:
         """The weighted advice. Members are added one by one, so that the number of rows does not change the sums."""
         if self.task == "regression":
             out = np.zeros((len(advice), 1))
@@ -66,7 +66,7 @@ class MemberWeights:
             losses, advice = self._square_losses([s[:rows, 0] for s in scores], answers)
         else:
             known = self.classes if classes is None else classes
-            truth = _places(answers, known)
+            truth = _label_indices(answers, known)
             losses = (advice != truth[:, np.newaxis]).astype(np.float64)
             if len(known) < 2:
                 losses[:] = 0.0  # with one class no prediction can be wrong
@@ -82,16 +82,16 @@ class MemberWeights:
             used[i] = w
             v = w * factors[i]
             if i in retiring:
-                v = self._retired(v, ends <= i)
+                v = self._retire(v, ends <= i)
             v = (1.0 - self.alpha) * (v / v.sum())
             w = v + self.alpha / M if self.alive.all() else v + self.alpha * self.alive / self.alive.sum()
         self.member_weights = w
         totals = np.vstack([self.losses, losses])
         self.losses = np.cumsum(totals, axis=0)[-1]
         self.t += rows
-        return self._mixed(advice, used, count)
+        return self._mix(advice, used, count)
 
-    def _retired(self, w: Array, gone: NDArray[np.bool_]) -> Array:
+    def _retire(self, w: Array, gone: NDArray[np.bool_]) -> Array:
         self.alive = self.alive & ~gone
         w = np.where(self.alive, w, 0.0)
         total = float(w.sum())
@@ -111,7 +111,7 @@ class MemberWeights:
         return losses, clipped
 
 
-def _places(answers: NDArray[Any], classes: list[Any]) -> NDArray[np.int64]:
+def _label_indices(answers: NDArray[Any], classes: list[Any]) -> NDArray[np.int64]:
     """Indices of labels among the classes; −1 where not known."""
     table = {label: i for i, label in enumerate(classes)}
     return np.array([table.get(label, -1) for label in answers.tolist()], dtype=np.int64)

@@ -20,7 +20,7 @@ from ..scheme.rounds import Rule
 from ..scheme.schedules import SCHEDULES
 from ..scheme.traits import RuleTraits
 from .option_values import options_config, options_from
-from .sparse_state import packed, unpacked
+from .sparse_state import compress, expand
 
 if TYPE_CHECKING:
     from .rule_model import RuleModel
@@ -40,7 +40,7 @@ def state(model: RuleModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "features": model.n_features,
         "extra": model.extra,
     }
-    arrays = packed(model)
+    arrays = compress(model)
     arrays.update({f"names.{key}": value for key, value in store.encode_names(model.names).items()})
     arrays.update({f"extra.{key}": value for key, value in model.extra_arrays.items()})
     return config, arrays
@@ -53,7 +53,7 @@ def from_state(kind: type[Model], config: Mapping[str, Any], arrays: Mapping[str
         classes, names = store.decode_values(config["classes"]), store.decode_names(parts["names"])
         rule = from_config(config["rule"], known_parameters())
         rows, averaged = _rows(config, classes), config["readout"]["type"] == "readout:Average"
-        parts[""] = unpacked(parts[""], rule, config["features"], rows, averaged)
+        parts[""] = expand(parts[""], rule, config["features"], rows, averaged)
         _check_parts(config, classes, names, parts[""], rule)
         options = options_from(kind, config, known_parameters())
         model = kind(**options, classes=None if config["costs"] is None else classes)

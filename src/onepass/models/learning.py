@@ -54,7 +54,7 @@ def learn(
     if held is None:
         batch = model._placed(batch, learning=True)
     else:
-        batch, c = prediction_only.placed(model, batch, held), prediction_only.importance_of(held, c)
+        batch, c = prediction_only.model_features(model, batch, held), prediction_only.importance_of(held, c)
     try:
         return _learn_table(model, batch, y, c, base, read, held)
     except BaseException as error:
@@ -173,7 +173,7 @@ def _learn_growing(
     _check(model, batch)
     found = model._check_labels(labels.tolist())
     b = bases(model, base, batch.rows, labels)
-    indices = _places(model, found.values)
+    indices = _class_indices(model, found.values)
     fresh = found.firsts[indices < 0].tolist()
     parts: list[Any] = []
     for start, stop in itertools.pairwise([*dict.fromkeys([0, *fresh]), batch.rows]):
@@ -182,11 +182,11 @@ def _learn_growing(
             first = read(model.score_many(batch.part(start, start + 1), None if b is None else b[start : start + 1]))
         label = found.codes[start]
         is_new = bool(indices[label] < 0)
-        with _growing(model, int(is_new)):
+        with _registration(model, int(is_new)):
             if is_new:
                 indices[label] = model._new_label(found.values[label])
                 if len(model._engine.classes) == 2:  # two classes are in order
-                    indices = _places(model, found.values)
+                    indices = _class_indices(model, found.values)
             y = indices[found.codes[start:stop]]
             importance, begins_at = (None if each is None else each[start:stop] for each in (c, b))
             try:
@@ -198,14 +198,14 @@ def _learn_growing(
     return parts
 
 
-def _places(model: RuleModel, labels: list[Any]) -> Array:
+def _class_indices(model: RuleModel, labels: list[Any]) -> Array:
     """The index of each label among the classes; -1 for unknown labels."""
     table = {label: index for index, label in enumerate(model.classes)}
     return np.array([table.get(label, -1) for label in labels], dtype=np.float64)
 
 
 @contextlib.contextmanager
-def _growing(model: RuleModel, coming: int) -> Iterator[None]:
+def _registration(model: RuleModel, coming: int) -> Iterator[None]:
     """A transaction for rows, of which the first has `coming` new labels. If that row is refused, they are dropped."""
     if not coming:
         yield
@@ -281,7 +281,7 @@ def _marks(model: RuleModel, collections: list[list[Any]]) -> NDArray[np.uint8]:
 def _learn_set(model: RuleModel, row: Batch, members: list[Any], c: Array | None, read: Read) -> list[Any]:
     """Learn one row, and register its labels."""
     fresh = [label for label in dict.fromkeys(members) if label not in model.classes]
-    with _growing(model, len(fresh)):
+    with _registration(model, len(fresh)):
         for label in fresh:
             model._new_label(label)
         classes = model.classes
@@ -417,12 +417,12 @@ def learn_and_suffer(model: RuleModel, X: Any, y: Any, importance: Any) -> float
     targets = as_targets(y) if model.task == "regression" else model._indices(as_labels(y))
     scores = np.zeros((batch.rows, int(model._engine.rows)))
     run_into(model, batch, targets, c, scores)
-    losses = [_suffered(model, s, t) for s, t in zip(scores, targets, strict=True)]
+    losses = [_loss_of_scores(model, s, t) for s, t in zip(scores, targets, strict=True)]
     weights = np.ones(batch.rows) if c is None else c
     return float(np.average(losses, weights=weights)) if np.sum(weights) > 0 else 0.0
 
 
-def _suffered(model: RuleModel, scores: Array, y: float) -> float:
+def _loss_of_scores(model: RuleModel, scores: Array, y: float) -> float:
     """The rule's loss of one example from its scores."""
     rule = model.rule
     if model.task == "regression":

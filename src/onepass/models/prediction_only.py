@@ -19,7 +19,7 @@ from ..scheme.rounds import Array
 if TYPE_CHECKING:
     from .rule_model import RuleModel
 
-__all__ = ["importance_of", "labels_of", "placed", "rows_before"]
+__all__ = ["importance_of", "labels_of", "model_features", "rows_before"]
 
 HELD_OUT = -0.0  # the importance of rows that the native loops predict and do not learn (native/loops/learn_rows.hpp)
 
@@ -35,7 +35,7 @@ def labels_of(held: NDArray[np.bool_], y: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(y[learned[np.searchsorted(learned, np.arange(len(held)), side="right") - 1]])
 
 
-def placed(model: RuleModel, batch: Batch, held: NDArray[np.bool_]) -> Batch:
+def model_features(model: RuleModel, batch: Batch, held: NDArray[np.bool_]) -> Batch:
     """The batch in the model's features; only the rows that are learned register new ones."""
     if not batch.distinct or batch.named or batch.hash_bits is not None:
         return model._placed(batch, learning=True)  # its columns are the features, whatever rows it has

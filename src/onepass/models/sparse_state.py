@@ -15,13 +15,13 @@ from ..scheme.rounds import Rule
 if TYPE_CHECKING:
     from .rule_model import RuleModel
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["compress", "expand"]
 
 TABLES = ("v", "z", "planes")  # features × …; without planes the pocket, too
 LARGE = 1 << 16  # the number of weights from which on a hash table is stored without its empty part
 
 
-def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
+def compress(model: RuleModel) -> dict[str, NDArray[Any]]:
     """The engine's state without unchanged features, and without weights that can be computed from the planes.
 
     Without planes it is stored whole, unless it is a large hash table that is less than half full.
@@ -43,7 +43,7 @@ def packed(model: RuleModel) -> dict[str, NDArray[Any]]:
     return {**state, **tables, "kept": kept}
 
 
-def unpacked(
+def expand(
     arrays: Mapping[str, NDArray[Any]], rule: Rule, features: int, rows: int, averaged: bool
 ) -> dict[str, NDArray[Any]]:
     """The state for the engine: whole, or of the features in "kept", which are indices of the table."""

@@ -15,7 +15,7 @@ from ..rows.batches import is_mappings
 from ..scheme.rounds import Array
 from .costs import AllPairs, CostReduction, CostRegression, Expansion, Tree
 from .either_facade import EitherEstimator
-from .facade import ReductionEstimator, ScoringEstimator, listed, shown
+from .facade import ReductionEstimator, ScoringEstimator, listed, public_learner
 from .learners import BaseLearner
 from .multiclass import AgainstAll, AgainstOne, OutputCode, pair
 from .sampling import Rejection
@@ -59,7 +59,7 @@ class OneVsAll(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
     def learners_(self) -> dict[Any, Any]:
         """label → base."""
         core = self._learned()
-        return dict(zip(core.labels.values, map(shown, core.learners), strict=True))
+        return dict(zip(core.labels.values, map(public_learner, core.learners), strict=True))
 
 
 class OneVsOne(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
@@ -89,7 +89,11 @@ class OneVsOne(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
         """(label i, label j) → base, whose True is j."""
         core = self._learned()
         labels = core.labels.values
-        return {(labels[i], labels[j]): shown(core.learners[pair(i, j)]) for j in range(len(labels)) for i in range(j)}
+        return {
+            (labels[i], labels[j]): public_learner(core.learners[pair(i, j)])
+            for j in range(len(labels))
+            for i in range(j)
+        }
 
 
 class ErrorCorrectingOutputCodes(ClassifierMixin, ScoringEstimator):  # type: ignore[misc]
@@ -285,5 +289,5 @@ class ImportanceSampling(EitherEstimator):
 
     def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
         if task == "multiclass" and classes is None:
-            classes = self._own_classes()
+            classes = self._declared_classes()
         return Rejection(clone(self.base, safe=False), task, classes, self.c_max, self.samples, self.seed)

@@ -39,9 +39,9 @@ class ReductionEstimator(TableEstimator):
         raise NotImplementedError
 
     def _new_core(self, classes: list[Any] | None = None) -> Reduction:
-        return self._make(clone(self.base, safe=False), self._own_classes() if classes is None else classes)
+        return self._make(clone(self.base, safe=False), self._declared_classes() if classes is None else classes)
 
-    def _own_classes(self) -> list[Any] | None:
+    def _declared_classes(self) -> list[Any] | None:
         return None if self.classes is None else listed(self.classes)
 
     def _new_learner(self, task: str, classes: list[Any] | None, owner: str) -> BaseLearner:
@@ -181,7 +181,7 @@ class ReductionEstimator(TableEstimator):
     @property
     def learners_(self) -> Any:
         """The bases that predict: `LinearModel` where the base is linear."""
-        return [shown(learner) for learner in self._learned().learners]
+        return [public_learner(learner) for learner in self._learned().learners]
 
     # -- the contract of a learner ---------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ def listed(classes: Any) -> list[Any]:
     return list(np.asarray(classes).tolist()) if isinstance(classes, np.ndarray) else list(classes)
 
 
-def shown(learner: BaseLearner) -> Any:
+def public_learner(learner: BaseLearner) -> Any:
     if isinstance(learner, RuleLearner):
         return learner.model
     return learner.learner if isinstance(learner, ForeignLearner) else learner

@@ -19,7 +19,7 @@ __all__ = ["Rejection", "uniform", "uniforms"]
 _GOLDEN, _MASK = 0x9E3779B97F4A7C15, 2**64 - 1
 
 
-def _mixed(z: Any) -> Any:
+def _mix_bits(z: Any) -> Any:
     """Mix the bits of an int or of an array of uint64, which wraps around by itself."""
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -31,15 +31,15 @@ def uniform(seed: int, stream: int, place: int) -> float:
 
     A draw depends on its position alone, so a refused call consumes none and a file need not hold a generator.
     """
-    key = _mixed(_mixed((seed + (stream + 1) * _GOLDEN) & _MASK))
-    return float((_mixed((key + (place + 1) * _GOLDEN) & _MASK) >> 11) * 2.0**-53)
+    key = _mix_bits(_mix_bits((seed + (stream + 1) * _GOLDEN) & _MASK))
+    return float((_mix_bits((key + (place + 1) * _GOLDEN) & _MASK) >> 11) * 2.0**-53)
 
 
 def uniforms(seed: int, stream: int, start: int, n: int) -> Array:
     """Draws `start`, …, `start + n − 1`."""
-    key = np.full(n, _mixed(_mixed((seed + (stream + 1) * _GOLDEN) & _MASK)), dtype=np.uint64)
+    key = np.full(n, _mix_bits(_mix_bits((seed + (stream + 1) * _GOLDEN) & _MASK)), dtype=np.uint64)
     places = np.arange(start + 1, start + n + 1, dtype=np.uint64)
-    return np.asarray((_mixed(key + places * np.uint64(_GOLDEN)) >> 11) * 2.0**-53)
+    return np.asarray((_mix_bits(key + places * np.uint64(_GOLDEN)) >> 11) * 2.0**-53)
 
 
 class Rejection(EitherTask):

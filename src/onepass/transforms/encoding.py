@@ -56,7 +56,7 @@ class OneHotEncoder(Transform):
         z: dict[str, float] = {}
         for name, value in x.items():
             if self.features is None or name in self.features:
-                z[f"{name}={spelled(name, value)}"] = 1.0
+                z[f"{name}={category_name(name, value)}"] = 1.0
             else:
                 number = as_number(name, value)
                 if number != 0.0:
@@ -130,9 +130,9 @@ class OneHotEncoder(Transform):
             distinct, codes = np.unique(column, return_inverse=True)
         except TypeError:  # values of different kinds do not sort
             known: dict[Any, int] = {}
-            codes = np.array([known.setdefault(spelled(name, value), len(known)) for value in column.tolist()])
+            codes = np.array([known.setdefault(category_name(name, value), len(known)) for value in column.tolist()])
             return codes, [f"{name}={value}" for value in known], np.ones(len(column))
-        called = [f"{name}={spelled(name, value)}" for value in distinct.tolist()]
+        called = [f"{name}={category_name(name, value)}" for value in distinct.tolist()]
         return codes.reshape(-1), called, np.ones(len(column))
 
     def _read(self, X: Any) -> Rows:
@@ -204,7 +204,7 @@ def _values(batch: Batch) -> NDArray[Any]:
     return batch.dense
 
 
-def spelled(name: Any, value: Any) -> str:
+def category_name(name: Any, value: Any) -> str:
     """A category as text: whole numbers alike, whatever their type."""
     if isinstance(value, str):
         return value

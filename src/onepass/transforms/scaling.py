@@ -328,18 +328,18 @@ class StandardScaler(Running):
             return None
         return "Sparse rows lose their zeros when they are centred; use StandardScaler(with_mean=False)"
 
-    def _given(self, arrays: dict[str, Array], rows: int) -> tuple[Any, ...]:
+    def _native_arguments(self, arrays: dict[str, Array], rows: int) -> tuple[Any, ...]:
         numbers = (arrays["count"], arrays["mean"], arrays["squares"])
         return *numbers, float(rows), bool(self.with_mean), bool(self.with_std)
 
     def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
-        return int(_native.moments_dense(*self._given(arrays, rows), X, learn, before, after))
+        return int(_native.moments_dense(*self._native_arguments(arrays, rows), X, learn, before, after))
 
     def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
-        return int(_native.moments_sparse(*self._given(arrays, rows), *csr, learn, before, after))
+        return int(_native.moments_sparse(*self._native_arguments(arrays, rows), *csr, learn, before, after))
 
     def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
-        return _native.moments_mapping(*self._given(arrays, rows), index, x, learn, write, as_number)
+        return _native.moments_mapping(*self._native_arguments(arrays, rows), index, x, learn, write, as_number)
 
     @property
     def mean_(self) -> Array:
@@ -401,18 +401,18 @@ class MinMaxScaler(Running):
     def _refuse_sparse(self) -> str | None:
         return "Sparse rows lose their zeros when they are shifted; use StandardScaler(with_mean=False)"
 
-    def _given(self, arrays: dict[str, Array]) -> tuple[Any, ...]:
+    def _native_arguments(self, arrays: dict[str, Array]) -> tuple[Any, ...]:
         low, high = self.feature_range
         return arrays["low"], arrays["high"], float(low), float(high), bool(self.clip)
 
     def _dense(self, arrays: dict[str, Array], rows: int, X: Array, learn: bool, before: Any, after: Any) -> int:
-        return int(_native.range_dense(*self._given(arrays), X, learn, before, after))
+        return int(_native.range_dense(*self._native_arguments(arrays), X, learn, before, after))
 
     def _sparse(self, arrays: dict[str, Array], rows: int, csr: Any, learn: bool, before: Any, after: Any) -> int:
-        return int(_native.range_sparse(*self._given(arrays), *csr, learn, before, after))
+        return int(_native.range_sparse(*self._native_arguments(arrays), *csr, learn, before, after))
 
     def _mapping(self, arrays: dict[str, Array], rows: int, index: Any, x: Any, learn: bool, write: bool) -> Any:
-        return _native.range_mapping(*self._given(arrays), index, x, learn, write, as_number)
+        return _native.range_mapping(*self._native_arguments(arrays), index, x, learn, write, as_number)
 
     @property
     def data_min_(self) -> Array:

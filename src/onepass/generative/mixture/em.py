@@ -21,7 +21,7 @@ from ...learner import LearnerTraits
 from ...scheme.parameters import choice, number
 from ...scheme.rounds import Array
 
-__all__ = ["Mixture", "MixtureOptions", "MixtureState", "given"]
+__all__ = ["Mixture", "MixtureOptions", "MixtureState", "check_initial"]
 
 STARVED = 1e-6  # the parameters of a component with a smaller s0 are not updated
 
@@ -125,20 +125,20 @@ class Mixture(MixtureOptions, DensityMixin, MiniBatchLearner):  # type: ignore[m
 
     def _require_start(self, columns: int) -> None:
         K = int(self.n_components)
-        weights = given(self.weights_init, "weights_init", (K,))
+        weights = check_initial(self.weights_init, "weights_init", (K,))
         if weights is not None and not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
             raise ParameterError(f"weights_init={self.weights_init!r}: expected numbers >= 0, some of them above 0")
         self._given_means(columns)
 
     def _seed(self, state: Any, X: Array, w: Array) -> None:
         K = int(self.n_components)
-        weights = given(self.weights_init, "weights_init", (K,))
+        weights = check_initial(self.weights_init, "weights_init", (K,))
         state.weights = np.full(K, 1.0 / K) if weights is None else weights / weights.sum()
         self._start(state, X, w if w.any() else np.ones(len(w)), np.random.default_rng([state.seed, 0]))
         self._to_statistics(state)
 
     def _given_means(self, columns: int) -> Array | None:
-        return given(self.means_init, "means_init", (int(self.n_components), columns))
+        return check_initial(self.means_init, "means_init", (int(self.n_components), columns))
 
     @staticmethod
     def _averages(state: Any, alive: NDArray[np.bool_]) -> Array:
@@ -344,7 +344,7 @@ def fitting(X: Array, columns: int) -> Array:
     return np.pad(X, ((0, 0), (0, columns - X.shape[1])))
 
 
-def given(value: Any, name: str, shape: tuple[int, ...]) -> Array | None:
+def check_initial(value: Any, name: str, shape: tuple[int, ...]) -> Array | None:
     """An array of initial parameters, checked."""
     if value is None:
         return None

@@ -15,7 +15,7 @@ from ...prototypes.seeding import plus_plus
 from ...scheme.parameters import Parameters, choice, number
 from ...scheme.rounds import Array
 from .covariances import COVARIANCES, Covariance
-from .em import Mixture, MixtureOptions, MixtureState, given
+from .em import Mixture, MixtureOptions, MixtureState, check_initial
 
 __all__ = ["GaussianMixture"]
 
@@ -100,7 +100,7 @@ class GaussianMixture(_Options, Mixture):
     def _require_start(self, columns: int) -> None:
         super()._require_start(columns)
         K = int(self.n_components)
-        cov = given(self.covariances_init, "covariances_init", self._kind.shape(K, columns))
+        cov = check_initial(self.covariances_init, "covariances_init", self._kind.shape(K, columns))
         if cov is not None and not np.all(np.linalg.eigvalsh(self._kind.as_full(cov, K, columns)) > 0):
             raise ParameterError(
                 f"covariances_init={self.covariances_init!r}: expected variances above 0 on every axis"
@@ -114,7 +114,7 @@ class GaussianMixture(_Options, Mixture):
         state.floor = float(self.cov_floor or max(1e-3 * variance.mean() if len(variance) else 0.0, 1e-6))
         means = self._given_means(X.shape[1])
         state.means = plus_plus(X, K, w, random) - state.shift if means is None else means - state.shift
-        cov = given(self.covariances_init, "covariances_init", self._kind.shape(K, X.shape[1]))
+        cov = check_initial(self.covariances_init, "covariances_init", self._kind.shape(K, X.shape[1]))
         state.cov = self._kind.initial(K, np.maximum(variance, state.floor)) if cov is None else cov
 
     def _to_statistics(self, state: _Gaussians) -> None:

@@ -183,7 +183,7 @@ class CountingLearner(BayesLearner):
             X = np.ascontiguousarray(batch.dense, dtype=np.float64)[:accepted]
             state._counter.learn(X, codes[:accepted], w[:accepted])
         elif accepted:
-            data, indices, starts = merged(batch.part(0, accepted))
+            data, indices, starts = merge_duplicates(batch.part(0, accepted))
             csr = (data, indices.astype(np.int64), starts.astype(np.int64))
             state._counter.learn_csr(*csr, batch.columns, codes[:accepted], w[:accepted])
         state.t += accepted
@@ -292,7 +292,7 @@ class CountingLearner(BayesLearner):
         return tags
 
 
-def merged(batch: Batch) -> Any:
+def merge_duplicates(batch: Batch) -> Any:
     """The three arrays of sparse rows as doubles, columns ascending and distinct."""
     csr = batch.merged().stored
     return np.asarray(csr[0], dtype=np.float64), *csr[1:]
@@ -304,4 +304,4 @@ def table_of(batch: Batch) -> Any:
         return np.asarray(batch.dense, dtype=np.float64)
     import scipy.sparse
 
-    return scipy.sparse.csr_matrix(merged(batch), shape=(batch.rows, batch.columns))
+    return scipy.sparse.csr_matrix(merge_duplicates(batch), shape=(batch.rows, batch.columns))

@@ -139,7 +139,7 @@ class CategoricalNB(BayesLearner):
         values = self._values(state, rows)
         most = values.max(axis=0).tolist()
         state.require_memory(sum(max(len(state._of.get(j, ())), value + 1) for j, value in enumerate(most)))
-        state.meet(rows, True, state.columns)
+        state.check_names(rows, True, state.columns)
         state.columns = values.shape[1]
         for j in range(values.shape[1]):
             for category in range(len(state._of.get(j, ())), int(values[:, j].max()) + 1):
