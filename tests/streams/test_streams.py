@@ -19,8 +19,7 @@ import onepass as op
 from onepass import _native
 from onepass.errors import DamagedFileError, FeatureError, InputError, ParameterError
 from onepass.models.linear import LinearModel
-from onepass.streams import Position, formats
-from onepass.streams.row_stream import replace_options
+from onepass.streams import Position
 
 pa = require_extra("pyarrow")
 
@@ -488,18 +487,3 @@ def test_bad_options(vw_file, options):
         list(op.stream(vw_file, **{"format": "vw", **options}).batches())
     with pytest.raises(ParameterError):
         next(op.stream(vw_file).batches(0))
-
-
-def test_one_entry_of_the_table_is_a_format(tmp_path, monkeypatch):
-    """The reader stands in the table too: a format is never read by the reader of another one."""
-
-    def read(stream, names):
-        yield from formats.read_json_lines(replace_options(stream, sources=sources), names)
-
-    monkeypatch.setitem(formats.FORMATS, "boxed", formats.Format("boxed", (".boxed",), read, text=False))
-    (tmp_path / "a.jsonl").write_text('{"a": 1, "label": "x"}\n')
-    sources = op.stream(tmp_path / "a.jsonl").sources
-    (tmp_path / "b.boxed").write_bytes(b"PAR1")
-    assert list(op.stream(tmp_path / "b.boxed")) == [({"a": 1.0}, "x")]
-    with pytest.raises(TypeError, match="read"):
-        formats.Format("unread", (".unread",), text=False)  # a format without a reader
