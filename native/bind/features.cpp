@@ -118,9 +118,7 @@ void Features::set_names(nb::list names) {
     clear_cache(cache_.size());
 }
 
-int64_t Features::find(PyObject* name) {
-    CachedName& cached = cache_[slot_of(name)];
-    if (cached.name == name) return cached.index;
+int64_t Features::find_uncached(PyObject* name) {
     int64_t index = -1;
     if (hashed()) {
         index = int64_t(hash_of(name) & ((uint64_t(1) << hash_bits_) - 1));

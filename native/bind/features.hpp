@@ -62,7 +62,10 @@ class Features {
     void set_names(nb::list names);
 
     // The index of a name, or -1 for an unknown name.
-    int64_t find(PyObject* name);
+    int64_t find(PyObject* name) {
+        const CachedName& cached = cache_[slot_of(name)];
+        return cached.name == name ? cached.index : find_uncached(name);
+    }
 
  private:
     // A hash table from the address of a name object to the index of the name. It holds a reference to each of its
@@ -72,6 +75,7 @@ class Features {
         PyObject* name;
         int64_t index;
     };
+    int64_t find_uncached(PyObject* name);
     static constexpr size_t largest_cache = size_t(1) << 18;
 
     size_t slot_of(PyObject* name) const {
