@@ -17,7 +17,7 @@ from .model_options import model_flags
 from .paths import Input, Output, summary_stream
 from .sections import SectionedCommand
 from .significance import Pairs
-from .source_options import add_source_options, source_options_of
+from .source_options import add_source_options, on_error_option, source_options_of
 from .variants import Tuning, as_json
 
 if TYPE_CHECKING:
@@ -81,12 +81,7 @@ FOR_NUMBERS = "pa1,pa1:C=0.1,nlms:mu=0.1,sgd:loss=huber"
 @click.option("--json", "json_path", type=Output(), metavar="R.json", help="Write the table as JSON.")
 @click.option("--plot", type=Output(), metavar="P.svg", help="Draw all curves into one SVG picture.")
 @click.option("--save-best", type=Output(whole=True), metavar="MODEL", help="Save the best model in this file.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    help="What to do with a malformed line: stop with an error, or skip it.",
-)
+@on_error_option
 @click.option("--quiet", is_flag=True, help="Print the leaderboard only at the end.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip

@@ -14,7 +14,7 @@ from ..persistence.files import is_regular, replaced, write
 from ..streams.formats import COMPRESSED_SUFFIXES, FORMATS, format_of_name
 from .paths import Input, Output, writes
 from .sections import SectionedCommand
-from .source_options import add_source_options, source_options_of
+from .source_options import add_source_options, on_error_option, source_options_of
 
 if TYPE_CHECKING:
     from ..streams import Chunk, Stream
@@ -44,12 +44,7 @@ VW_MARKS = str.maketrans({" ": "_", ":": "_", "|": "_", "\n": "_", "\r": "_", "\
     metavar="BITS",
     help="With --to cache: hash the features' names, as `learn -b BITS` will.",
 )
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    help="What to do with a malformed line: stop with an error, or skip it.",
-)
+@on_error_option
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:  # fmt: skip
     """Write the examples of IN in the format of OUT: vw, svmlight, csv, tsv, jsonl, parquet, arrow or cache.

@@ -16,7 +16,7 @@ from ..persistence.files import write
 from . import kernels
 from .model_options import given_options, model_flags
 from .paths import Input, Output, flag_of, reads, summary_stream, writes
-from .source_options import SourceOptions, add_source_options, source_options_of
+from .source_options import SourceOptions, add_source_options, on_error_option, quarantine_option, source_options_of
 from .vw import VWCommand, rule_of, rule_options_given, vw_options
 
 if TYPE_CHECKING:
@@ -122,15 +122,8 @@ WITH_A_BOUND = "pa1:C=0.1"
     metavar="FILE",
     help="Write the weights as text, by name of feature. With -b, all names are stored for that.",
 )
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    help="What to do with a malformed line: stop with an error, or skip it.",
-)
-@click.option(
-    "--quarantine", type=Output(), metavar="FILE", help="With --on-error skip: write the malformed lines to this file."
-)
+@on_error_option
+@quarantine_option
 @click.option("--cache", "-c", is_flag=True, help="Store the parsed rows in SOURCE.cache: the next run is faster.")
 @click.option("--cache-file", "--cache_file", type=Output(whole=True), metavar="FILE", help="As --cache, in this file.")
 @click.option("--follow", is_flag=True, help="At the end of the last file wait for more lines, until Ctrl-C.")

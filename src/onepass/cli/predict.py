@@ -11,7 +11,7 @@ import click
 from ..errors import InputError
 from .paths import STDOUT, Input, Output
 from .sections import SectionedCommand
-from .source_options import SourceOptions, add_source_options, source_options_of
+from .source_options import SourceOptions, add_source_options, on_error_option, quarantine_option, source_options_of
 
 if TYPE_CHECKING:
     from ..models.linear import LinearModel
@@ -43,18 +43,8 @@ COLUMNS = ("label", "no_label", "weight", "id", "time", "features", "drop", "tex
 )
 @click.option("--proba", is_flag=True, help="Write a table: the prediction, and the probability of every class.")
 @click.option("--scores", is_flag=True, help="Write a table: the prediction, and the score of every class.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    help="What to do with a malformed line: stop with an error, or skip it.",
-)
-@click.option(
-    "--quarantine",
-    type=Output(),
-    metavar="FILE",
-    help="With --on-error skip: write the malformed lines to this file.",
-)
+@on_error_option
+@quarantine_option
 @click.option("--follow", is_flag=True, help="At the end of the last file wait for more lines, until Ctrl-C.")
 @click.option("--quiet", is_flag=True, help="Print no summary.")
 @click.pass_context

@@ -11,11 +11,32 @@ import click
 
 from ..errors import InputError, LineError, OnepassError
 from ..streams.formats import FORMATS
+from .paths import Output
 
 if TYPE_CHECKING:
     from ..streams import Position, Stream
 
-__all__ = ["SourceOptions", "add_source_options", "in_words_of_the_command", "source_options_of"]
+__all__ = [
+    "SourceOptions",
+    "add_source_options",
+    "in_words_of_the_command",
+    "on_error_option",
+    "quarantine_option",
+    "source_options_of",
+]
+
+on_error_option = click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    help="What to do with a malformed line: stop with an error, or skip it.",
+)
+quarantine_option = click.option(
+    "--quarantine",
+    type=Output(),
+    metavar="FILE",
+    help="With --on-error skip: write the malformed lines to this file.",
+)
 
 
 @dataclasses.dataclass
